@@ -1,0 +1,115 @@
+"""What user code imports: reward and rubric decorators, rubric judging, agents.
+
+Each name is imported when it is first used, so that `import osmosis_ai` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .decorators import osmosis_reward, osmosis_rubric
+    from .rollout import (
+        AgentLoopNotFoundError,
+        AgentWorkflow,
+        AgentWorkflowConfig,
+        AgentWorkflowContext,
+        AgentWorkflowOutput,
+        CompletionsResult,
+        Grader,
+        GraderConfig,
+        GraderContext,
+        OpenAIFunctionToolSchema,
+        OsmosisLLMClient,
+        OsmosisRolloutError,
+        OsmosisServerError,
+        OsmosisTimeoutError,
+        OsmosisTransportError,
+        OsmosisValidationError,
+        RolloutAgentLoop,
+        RolloutContext,
+        RolloutMetrics,
+        RolloutRequest,
+        RolloutResponse,
+        RolloutResult,
+        RolloutSample,
+        RolloutStatus,
+        ToolArgumentError,
+        ToolExecutionError,
+        create_app,
+        get_rollout_context,
+    )
+    from .rubric import aevaluate_rubric, evaluate_rubric
+    from .rubric.errors import MissingAPIKeyError, ModelNotFoundError, ProviderRequestError
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    ".decorators": "osmosis_reward osmosis_rubric",
+    ".rubric": "aevaluate_rubric evaluate_rubric",
+    ".rubric.errors": "MissingAPIKeyError ModelNotFoundError ProviderRequestError",
+    ".rollout": (
+        "AgentLoopNotFoundError AgentWorkflow AgentWorkflowConfig AgentWorkflowContext "
+        "AgentWorkflowOutput CompletionsResult Grader GraderConfig GraderContext "
+        "OpenAIFunctionToolSchema OsmosisLLMClient OsmosisRolloutError OsmosisServerError "
+        "OsmosisTimeoutError OsmosisTransportError OsmosisValidationError RolloutAgentLoop "
+        "RolloutContext RolloutMetrics RolloutRequest RolloutResponse RolloutResult RolloutSample "
+        "RolloutStatus ToolArgumentError ToolExecutionError create_app get_rollout_context"
+    ),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = [
+    "AgentLoopNotFoundError",
+    "AgentWorkflow",
+    "AgentWorkflowConfig",
+    "AgentWorkflowContext",
+    "AgentWorkflowOutput",
+    "CompletionsResult",
+    "Grader",
+    "GraderConfig",
+    "GraderContext",
+    "MissingAPIKeyError",
+    "ModelNotFoundError",
+    "OpenAIFunctionToolSchema",
+    "OsmosisLLMClient",
+    "OsmosisRolloutError",
+    "OsmosisServerError",
+    "OsmosisTimeoutError",
+    "OsmosisTransportError",
+    "OsmosisValidationError",
+    "ProviderRequestError",
+    "RolloutAgentLoop",
+    "RolloutContext",
+    "RolloutMetrics",
+    "RolloutRequest",
+    "RolloutResponse",
+    "RolloutResult",
+    "RolloutSample",
+    "RolloutStatus",
+    "ToolArgumentError",
+    "ToolExecutionError",
+    "__version__",
+    "aevaluate_rubric",
+    "create_app",
+    "evaluate_rubric",
+    "get_rollout_context",
+    "osmosis_reward",
+    "osmosis_rubric",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,293 @@
+"""`@osmosis_reward` and `@osmosis_rubric`: functions that score, held to one signature.
+
+The signature is checked when a function is decorated, what it returns when it is called; a rubric's
+arguments are checked before it runs. This module knows neither who calls the functions nor how a
+judge is asked. No message of it holds a value of `extra_info`: keys travel there.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from .secret import Secret
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NONE: type = type(None)
+_MISSING = inspect.Parameter.empty
+
+
+def osmosis_reward(func: F) -> F:
+    """Mark a reward: `(solution_str: str, ground_truth: str, extra_info: dict = None) -> float`.
+
+    Further parameters may follow; `async def`, methods and partials work too. TypeError when the
+    signature differs, and at the call when what is returned is not a float.
+    """
+    decorated: F = _decorate(func, _REWARD)
+    return decorated
+
+
+def osmosis_rubric(func: F) -> F:
+    """Mark a rubric: `(solution_str: str, ground_truth: str | None, extra_info: dict) -> float`.
+
+    As `osmosis_reward`, and at the call TypeError or ValueError unless the texts are texts and
+    `extra_info` has a provider, a model, a rubric, and an api_key or api_key_env.
+    """
+    decorated: F = _decorate(func, _RUBRIC)
+    return decorated
+
+
+# What a signature must be.
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    name: str
+    types: tuple[frozenset[type], ...]
+    """The unions that its annotation may be; dict stands for any dict[...]."""
+    expected: str
+    default_is_none: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Contract:
+    decorator: str
+    parameters: tuple[_Parameter, ...]
+    checks_call: bool = False
+
+
+_Types = frozenset[type]
+
+_STR: _Types = frozenset({str})
+_STR_OR_NONE: _Types = frozenset({str, _NONE})
+_DICT: _Types = frozenset({dict})
+_DICT_OR_NONE: _Types = frozenset({dict, _NONE})
+
+_REWARD = _Contract(
+    "@osmosis_reward",
+    (
+        _Parameter("solution_str", (_STR,), "solution_str: str"),
+        _Parameter("ground_truth", (_STR,), "ground_truth: str"),
+        _Parameter("extra_info", (_DICT, _DICT_OR_NONE), "extra_info: dict = None", True),
+    ),
+)
+_RUBRIC = _Contract(
+    "@osmosis_rubric",
+    (
+        _Parameter("solution_str", (_STR,), "solution_str: str"),
+        _Parameter("ground_truth", (_STR, _STR_OR_NONE), "ground_truth: str | None"),
+        _Parameter("extra_info", (_DICT,), "extra_info: dict"),
+    ),
+    checks_call=True,
+)
+
+
+# Decorating.
+
+
+def _decorate(func: Any, contract: _Contract) -> Any:
+    if isinstance(func, (staticmethod, classmethod)):
+        return type(func)(_decorate(func.__func__, contract))
+    title = f"{contract.decorator} {_name(func)}"
+    if not callable(func) or isinstance(func, type):
+        raise TypeError(f"{title}: expected a function, found {type(func).__name__}")
+    signature = inspect.signature(func)
+    _check_signature(func, signature, contract, title)
+    check = _rubric_check(signature, title) if contract.checks_call else None
+    wrapper = _async_wrapper if _is_async(func) else _sync_wrapper
+    return wrapper(func, check, title)
+
+
+def _sync_wrapper(
+    func: Callable[..., Any], check: Callable[..., None] | None, title: str
+) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def scored(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("data_source", None)
+        if check is not None:
+            check(*args, **kwargs)
+        score = func(*args, **kwargs)
+        if inspect.isawaitable(score):
+            return _awaited(score, title)
+        return _checked_score(score, title)
+
+    return scored
+
+
+def _async_wrapper(
+    func: Callable[..., Any], check: Callable[..., None] | None, title: str
+) -> Callable[..., Any]:
+    @functools.wraps(func)
+    async def scored(*args: Any, **kwargs: Any) -> float:
+        kwargs.pop("data_source", None)
+        if check is not None:
+            check(*args, **kwargs)
+        return _checked_score(await func(*args, **kwargs), title)
+
+    return scored
+
+
+async def _awaited(score: Awaitable[Any], title: str) -> float:
+    return _checked_score(await score, title)
+
+
+def _checked_score(score: Any, title: str) -> float:
+    if isinstance(score, float):
+        return score
+    raise TypeError(f"{title}: must return a float, returned {_type_name(score)}")
+
+
+def _is_async(func: Any) -> bool:
+    call = getattr(type(func), "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(call)
+
+
+# Checking a signature.
+
+
+def _check_signature(
+    func: Any, signature: inspect.Signature, contract: _Contract, title: str
+) -> None:
+    if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
+        raise TypeError(f"{title}: must return a float, is a generator")
+    found = _without_self(list(signature.parameters.values()))
+    for position, rule in enumerate(contract.parameters):
+        if position >= len(found):
+            raise TypeError(
+                f"{title}: parameter {rule.name!r} is missing; expected `{rule.expected}`"
+            )
+        problem = _parameter_problem(func, found[position], rule)
+        if problem:
+            raise TypeError(
+                f"{title}: parameter {position + 1} must be `{rule.expected}`, {problem}"
+            )
+    returned = signature.return_annotation
+    if returned is not _MISSING and not _matches(func, returned, (frozenset({float}),)):
+        raise TypeError(f"{title}: the return annotation must be float, found {_shown(returned)}")
+
+
+def _without_self(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """A method is decorated in its class body, where `self` is a parameter like any other."""
+    first = parameters[0] if parameters else None
+    if first is not None and first.name in ("self", "cls") and first.annotation is _MISSING:
+        return parameters[1:]
+    return parameters
+
+
+def _parameter_problem(func: Any, found: inspect.Parameter, rule: _Parameter) -> str | None:
+    """What is wrong with one parameter, as the end of a sentence."""
+    if found.name != rule.name:
+        return f"found {found.name!r}"
+    if found.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return f"found {rule.name!r} as {found.kind.description}"
+    if found.annotation is _MISSING:
+        return f"{rule.name!r} has no annotation"
+    if not _matches(func, found.annotation, rule.types):
+        return f"{rule.name!r} is annotated {_shown(found.annotation)}"
+    if rule.default_is_none and found.default is not None:
+        what = "no default" if found.default is _MISSING else f"the default {found.default!r}"
+        return f"{rule.name!r} has {what}"
+    if not rule.default_is_none and found.default is not _MISSING:
+        return f"{rule.name!r} must not have a default"
+    return None
+
+
+def _matches(func: Any, annotation: Any, allowed: tuple[frozenset[type], ...]) -> bool:
+    resolved = _resolved(func, annotation)
+    members = (
+        get_args(resolved) if get_origin(resolved) in (Union, types.UnionType) else (resolved,)
+    )
+    return frozenset(get_origin(member) or member for member in members) in allowed
+
+
+def _resolved(func: Any, annotation: Any) -> Any:
+    """The type behind an annotation that is text, as under `from __future__ import annotations`."""
+    if not isinstance(annotation, str):
+        return annotation
+    code = _plain_function(func)
+    closure = inspect.getclosurevars(code).nonlocals if code is not None else {}
+    scope = getattr(code, "__globals__", {})
+    holder = type("Holder", (), {"__annotations__": {"it": annotation}})
+    try:
+        return typing.get_type_hints(holder, globalns=scope, localns=dict(closure))["it"]
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        # A name that only type checkers see cannot be one of the types asked for.
+        return annotation
+
+
+def _plain_function(func: Any) -> types.FunctionType | None:
+    """The function whose module's names an annotation is written in."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    func = inspect.unwrap(func)
+    func = getattr(func, "__func__", func)
+    if not isinstance(func, types.FunctionType):
+        func = getattr(type(func), "__call__", None)  # noqa: B004
+    return func if isinstance(func, types.FunctionType) else None
+
+
+# Checking a rubric's call.
+
+
+def _rubric_check(signature: inspect.Signature, title: str) -> Callable[..., None]:
+    def check(*args: Any, **kwargs: Any) -> None:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as exc:
+            raise TypeError(f"{title}: {exc}") from None
+        _check_rubric_arguments(given, title)
+
+    return check
+
+
+def _check_rubric_arguments(given: Mapping[str, Any], title: str) -> None:
+    solution, truth, info = given["solution_str"], given["ground_truth"], given["extra_info"]
+    if not isinstance(solution, str):
+        raise TypeError(f"{title}: solution_str must be a str, not {_type_name(solution)}")
+    if truth is not None and not isinstance(truth, str):
+        raise TypeError(f"{title}: ground_truth must be a str or None, not {_type_name(truth)}")
+    if not isinstance(info, dict):
+        raise TypeError(f"{title}: extra_info must be a dict, not {_type_name(info)}")
+    missing = [name for name in ("provider", "model", "rubric") if not _is_text(info.get(name))]
+    if not _names_key(info):
+        missing.append("api_key or api_key_env")
+    if missing:
+        raise ValueError(f"{title}: extra_info needs a non-empty {', a non-empty '.join(missing)}")
+
+
+def _names_key(info: Mapping[str, Any]) -> bool:
+    overrides = info.get("model_info_overrides")
+    places = [info, overrides] if isinstance(overrides, Mapping) else [info]
+    return any(_is_text(place.get(name)) for place in places for name in ("api_key", "api_key_env"))
+
+
+def _is_text(value: Any) -> bool:
+    if isinstance(value, Secret):
+        value = value.reveal()
+    return isinstance(value, str) and bool(value.strip())
+
+
+# Naming things in messages.
+
+
+def _name(func: Any) -> str:
+    if isinstance(func, functools.partial):
+        return _name(func.func)
+    name = getattr(func, "__qualname__", None) or type(func).__qualname__
+    return str(name).rpartition("<locals>.")[2]
+
+
+def _shown(annotation: Any) -> str:
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def _type_name(value: Any) -> str:
+    return "None" if value is None else type(value).__name__

@@ -1,0 +1,104 @@
+"""Being wrong on purpose: whether a rollout slips, and how.
+
+Everything is drawn from one SHA-256 digest of the persona, the row's first user message and the
+rollout's identity, so that all turns of a rollout agree, in whichever process and order they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+
+from .personas import Persona
+from .steps import Earlier, Operator, Problem
+
+_WRONG_OPERATOR: dict[Operator, Operator] = {
+    "add": "subtract",
+    "subtract": "add",
+    "multiply": "add",
+    "divide": "multiply",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """One mistake: it spoils the plan, or the reading of the final number, or neither."""
+
+    plan: Callable[[Problem], Problem] | None = None
+    reading: Callable[[Fraction], Fraction] | None = None
+
+    def planned(self, problem: Problem) -> Problem:
+        """The problem as this rollout goes about it."""
+        return self.plan(problem) if self.plan else problem
+
+    def said(self, value: Fraction, problem: Problem) -> Fraction:
+        """The number that is given as the answer; a slip never happens upon the right one."""
+        if self.plan is None and self.reading is None:
+            return value
+        said = self.reading(value) if self.reading else value
+        return said + 1 if said == problem.solution() else said
+
+
+NO_SLIP = Slip()
+
+
+def draw_slip(
+    persona: Persona, problem: Problem, *, seed: int, conversation: str, rollout: str
+) -> Slip:
+    """The slip of one rollout, `NO_SLIP` where it is right."""
+    row = _digest(persona.name, str(seed), conversation)
+    run = _digest(persona.name, str(seed), conversation, rollout)
+    chance = persona.chance(problem.difficulty, _unit(row))
+    return NO_SLIP if _unit(run) < chance else _SLIPS[run[-1] % len(_SLIPS)]
+
+
+def _digest(*parts: str) -> bytes:
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+
+
+def _unit(digest: bytes) -> float:
+    return int.from_bytes(digest[:8], "big") / 2.0**64
+
+
+def _wrong_operator(problem: Problem) -> Problem:
+    last = problem.steps[-1]
+    wrong = replace(last, operator=_WRONG_OPERATOR[last.operator])
+    return replace(problem, steps=(*problem.steps[:-1], wrong))
+
+
+def _lost_step(problem: Problem) -> Problem:
+    """Stops one step early; a problem of one step is got wrong in another way."""
+    *steps, last = problem.steps
+    early = next((side for side in (last.left, last.right) if isinstance(side, Earlier)), None)
+    if early is None:
+        return _wrong_operator(problem)
+    return Problem(tuple(steps), early)
+
+
+def _swapped_digits(value: Fraction) -> Fraction:
+    """391 -> 319: the last two neighbours that differ change places; otherwise off by one."""
+    digits = str(abs(value.numerator))
+    for at in range(len(digits) - 1, 1, -1):
+        if value.denominator == 1 and digits[at] != digits[at - 1]:
+            swapped = digits[: at - 1] + digits[at] + digits[at - 1] + digits[at + 1 :]
+            return Fraction(swapped) * (-1 if value < 0 else 1)
+    return _off_by_one(value)
+
+
+def _off_by_one(value: Fraction) -> Fraction:
+    return value + (1 if value.numerator % 2 else -1)
+
+
+def _lost_ten(value: Fraction) -> Fraction:
+    return value - 10
+
+
+_SLIPS = (
+    Slip(plan=_wrong_operator),
+    Slip(plan=_lost_step),
+    Slip(reading=_swapped_digits),
+    Slip(reading=_off_by_one),
+    Slip(reading=_lost_ten),
+)

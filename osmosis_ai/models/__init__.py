@@ -1,0 +1,1 @@
+"""Chat models: what one is (`base`), and the client of OpenAI-compatible HTTP endpoints."""

@@ -1,0 +1,152 @@
+"""What a chat model is: one question, one completion, or a `ProviderError`.
+
+Knows neither HTTP nor any provider. The exceptions:
+
+    Exception
+    └── ProviderError      the endpoint gave no answer; `kind` says why, `fatal` whether any row can
+
+Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable,
+rate_limited, overloaded and timeout were retried; bad_request, protocol, redirect, tls and
+too_large concern the call itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+ErrorKind = Literal[
+    "auth",
+    "model_not_found",
+    "quota",
+    "unreachable",
+    "rate_limited",
+    "overloaded",
+    "timeout",
+    "bad_request",
+    "protocol",
+    "redirect",
+    "tls",
+    "too_large",
+]
+CallOutcome = Literal["ok", "rate_limited", "overloaded", "failed"]
+
+FATAL_KINDS: frozenset[str] = frozenset({"auth", "model_not_found", "quota"})
+DETAIL_LIMIT = 500
+"""Characters of a provider's own message that are kept."""
+
+_NO_PARAMS: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the endpoint counted them; None is unknown, never zero."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatCompletion:
+    """One answer of a model."""
+
+    message: dict[str, Any]
+    """The assistant message; its `content` is a string or None, text parts are already joined."""
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    token_ids: list[int] | None = None
+    """Sampled token ids, from endpoints that return them."""
+    logprobs: Any | None = None
+    model: str | None = None
+    """The model's name as the endpoint reports it."""
+    cost_usd: float | None = None
+    retries: int = 0
+    """Tries that failed before this answer."""
+    latency_ms: float = 0.0
+    """From the first try to the answer, waits included."""
+
+
+class ChatModel(Protocol):
+    """Something that answers chat messages."""
+
+    @property
+    def name(self) -> str:
+        """The model as it is evaluated."""
+
+    @property
+    def endpoint(self) -> str:
+        """Printable `host:port` or provider; never credentials."""
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        params: Mapping[str, Any] = _NO_PARAMS,
+    ) -> ChatCompletion:
+        """One answer, after as many tries as the retry policy allows; raises `ProviderError`."""
+
+    async def aclose(self) -> None:
+        """Close every connection; harmless when repeated."""
+
+
+class CallGate(Protocol):
+    """A rate limit that several models, or several processes, share.
+
+    Every `acquire` that returned is followed by exactly one `note`.
+    """
+
+    async def acquire(self) -> None:
+        """Wait until one more request may be sent."""
+
+    def note(self, kind: CallOutcome, not_before_s: float) -> None:
+        """The request has ended; with `not_before_s` > 0 nobody may send for so many seconds."""
+
+
+class ProviderError(Exception):
+    """The endpoint gave no usable answer; `str()` is the one sentence that users see."""
+
+    kind: ErrorKind
+    status: int | None
+    """HTTP status of the last reply, None when there was none."""
+    endpoint: str
+    tries: int
+    elapsed_s: float
+    fatal: bool
+    """No other row can succeed either: stop instead of failing every row."""
+    detail: str
+    """The endpoint's own words, redacted and cut."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ErrorKind = "protocol",
+        status: int | None = None,
+        endpoint: str = "",
+        tries: int = 1,
+        elapsed_s: float = 0.0,
+        fatal: bool | None = None,
+        detail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.endpoint = endpoint
+        self.tries = tries
+        self.elapsed_s = elapsed_s
+        self.fatal = kind in FATAL_KINDS if fatal is None else fatal
+        self.detail = detail
+
+
+def efforts(tries: int, elapsed_s: float) -> str:
+    """` after 4 tries in 21.3 s`, or nothing when the first try decided."""
+    return f" after {tries} tries in {elapsed_s:.1f} s" if tries > 1 else ""
+
+
+def clip(text: str, limit: int = DETAIL_LIMIT) -> str:
+    """`text` on one line without control characters, at most `limit` characters long."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text[: 8 * limit]).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,0 +1,143 @@
+"""From what a user typed as base URL to an address that can be called and printed.
+
+Pure text: resolves no name and opens nothing. What it refuses it refuses with one sentence that
+never repeats user names, passwords or query strings.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
+_EXAMPLE = "for example http://localhost:8000/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseURL:
+    """An endpoint's address; every part of it is printable."""
+
+    scheme: str
+    host: str
+    """Lower case, IDNA-encoded, IPv6 without brackets."""
+    port: int
+    path: str
+    """Starts with a slash or is empty; never ends with one."""
+
+    @property
+    def netloc(self) -> str:
+        """`host`, with the port unless it is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """`scheme://host:port`."""
+        return f"{self.scheme}://{self.netloc}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the host is this machine, in any spelling."""
+        return is_loopback(self.host)
+
+    @property
+    def url(self) -> str:
+        """The whole of it, normalised."""
+        return self.origin + self.path
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def normalise_base_url(text: str) -> BaseURL:
+    """The address behind `text`: `/v1/`, `/v1/v1` and a pasted `/chat/completions` are all `/v1`.
+
+    Raises ValueError with a sentence for the user.
+    """
+    stripped = text.strip()
+    if not stripped:
+        raise ValueError(f"the base URL is empty: give the endpoint's address, {_EXAMPLE}")
+    if not stripped.isprintable() or any(c in stripped for c in ' \\<>"{}|^`'):
+        raise ValueError(
+            f"the base URL holds a space, a backslash or another character that no URL has: "
+            f"give the endpoint's address, {_EXAMPLE}"
+        )
+    if "@" in stripped.split("?")[0].split("#")[0]:
+        raise ValueError(
+            "the base URL holds a user name or a password: leave out everything up to '@' "
+            "and put the key into an environment variable"
+        )
+    if "?" in stripped or "#" in stripped:
+        raise ValueError(
+            "the base URL holds a query or a fragment: leave out everything from '?' or '#' on, "
+            "and put a key into an environment variable"
+        )
+    return _parsed(stripped)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` names this machine: localhost, 127.x in any spelling, ::1, 0.0.0.0."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        try:
+            address = ipaddress.ip_address(socket.inet_aton(name))
+        except (OSError, ValueError):
+            return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback or address.is_unspecified
+
+
+def _parsed(text: str) -> BaseURL:
+    scheme, separator, rest = text.partition("://")
+    if not separator or not rest:
+        suggestion = f"http://{text.rstrip(':/')}"
+        raise ValueError(f"the base URL {text!r} has no scheme: write {suggestion}")
+    scheme = scheme.lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise ValueError(f"the base URL {text!r} is neither http:// nor https://")
+    try:
+        parts = urlsplit(f"{scheme}://{rest}")
+        port = parts.port
+        host = _host(parts.hostname or "")
+    except ValueError as error:
+        raise ValueError(f"the base URL {text!r} cannot be read: {error}") from None
+    if port == 0:
+        raise ValueError(f"the base URL {text!r} has port 0: give the port the endpoint listens on")
+    return BaseURL(
+        scheme=scheme,
+        host=host,
+        port=port or _DEFAULT_PORTS[scheme],
+        path=_path(parts.path),
+    )
+
+
+def _host(name: str) -> str:
+    if ":" in name:
+        return str(ipaddress.IPv6Address(name.partition("%")[0]))
+    if not name.isascii():
+        try:
+            name = name.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise ValueError("its host is not a valid name") from None
+    if len(name) > 253 or not _HOST.fullmatch(name) or ".." in name:
+        raise ValueError("it has no valid host")
+    return name.lower()
+
+
+def _path(path: str) -> str:
+    segments = [segment for segment in path.split("/") if segment]
+    if segments[-2:] == ["chat", "completions"]:
+        del segments[-2:]
+    elif segments[-1:] == ["completions"] or segments[-1:] == ["models"]:
+        del segments[-1:]
+    while len(segments) > 1 and segments[-1] == segments[-2]:
+        del segments[-1]  # `/v1/v1`: pasted behind a base that already had it
+    return "".join("/" + quote(segment, safe="%:@!$&'()*+,;=~") for segment in segments)

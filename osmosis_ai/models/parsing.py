@@ -1,0 +1,177 @@
+"""From the body of a 200 to a `ChatCompletion`, however loosely the endpoint follows the API.
+
+An empty answer is an answer; unknown token counts stay unknown; text parts are joined; lone
+surrogates become U+FFFD. Whatever cannot be an answer raises `CallFault`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..retry import RetryPolicy
+from .base import ChatCompletion, Usage
+from .faults import CallFault, fault_of_error_object
+
+_SHOWN_CHARS = 200
+_MAX_TOKENS = 2**53
+
+
+def _no_number(name: str) -> None:
+    """NaN and Infinity are no JSON: they become null and travel no further."""
+
+
+_decode = json.JSONDecoder(parse_constant=_no_number).decode
+
+
+def parse_completion(
+    body: bytes, *, model: str, turn: int, content_type: str, status: int, policy: RetryPolicy
+) -> ChatCompletion:
+    """The completion in a reply's `body`; `turn` makes invented tool call ids unique."""
+    data = _load(body, content_type, status)
+    error = data.get("error")
+    if error:
+        raise fault_of_error_object(error, model=model, policy=policy)
+    choice = _first_choice(data)
+    message = _message(choice, turn)
+    usage, cost = _usage(data.get("usage"))
+    reason = choice.get("finish_reason")
+    named = data.get("model")
+    return ChatCompletion(
+        message=message,
+        finish_reason=reason if isinstance(reason, str) else None,
+        usage=usage,
+        token_ids=_token_ids(choice),
+        logprobs=choice.get("logprobs"),
+        model=named if isinstance(named, str) else None,
+        cost_usd=cost,
+    )
+
+
+def _load(body: bytes, content_type: str, status: int) -> dict[str, Any]:
+    try:
+        text = body.decode("utf-8")
+        data: Any = _decode(text.lstrip("\ufeff"))
+    except UnicodeDecodeError:
+        raise _not_json(body, content_type, status, "is not UTF-8") from None
+    except RecursionError:
+        raise _not_json(body, content_type, status, "is nested too deeply") from None
+    except ValueError:  # also a number of too many digits
+        raise _not_json(body, content_type, status, "is not JSON") from None
+    if not isinstance(data, dict):
+        raise CallFault("protocol", summary=f"a {status} whose JSON is {_type(data)}, no object")
+    if b"\\ud" in body or b"\\uD" in body:
+        return {key: _without_surrogates(value) for key, value in data.items()}
+    return data
+
+
+def _not_json(body: bytes, content_type: str, status: int, what: str) -> CallFault:
+    if not body:
+        return CallFault("protocol", summary=f"a {status} with an empty body", retried=True)
+    # Redaction needs whole secrets: the rest is cut off only behind it.
+    shown = body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace")
+    summary = f"a {status} that {what} ({content_type or 'no content type'})"
+    return CallFault("protocol", shown, summary=summary, retried=True)
+
+
+def _first_choice(data: Mapping[str, Any]) -> dict[str, Any]:
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        raise CallFault("protocol", summary="an answer without choices", retried=True)
+    return choice
+
+
+def _message(choice: Mapping[str, Any], turn: int) -> dict[str, Any]:
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise CallFault("protocol", summary="an answer without a message", retried=True)
+    content = message.get("content")
+    if isinstance(content, list):
+        message["content"] = _joined(content)
+    elif content is not None and not isinstance(content, str):
+        raise CallFault("protocol", summary=f"an answer whose content is {_type(content)}, no text")
+    if "content" not in message:
+        message["content"] = None
+    if "role" not in message:
+        message["role"] = "assistant"
+    if "tool_calls" in message:
+        _repair_tool_calls(message, turn)
+    return message
+
+
+def _joined(parts: list[Any]) -> str:
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _repair_tool_calls(message: dict[str, Any], turn: int) -> None:
+    """Give each call an id, a type and its arguments as text; what is no call is a fault."""
+    calls = message["tool_calls"]
+    if not calls:  # SGLang sends null, others an empty list, with every plain answer
+        del message["tool_calls"]
+        return
+    if not isinstance(calls, list) or not all(
+        isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
+    ):
+        raise CallFault("protocol", summary="an answer whose tool_calls is no list of calls")
+    for index, call in enumerate(calls):
+        if not isinstance(call.get("id"), str) or not call["id"]:
+            call["id"] = f"call_{turn}_{index}"
+        call.setdefault("type", "function")
+        function = call["function"]
+        if isinstance(function.get("arguments"), dict):
+            function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
+
+
+def _usage(usage: object) -> tuple[Usage, float | None]:
+    if not isinstance(usage, dict):
+        return _UNKNOWN, None
+    prompt = _count(usage.get("prompt_tokens"))
+    completion = _count(usage.get("completion_tokens"))
+    total = _count(usage.get("total_tokens"))
+    if total is None and prompt is not None and completion is not None:
+        total = prompt + completion
+    return Usage(prompt, completion, total), _price(usage.get("cost"))
+
+
+_UNKNOWN = Usage()
+
+
+def _count(value: object) -> int | None:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= _MAX_TOKENS else None
+
+
+def _price(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value) if 0 <= value < _MAX_TOKENS else None
+    return None
+
+
+def _token_ids(choice: Mapping[str, Any]) -> list[int] | None:
+    ids = choice.get("token_ids")
+    if isinstance(ids, list) and all(type(token) is int for token in ids):
+        return ids
+    return None
+
+
+def _type(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else _replaced(value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def _replaced(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

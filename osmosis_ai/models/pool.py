@@ -1,0 +1,278 @@
+"""Connections to one endpoint: kept alive, bounded in number, through TLS and proxies.
+
+Decides where to connect and what to reuse. Knows neither what is sent nor when to try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..secret import Secret
+from .base_url import BaseURL
+from .proxy import Proxy
+from .wire import Connection, Reply, WireError
+
+if TYPE_CHECKING:
+    import ssl
+
+CONNECT_TIMEOUT_S = 15.0
+IDLE_LIMIT_S = 30.0
+"""Older idle connections are dropped: a router between may have forgotten them in silence."""
+RESERVED_FILES = 64
+"""Open files that are left to everything else."""
+
+_NOT_CONNECTED = "not_connected"
+
+
+class Pool:
+    """At most `size` exchanges at once, each over a connection of its own; others wait in turn."""
+
+    def __init__(
+        self,
+        address: BaseURL,
+        *,
+        api_key: Secret | None,
+        size: int,
+        max_body: int,
+        proxy: Proxy | None = None,
+    ) -> None:
+        self.address = address
+        self.size = min(size, _affordable_connections())
+        self.proxy = proxy
+        self._head = _request_head(address, api_key, proxy)
+        self._max_body = max_body
+        self._tls = _tls_context() if address.scheme == "https" else None
+        self._loop = asyncio.get_running_loop()
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
+        self._busy = 0
+        self._closed = False
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    async def exchange(self, body: bytes, timeout_s: float) -> Reply:
+        """POST `body`, return the whole reply; raises WireError, at the deadline at the latest."""
+        if self._closed:
+            raise RuntimeError("the model is closed")
+        deadline = self._loop.time() + timeout_s
+        if self._busy >= self.size:
+            await self._turn(deadline)
+        else:
+            self._busy += 1
+        try:
+            reused = self._reuse()
+            if reused is not None:
+                try:
+                    return await self._roundtrip(reused, body, deadline)
+                except WireError as error:
+                    if not error.silent:
+                        raise
+            # The server had dropped the idle connection: a fresh one decides, nothing is counted.
+            return await self._roundtrip(await self._connect(deadline), body, deadline)
+        finally:
+            self._pass_on()
+
+    async def aclose(self) -> None:
+        """Close every connection and wait until the loop has let go of them."""
+        self._closed = True
+        self._idle.clear()
+        for connection in tuple(self._open):
+            connection.abort()
+        for _ in range(100):
+            if not self._open:
+                break
+            await asyncio.sleep(0)
+
+    async def _roundtrip(self, connection: Connection, body: bytes, deadline: float) -> Reply:
+        try:
+            reply = await connection.exchange(body, deadline)
+        except BaseException:
+            connection.abort()
+            raise
+        if reply.status == 407 and self.proxy is not None:
+            connection.abort()
+            raise self._unreachable("the proxy asks for other credentials (407)")
+        if connection.reusable:
+            connection.idle_since = self._loop.time()
+            self._idle.append(connection)
+        else:
+            connection.abort()
+        return reply
+
+    def _reuse(self) -> Connection | None:
+        oldest = self._loop.time() - IDLE_LIMIT_S
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable and connection.idle_since >= oldest:
+                return connection
+            connection.abort()
+        return None
+
+    async def _turn(self, deadline: float) -> None:
+        """Wait for a place; whoever leaves hands its place over, so `_busy` stays as it is."""
+        place = self._loop.create_future()
+        self._queue.append(place)
+        try:
+            await asyncio.wait_for(place, deadline - self._loop.time())
+        except asyncio.TimeoutError:
+            raise WireError("timeout", "deadline reached while waiting for a connection") from None
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        while self._queue:
+            place = self._queue.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._busy -= 1
+
+    async def _connect(self, deadline: float) -> Connection:
+        left_s = deadline - self._loop.time()
+        try:
+            return await asyncio.wait_for(self._dial(), min(CONNECT_TIMEOUT_S, left_s))
+        except asyncio.TimeoutError:
+            if left_s < CONNECT_TIMEOUT_S:
+                raise WireError("timeout", "deadline reached while connecting") from None
+            raise self._unreachable(f"no connection within {CONNECT_TIMEOUT_S:g} s") from None
+        except OSError as error:
+            raise self._explained(error) from None
+
+    async def _dial(self) -> Connection:
+        hop = self.proxy or self.address
+        if self.proxy is not None and self._tls is not None:
+            tunnel = await self._tunnel(self.proxy)
+            _, connection = await self._loop.create_connection(
+                self._new_connection, sock=tunnel, ssl=self._tls, server_hostname=self.address.host
+            )
+            return connection
+        _, connection = await self._loop.create_connection(
+            self._new_connection, hop.host, hop.port, ssl=self._tls, happy_eyeballs_delay=0.25
+        )
+        return connection
+
+    def _new_connection(self) -> Connection:
+        return Connection(self._head, max_body=self._max_body, register=self._open)
+
+    async def _tunnel(self, proxy: Proxy) -> socket.socket:
+        """A socket that the proxy has connected to the endpoint, ready for TLS."""
+        found = await self._loop.getaddrinfo(proxy.host, proxy.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, where = found[0]
+        tunnel = socket.socket(family, kind, protocol)
+        try:
+            tunnel.setblocking(False)
+            await self._loop.sock_connect(tunnel, where)
+            await self._loop.sock_sendall(tunnel, _connect_request(self.address, proxy))
+            head = b""
+            while b"\r\n\r\n" not in head and len(head) < 16384:
+                # One byte at a time: what follows the head belongs to TLS.
+                received = await self._loop.sock_recv(tunnel, 1)
+                if not received:
+                    break
+                head += received
+            status = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")[2]
+            if not status.startswith("200"):
+                raise self._unreachable(f"the proxy answered {status or 'nothing'!r}")
+        except BaseException:
+            tunnel.close()
+            raise
+        return tunnel
+
+    def _explained(self, error: OSError) -> WireError:
+        import ssl  # loaded with the first TLS connection at the latest
+
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return WireError(
+                "tls", f"{error.verify_message}; set SSL_CERT_FILE to the authority's certificate"
+            )
+        if isinstance(error, ssl.SSLError):
+            why = (error.reason or str(error)).replace("_", " ").lower()
+            cure = "; does the endpoint speak plain http?" if self._tls is not None else ""
+            return WireError("tls", f"{why}{cure} Else set SSL_CERT_FILE" if cure else why)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return WireError("unreachable", "too many open files: lower -n or --batch-size")
+        return self._unreachable(_plain(error))
+
+    def _unreachable(self, detail: str) -> WireError:
+        if self.proxy is not None:
+            detail += f", through the proxy {self.proxy}; add the host to NO_PROXY to go direct"
+        return WireError("unreachable", detail, reason=_NOT_CONNECTED)
+
+
+def _request_head(address: BaseURL, api_key: Secret | None, proxy: Proxy | None) -> bytes:
+    """Everything before the body but the value of Content-Length."""
+    via_proxy = proxy is not None and address.scheme == "http"
+    target = f"{address if via_proxy else address.path}/chat/completions"
+    lines = [
+        f"POST {target} HTTP/1.1",
+        f"Host: {address.netloc}",
+        "User-Agent: pytest-osmosis",
+        "Accept: application/json",
+        "Accept-Encoding: gzip, deflate",
+        "Content-Type: application/json",
+    ]
+    if api_key is not None:
+        lines.append(f"Authorization: Bearer {api_key.reveal()}")
+    if via_proxy and proxy is not None and proxy.authorization is not None:
+        lines.append(f"Proxy-Authorization: {proxy.authorization.reveal()}")
+    return "\r\n".join([*lines, "Content-Length: "]).encode("ascii")
+
+
+def _connect_request(address: BaseURL, proxy: Proxy) -> bytes:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    lines = [f"CONNECT {host}:{address.port} HTTP/1.1", f"Host: {host}:{address.port}"]
+    if proxy.authorization is not None:
+        lines.append(f"Proxy-Authorization: {proxy.authorization.reveal()}")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+def _tls_context() -> ssl.SSLContext:
+    """The usual checks against the authorities of the system, or those in SSL_CERT_FILE."""
+    import ssl
+
+    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        where = os.environ.get(variable)
+        if where and not os.path.exists(where):
+            raise ValueError(f"{variable} names {where!r}, which does not exist")
+    context = ssl.create_default_context()
+    if context.cert_store_stats()["x509"]:
+        return context
+    if os.environ.get("SSL_CERT_FILE"):
+        raise ValueError("SSL_CERT_FILE names a file that holds no certificate")
+    directory = ssl.get_default_verify_paths().capath or ""
+    if not os.path.isdir(directory) or not os.listdir(directory):
+        import certifi  # slim containers have no certificates of their own
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _affordable_connections() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 16
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 16 if soft == resource.RLIM_INFINITY else max(1, soft - RESERVED_FILES)
+
+
+def _plain(error: OSError) -> str:
+    """What the operating system meant, without addresses and error numbers."""
+    if isinstance(error, socket.gaierror):
+        return "its name cannot be resolved (DNS)"
+    for code, words in (
+        (errno.ECONNREFUSED, "connection refused"),
+        (errno.EHOSTUNREACH, "no route to host"),
+        (errno.ENETUNREACH, "network unreachable"),
+        (errno.ECONNRESET, "connection reset"),
+        (errno.ETIMEDOUT, "connecting timed out"),
+    ):
+        if error.errno == code or f"[Errno {code}]" in str(error):
+            return words
+    return error.strerror or type(error).__name__

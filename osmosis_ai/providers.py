@@ -1,0 +1,98 @@
+"""Names of providers and of the variables that hold their keys.
+
+Facts only, cheap to import: LiteLLM, which speaks to the providers, is behind `osmosis_ai.llm`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .secret import Secret
+
+_KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "datarobot": ("DATAROBOT_API_TOKEN",),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+    "ai21_chat": ("AI21_API_KEY",),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "huggingface": ("HUGGINGFACE_API_KEY", "HF_TOKEN"),
+    "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
+    "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
+    "dashscope": ("DASHSCOPE_API_KEY",),
+    "custom_openai": ("OPENAI_API_KEY",),
+    "text-completion-openai": ("OPENAI_API_KEY",),
+}
+"""Where the usual variable is not `<PROVIDER>_API_KEY`; the first one set counts."""
+
+_OWN_CREDENTIALS = frozenset(
+    {
+        "bedrock",
+        "bedrock_mantle",
+        "docker_model_runner",
+        "github_copilot",
+        "hosted_vllm",
+        "lemonade",
+        "litellm_proxy",
+        "llamafile",
+        "lm_studio",
+        "ollama",
+        "ollama_chat",
+        "oobabooga",
+        "oci",
+        "petals",
+        "sagemaker",
+        "sagemaker_chat",
+        "sagemaker_nova",
+        "sap",
+        "triton",
+        "vertex_ai",
+        "vertex_ai_beta",
+        "vllm",
+        "watsonx",
+        "xinference",
+    }
+)
+"""Local servers, which ask for no key, and clouds, whose credentials are more than one key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model as LiteLLM names it."""
+
+    provider: str
+    model: str
+    """The provider's own name of the model; may hold slashes."""
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+def parse_model_name(name: str) -> ModelName:
+    """`provider/model`; a bare name is a model of OpenAI. Raises ValueError."""
+    text = name.strip()
+    provider, slash, model = text.partition("/")
+    if not slash:
+        provider, model = "openai", text
+    if not provider or not model or any(c.isspace() for c in text):
+        raise ValueError(f"{name!r} is no model name: expected provider/model, e.g. openai/gpt-5")
+    return ModelName(provider.lower(), model)
+
+
+def key_variables(provider: str) -> tuple[str, ...]:
+    """The variables that usually hold this provider's key; empty where none is needed."""
+    if provider in _OWN_CREDENTIALS:
+        return ()
+    usual = provider.upper().replace("-", "_").replace(".", "_") + "_API_KEY"
+    return _KEY_VARIABLES.get(provider, (usual,))
+
+
+def key_from_environment(provider: str) -> Secret | None:
+    """The key in the first of the provider's variables that is set and not blank."""
+    for variable in key_variables(provider):
+        value = os.environ.get(variable, "")
+        if value.strip():
+            return Secret(value, variable)
+    return None

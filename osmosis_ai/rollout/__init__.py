@@ -1,0 +1,172 @@
+"""Agents: the loop, the workflow and its grader, and what they are run with.
+
+Each name is imported when it is first used: schemas need pydantic (some 60 ms), the server needs a
+web framework, and neither is wanted by whoever imports this package for one small name.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .core.base import RolloutAgentLoop
+    from .core.context import RolloutContext, SampleSource, get_rollout_context
+    from .core.exceptions import (
+        AgentLoopNotFoundError,
+        OsmosisRolloutError,
+        OsmosisServerError,
+        OsmosisTimeoutError,
+        OsmosisTransportError,
+        OsmosisValidationError,
+        ToolArgumentError,
+        ToolExecutionError,
+    )
+    from .core.functions import (
+        OpenAIFunctionCallSchema,
+        OpenAIFunctionParametersSchema,
+        OpenAIFunctionParsedSchema,
+        OpenAIFunctionPropertySchema,
+        OpenAIFunctionSchema,
+        OpenAIFunctionToolCall,
+        OpenAIFunctionToolSchema,
+        ToolResponse,
+    )
+    from .core.results import CompletionsResult, RolloutResult
+    from .core.schemas import (
+        CompletionsChoice,
+        CompletionsRequest,
+        CompletionsResponse,
+        CompletionUsage,
+        InitResponse,
+        RolloutMetrics,
+        RolloutRequest,
+        RolloutResponse,
+        RolloutStatus,
+    )
+    from .grader import Grader, GraderConfig, GraderContext
+    from .llm import LLMClient, ModelLLM
+    from .runner import run_rollout
+    from .sample import RolloutSample
+    from .server.app import create_app
+    from .server.trainer_client import OsmosisLLMClient
+    from .tools import (
+        create_tool_error_result,
+        create_tool_result,
+        execute_tool_calls,
+        get_tool_call_info,
+        parse_tool_arguments,
+        serialize_tool_result,
+        tool_schemas,
+    )
+    from .workflow import (
+        AgentWorkflow,
+        AgentWorkflowConfig,
+        AgentWorkflowContext,
+        AgentWorkflowOutput,
+        ConcurrencyConfig,
+    )
+
+_MODULES = {
+    ".core.base": "RolloutAgentLoop",
+    ".core.context": "RolloutContext SampleSource get_rollout_context",
+    ".core.exceptions": (
+        "AgentLoopNotFoundError OsmosisRolloutError OsmosisServerError OsmosisTimeoutError "
+        "OsmosisTransportError OsmosisValidationError ToolArgumentError ToolExecutionError"
+    ),
+    ".core.functions": (
+        "OpenAIFunctionCallSchema OpenAIFunctionParametersSchema OpenAIFunctionParsedSchema "
+        "OpenAIFunctionPropertySchema OpenAIFunctionSchema OpenAIFunctionToolCall "
+        "OpenAIFunctionToolSchema ToolResponse"
+    ),
+    ".core.results": "CompletionsResult RolloutResult",
+    ".core.schemas": (
+        "CompletionUsage CompletionsChoice CompletionsRequest CompletionsResponse InitResponse "
+        "RolloutMetrics RolloutRequest RolloutResponse RolloutStatus"
+    ),
+    ".grader": "Grader GraderConfig GraderContext",
+    ".llm": "LLMClient ModelLLM",
+    ".runner": "run_rollout",
+    ".sample": "RolloutSample",
+    ".server.app": "create_app",
+    ".server.trainer_client": "OsmosisLLMClient",
+    ".tools": (
+        "create_tool_error_result create_tool_result execute_tool_calls get_tool_call_info "
+        "parse_tool_arguments serialize_tool_result tool_schemas"
+    ),
+    ".workflow": (
+        "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput "
+        "ConcurrencyConfig"
+    ),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = [
+    "AgentLoopNotFoundError",
+    "AgentWorkflow",
+    "AgentWorkflowConfig",
+    "AgentWorkflowContext",
+    "AgentWorkflowOutput",
+    "CompletionUsage",
+    "CompletionsChoice",
+    "CompletionsRequest",
+    "CompletionsResponse",
+    "CompletionsResult",
+    "ConcurrencyConfig",
+    "Grader",
+    "GraderConfig",
+    "GraderContext",
+    "InitResponse",
+    "LLMClient",
+    "ModelLLM",
+    "OpenAIFunctionCallSchema",
+    "OpenAIFunctionParametersSchema",
+    "OpenAIFunctionParsedSchema",
+    "OpenAIFunctionPropertySchema",
+    "OpenAIFunctionSchema",
+    "OpenAIFunctionToolCall",
+    "OpenAIFunctionToolSchema",
+    "OsmosisLLMClient",
+    "OsmosisRolloutError",
+    "OsmosisServerError",
+    "OsmosisTimeoutError",
+    "OsmosisTransportError",
+    "OsmosisValidationError",
+    "RolloutAgentLoop",
+    "RolloutContext",
+    "RolloutMetrics",
+    "RolloutRequest",
+    "RolloutResponse",
+    "RolloutResult",
+    "RolloutSample",
+    "RolloutStatus",
+    "SampleSource",
+    "ToolArgumentError",
+    "ToolExecutionError",
+    "ToolResponse",
+    "create_app",
+    "create_tool_error_result",
+    "create_tool_result",
+    "execute_tool_calls",
+    "get_rollout_context",
+    "get_tool_call_info",
+    "parse_tool_arguments",
+    "run_rollout",
+    "serialize_tool_result",
+    "tool_schemas",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

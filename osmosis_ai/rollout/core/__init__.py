@@ -1,0 +1,1 @@
+"""The rollout's vocabulary: wire schemas, errors, results, context and base class."""

@@ -1,0 +1,170 @@
+"""Which trainers may be called, and at which address.
+
+An origin is `scheme://host[:port]`. With a list of origins only those are called, wherever they
+are; without one any public address is; `anywhere` lifts that. A name is resolved here and nowhere
+else: whoever connects does so to the addresses that were looked at. Opens no connection.
+
+    Exception
+    ├── TrainerRefused     the rules forbid it, or it is no address
+    └── TrainerUnknown     its name cannot be resolved at the moment
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+RESOLVE_TIMEOUT_S = 5.0
+CACHE_S = 15.0
+"""A thousand rollouts of one trainer ask for its name once."""
+_CACHE_SIZE = 256
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class TrainerRefused(Exception):
+    """The rules forbid to call it; `str()` is a sentence for whoever asked."""
+
+
+class TrainerUnknown(Exception):
+    """Its name cannot be resolved now; it may be later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """Where a trainer is: everything that a connection needs, and nothing to look up."""
+
+    scheme: str
+    host: str
+    """Lower case; IPv6 without brackets."""
+    port: int
+    path: str
+    """What comes before `/v1`; never ends with a slash."""
+    addresses: tuple[str, ...] = ()
+    """What the host was resolved to, allowed and in the resolver's order."""
+
+    @property
+    def netloc(self) -> str:
+        """`host`, with the port unless it is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """`scheme://host[:port]`."""
+        return f"{self.scheme}://{self.netloc}"
+
+
+def check_origin(text: str) -> str:
+    """`text` as a normalised origin; ValueError with a sentence when it is none."""
+    try:
+        found = _parsed(text)
+    except TrainerRefused:
+        found = None
+    if found is None or found.path:
+        example = "for example https://trainer.example.com or http://10.0.0.7:8080"
+        raise ValueError(f"{text!r} is not a trainer's origin: write scheme://host:port, {example}")
+    return found.origin
+
+
+class TrainerRules:
+    """Says of a URL whether it may be called, and where that is."""
+
+    def __init__(self, origins: Iterable[str] = (), *, anywhere: bool = False) -> None:
+        self._origins = frozenset(check_origin(origin) for origin in origins)
+        self._anywhere = anywhere
+        self._cache: dict[tuple[str, int], tuple[float, asyncio.Future[tuple[str, ...]]]] = {}
+
+    async def locate(self, server_url: str) -> Trainer:
+        """The trainer behind `server_url`; raises TrainerRefused or TrainerUnknown."""
+        named = _parsed(server_url)
+        if self._origins and named.origin not in self._origins:
+            raise TrainerRefused("server_url is not one of the trainers that this server may call")
+        addresses = await self._resolved(named.host, named.port)
+        if not (self._origins or self._anywhere) and not all(map(is_public, addresses)):
+            raise TrainerRefused(
+                "server_url does not lead to a public address; start the server with "
+                "--allow-trainer and the trainer's origin"
+            )
+        return Trainer(named.scheme, named.host, named.port, named.path, addresses)
+
+    async def _resolved(self, host: str, port: int) -> tuple[str, ...]:
+        if literal := _literal(host, port):
+            return literal
+        now = time.monotonic()
+        until, found = self._cache.get((host, port), (0.0, None))
+        if found is None or now >= until or (found.done() and found.exception()):
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            found = asyncio.ensure_future(_resolve(host, port))
+            self._cache[host, port] = (now + CACHE_S, found)
+        return await asyncio.shield(found)
+
+
+def is_public(address: str) -> bool:
+    """Whether anybody on the internet means the same machine by `address`."""
+    return _is_public(ipaddress.ip_address(address.partition("%")[0]))
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _embedded(address)
+        if inner is not None:
+            return _is_public(inner)
+        if address.is_site_local:
+            return False
+    special = address.is_multicast or address.is_reserved or address.is_unspecified
+    return address.is_global and not special and not address.is_link_local
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that packets to `address` reach in the end."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+
+
+def _parsed(url: str) -> Trainer:
+    refused = TrainerRefused("server_url must be an http or https URL with a host")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        if not host.isascii():
+            host = host.encode("idna").decode("ascii")
+    except ValueError:  # UnicodeError is one
+        raise refused from None
+    host = host.rstrip(".")
+    extra = "@" in parts.netloc or parts.query or parts.fragment or port == 0
+    if parts.scheme not in _PORTS or not host or extra or not url.isprintable() or " " in url:
+        raise refused
+    path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
+    return Trainer(parts.scheme, host, port or _PORTS[parts.scheme], path)
+
+
+def _literal(host: str, port: int) -> tuple[str, ...]:
+    """The address when `host` is one, in any spelling that the system's resolver takes."""
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+    except (socket.gaierror, UnicodeError):
+        return ()
+    return tuple(str(where[0]) for *_, where in found)
+
+
+async def _resolve(host: str, port: int) -> tuple[str, ...]:
+    loop = asyncio.get_running_loop()
+    asked = loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = await asyncio.wait_for(asked, RESOLVE_TIMEOUT_S)
+    except (OSError, UnicodeError, asyncio.TimeoutError):
+        raise TrainerUnknown("server_url has a host that cannot be resolved (DNS)") from None
+    return tuple(dict.fromkeys(str(where[0]) for *_, where in found))

@@ -1,0 +1,146 @@
+"""Requests and replies over ASGI: a body within its limits, a reply as JSON, a refusal as one.
+
+Knows no path and no rollout. One exception:
+
+    Exception
+    └── Refused      the request gets this status, sentence and code, and nothing else happens
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def send(self, send: Send) -> None:
+        """Put it on the wire."""
+        headers = [
+            (b"content-type", self.content_type.encode("ascii")),
+            (b"content-length", b"%d" % len(self.body)),
+            *((name.encode("ascii"), value.encode("ascii")) for name, value in self.headers.items()),
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def json_reply(status: int, document: Any) -> Reply:
+    """A reply with a JSON document."""
+    return Reply(status, _encode(document).encode("ascii"))
+
+
+class Refused(Exception):
+    """The request is not served; `code` is for programs, `message` for people."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        details: Any = None,
+        hang_up: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = dict(headers or {})
+        self.details = details
+        if hang_up:  # the rest of the body is not wanted
+            self.headers["connection"] = "close"
+
+    def reply(self) -> Reply:
+        """The refusal on the wire."""
+        document = {"error": str(self), "code": self.code}
+        if self.details is not None:
+            document["details"] = self.details
+        body = _encode(document).encode("ascii")
+        return Reply(self.status, body, headers=self.headers)
+
+
+def busy(code: str, message: str, *, retry_after_s: float) -> Refused:
+    """429: the same request may be sent again after `retry_after_s`."""
+    seconds = str(max(1, round(retry_after_s)))
+    return Refused(429, code, message, headers={"retry-after": seconds}, hang_up=False)
+
+
+class ByteBudget:
+    """How many bytes of bodies may be held at once."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+
+    def take(self, size: int) -> None:
+        """Hold `size` more bytes, or refuse the request that they belong to."""
+        if self.held + size > self.limit:
+            raise Refused(
+                429,
+                "busy",
+                "the server holds as many requests as it has memory for",
+                headers={"retry-after": "5"},
+                hang_up=True,
+            )
+        self.held += size
+
+    def give(self, size: int) -> None:
+        """Let go of `size` bytes."""
+        self.held -= size
+
+
+class Body:
+    """A request's body, read within a size, a deadline and a budget."""
+
+    def __init__(self, budget: ByteBudget, *, limit: int, timeout_s: float) -> None:
+        self._budget = budget
+        self._limit = limit
+        self._timeout_s = timeout_s
+        self._chunks: list[bytes] = []
+        self.size = 0
+        """Bytes taken from the budget; whoever asked for the body gives them back."""
+
+    async def read(self, headers: list[tuple[bytes, bytes]], receive: Receive) -> bytes:
+        """The whole body; refuses what is too large before reading on."""
+        declared = next((value for name, value in headers if name == b"content-length"), b"0")
+        if not declared.isdigit() or len(declared) > 18 or int(declared) > self._limit:
+            raise self._too_large()
+        try:
+            await asyncio.wait_for(self._read(receive), self._timeout_s)
+        except asyncio.TimeoutError:
+            told = f"the body did not arrive within {self._timeout_s:g} s"
+            raise Refused(408, "body_timeout", told, hang_up=True) from None
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    async def _read(self, receive: Receive) -> None:
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "disconnected", "the connection was closed", hang_up=True)
+            chunk, more = message.get("body", b""), message.get("more_body", False)
+            self._budget.take(len(chunk))
+            self.size += len(chunk)
+            if self.size > self._limit:
+                raise self._too_large()
+            self._chunks.append(chunk)
+
+    def _too_large(self) -> Refused:
+        told = f"the body may have at most {self._limit:,} bytes"
+        return Refused(413, "too_large", told, hang_up=True)

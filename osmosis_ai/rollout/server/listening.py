@@ -1,0 +1,132 @@
+"""Running the application under uvicorn, with deadlines for clients that dawdle.
+
+uvicorn waits for ever for the head of a request and takes heads of any size: the protocol here
+does not. Knows the application as ASGI alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_TIMEOUT_S = 10.0
+MAX_HEAD_BYTES = 64 * 1024
+CONNECTION_LIMIT = 8192
+"""Connections beyond are answered with 503."""
+RESERVED_FILES = 256
+"""Open files that are left to everything but clients."""
+GRACE_S = 5
+"""How long a shutdown waits for requests that are being answered."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 with a deadline and a size for the head of each request."""
+
+    head_timeout_s = HEAD_TIMEOUT_S
+    max_head_bytes = MAX_HEAD_BYTES
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Connected: the first head is due."""
+        super().connection_made(transport)
+        self._head_bytes = 0
+        self._in_head = True
+        self._due: asyncio.TimerHandle | None = None
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gone: nothing is due any more."""
+        self._head_came()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what belongs to a head, and hang up when that is too much."""
+        if self._in_head:
+            self._expect_head()
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > self.max_head_bytes:
+            self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head has come."""
+        self._head_came()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The body has come: what follows is the next head."""
+        super().on_message_complete()
+        self._in_head = True
+        self._head_bytes = 0
+
+    def _expect_head(self) -> None:
+        if self._due is None:
+            self._due = self.loop.call_later(self.head_timeout_s, self.transport.abort)
+
+    def _head_came(self) -> None:
+        self._in_head = False
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; raises OSError when the address is taken or not this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
+    bound = socket.socket(*found[0][:3])
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(found[0][4])
+    except BaseException:
+        bound.close()
+        raise
+    bound.set_inheritable(True)
+    return bound
+
+
+def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
+    """uvicorn's configuration for an application, or for the name of a function that makes one."""
+    return uvicorn.Config(
+        app,
+        http=GuardedProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_connection_limit(),
+        timeout_graceful_shutdown=GRACE_S,
+        **options,
+    )
+
+
+def _connection_limit() -> int:
+    """As many connections as there can be open files, after asking for more of those."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTION_LIMIT
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return CONNECTION_LIMIT
+    wanted = CONNECTION_LIMIT + RESERVED_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError) as error:
+            logging.getLogger(__name__).debug("open files stay limited: %s", error)
+            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(16, min(CONNECTION_LIMIT, soft - RESERVED_FILES))

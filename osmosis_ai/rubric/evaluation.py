@@ -1,0 +1,246 @@
+"""`evaluate_rubric` and `aevaluate_rubric`: arguments checked, one judge opened, asked, closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
+
+from .prompt import Case
+from .settings import MAX_VOTES, JudgeSettings, Overrides, judge_settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .judge import RewardRubricRunResult
+
+T = TypeVar("T")
+
+
+class _Options(TypedDict, total=False):
+    ground_truth: str | None
+    original_input: str | None
+    metadata: Mapping[str, Any] | None
+    score_min: float | None
+    score_max: float | None
+    timeout: float | None
+    votes: int
+
+
+@overload
+def evaluate_rubric(
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    *,
+    return_details: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> float: ...
+
+
+@overload
+def evaluate_rubric(
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    *,
+    return_details: Literal[True],
+    **options: Unpack[_Options],
+) -> RewardRubricRunResult: ...
+
+
+def evaluate_rubric(  # noqa: PLR0913  # the contract has this many
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    *,
+    ground_truth: str | None = None,
+    original_input: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    score_min: float | None = None,
+    score_max: float | None = None,
+    timeout: float | None = None,
+    votes: int = 1,
+    return_details: bool = False,
+) -> float | RewardRubricRunResult:
+    """Score `solution_str` by `rubric`, as `aevaluate_rubric` does, and wait for it.
+
+    Inside a running event loop it blocks that loop: await `aevaluate_rubric` there.
+    """
+    __tracebackhide__ = True
+    request = _checked(
+        rubric,
+        solution_str,
+        model_info,
+        Overrides(original_input, score_min, score_max, timeout),
+        ground_truth=ground_truth,
+        metadata=metadata,
+        votes=votes,
+    )
+    details = _run(request.judged())
+    return details if return_details else details["score"]
+
+
+@overload
+async def aevaluate_rubric(
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    *,
+    return_details: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> float: ...
+
+
+@overload
+async def aevaluate_rubric(
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    *,
+    return_details: Literal[True],
+    **options: Unpack[_Options],
+) -> RewardRubricRunResult: ...
+
+
+async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    *,
+    ground_truth: str | None = None,
+    original_input: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    score_min: float | None = None,
+    score_max: float | None = None,
+    timeout: float | None = None,
+    votes: int = 1,
+    return_details: bool = False,
+) -> float | RewardRubricRunResult:
+    """Score `solution_str` by `rubric`: a float within the bounds, or a mapping with the details.
+
+    `model_info` names `provider` and `model`, and may hold `api_key` or `api_key_env`, `api_base`,
+    `score_min` and `score_max` (0.0 and 1.0), `system_prompt`, `original_input` and `timeout`
+    (seconds for one request, 60; a judgement with its retries gets three times as long). With
+    `votes` the judge is asked so many times and the median counts.
+
+    Raises TypeError and ValueError for wrong arguments, MissingAPIKeyError before any request,
+    ProviderRequestError when no verdict could be had, ModelNotFoundError for an unknown model.
+    """
+    __tracebackhide__ = True
+    request = _checked(
+        rubric,
+        solution_str,
+        model_info,
+        Overrides(original_input, score_min, score_max, timeout),
+        ground_truth=ground_truth,
+        metadata=metadata,
+        votes=votes,
+    )
+    details = await request.judged()
+    return details if return_details else details["score"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    settings: JudgeSettings
+    case: Case
+    votes: int
+
+    async def judged(self) -> RewardRubricRunResult:
+        from .judge import Judge  # brings the model side, which a mere import must not cost
+
+        __tracebackhide__ = True
+        async with Judge(self.settings) as judge:
+            return await judge.judge(self.case, votes=self.votes)
+
+
+def _checked(
+    rubric: str,
+    solution_str: str,
+    model_info: Mapping[str, Any],
+    overrides: Overrides,
+    *,
+    ground_truth: str | None,
+    metadata: Mapping[str, Any] | None,
+    votes: int,
+) -> _Request:
+    settings = judge_settings(model_info, overrides)
+    case = case_of(settings, rubric, solution_str, ground_truth=ground_truth, metadata=metadata)
+    return _Request(settings, case, _checked_votes(votes))
+
+
+def case_of(
+    settings: JudgeSettings,
+    rubric: str,
+    solution_str: str,
+    *,
+    ground_truth: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Case:
+    """What is put before the judge; raises TypeError or ValueError."""
+    if not isinstance(rubric, str):
+        raise TypeError(f"rubric must be a string, not {type(rubric).__name__}")
+    if not rubric.strip():
+        raise ValueError("rubric is empty: say what the judge is to look for")
+    if not isinstance(solution_str, str):
+        raise TypeError(f"solution_str must be a string, not {type(solution_str).__name__}")
+    if ground_truth is not None and not isinstance(ground_truth, str):
+        raise TypeError(f"ground_truth must be a string, not {type(ground_truth).__name__}")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata must be a mapping, not {type(metadata).__name__}")
+    return Case(
+        rubric=rubric,
+        candidate=solution_str,
+        score_min=settings.score_min,
+        score_max=settings.score_max,
+        ground_truth=ground_truth,
+        original_input=settings.original_input,
+        metadata=metadata,
+        system_prompt=settings.system_prompt,
+    )
+
+
+def _checked_votes(votes: int) -> int:
+    if isinstance(votes, bool) or not isinstance(votes, int):
+        raise TypeError(f"votes must be an integer, not {type(votes).__name__}")
+    if not 1 <= votes <= MAX_VOTES:
+        raise ValueError(f"votes must be from 1 to {MAX_VOTES}, not {votes}")
+    return votes
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, run in an event loop of its own."""
+    __tracebackhide__ = True
+    return _run_in_thread(work) if _in_running_loop() else asyncio.run(work)
+
+
+def _in_running_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    __tracebackhide__ = True
+    context = contextvars.copy_context()
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(context.run(asyncio.run, work))
+        except BaseException as error:  # noqa: BLE001  # carried over to the thread that waits
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="osmosis-judge", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]

@@ -1,0 +1,272 @@
+"""Puts a case before the judge and brings its verdict within the bounds.
+
+One opened `Judge` serves many cases within one event loop. Knows neither LiteLLM nor files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypedDict
+
+from ..models.base import ProviderError, Usage, clip
+from ..models.gate import LocalGate
+from ..models.litellm_model import LiteLLMModel
+from ..models.litellm_reading import Answer
+from ..models.tries import Success
+from ..retry import RetryPolicy
+from .errors import ModelNotFoundError, ProviderRequestError
+from .prompt import ASK_AGAIN, Case, judge_messages
+from .reply import BadVerdict, NotJSON, Verdict, printable, read_verdict
+from .settings import JudgeSettings
+
+TOTAL_TIMEOUT_FACTOR = 3.0
+"""A judgement with its retries and waits may take so many times its request timeout."""
+
+MAX_TRIES = 5
+"""Fewer than for a rollout, which costs more to lose than one judgement."""
+
+MAX_RAW_CHARS = 64_000
+MAX_ASKED_AGAIN_CHARS = 20_000
+
+VERDICT_FORMAT: Mapping[str, Any] = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "verdict",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"score": {"type": "number"}, "explanation": {"type": "string"}},
+            "required": ["score", "explanation"],
+            "additionalProperties": False,
+        },
+    },
+}
+_FORMAT_WORDS = ("response_format", "json_schema", "schema", "structured", "responseformat")
+_WITHOUT_SCHEMA_MODE: set[tuple[str, str | None]] = set()
+"""Models, by name and base URL, that have refused the schema: asked without it from then on."""
+
+
+class Vote(TypedDict):
+    """One verdict of the judge."""
+
+    score: float
+    """Within the bounds."""
+    explanation: str
+    raw: Any
+    """The provider's reply as it came, the key removed and very long texts cut."""
+    clamped: bool
+    """The judge's own score lay outside the bounds."""
+
+
+class RewardRubricRunResult(TypedDict):
+    """What `return_details=True` returns."""
+
+    score: float
+    """The median of the votes."""
+    explanation: str
+    """Of the vote that is nearest to the score."""
+    raw: Any
+    """Of the same vote."""
+    clamped: bool
+    """Of any vote."""
+    votes: list[Vote]
+    provider: str
+    model: str
+    params: dict[str, Any]
+    """Sampling parameters that the judge was asked with."""
+    prompt_tokens: int | None
+    """Over all votes; None where the provider does not say."""
+    completion_tokens: int | None
+    cost_usd: float | None
+    """None where the price is unknown, never 0."""
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    vote: Vote
+    answers: list[Success[Answer]]
+
+
+class Judge:
+    """A provider's model that scores cases: `async with Judge(settings) as judge`."""
+
+    def __init__(self, settings: JudgeSettings, *, retry: RetryPolicy | None = None) -> None:
+        self._settings = settings
+        self._model = LiteLLMModel(
+            settings.name,
+            api_key=settings.api_key,
+            api_base=settings.api_base,
+            timeouts_s=(settings.timeout_s, settings.timeout_s * TOTAL_TIMEOUT_FACTOR),
+            retry=retry or RetryPolicy(max_tries=MAX_TRIES),
+            gate=LocalGate(),
+        )
+        self._plain = (str(settings.name), settings.api_base) in _WITHOUT_SCHEMA_MODE
+
+    async def __aenter__(self) -> Judge:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._model.aclose()
+
+    async def judge(self, case: Case, *, votes: int = 1) -> RewardRubricRunResult:
+        """Ask `votes` times at once; the median, and every vote. Raises ProviderRequestError."""
+        tasks = [asyncio.ensure_future(self._vote(case)) for _ in range(votes)]
+        try:
+            asked = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._result(asked)
+
+    async def _vote(self, case: Case) -> _Asked:
+        messages = judge_messages(case)
+        answers = [await self._ask(messages)]
+        said = _said(answers[0].value)
+        try:
+            verdict = self._verdict(answers[0].value)
+        except NotJSON:
+            again = [{"role": "assistant", "content": said[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
+            again.append({"role": "user", "content": ASK_AGAIN})
+            answers.append(await self._ask([*messages, *again]))
+            verdict = self._verdict(answers[1].value, final=True)
+        return _Asked(self._clamped(verdict, case, answers[-1].value), answers)
+
+    async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> Success[Answer]:
+        """One answer, in the schema if the provider has such a mode; raises our own errors."""
+        failure: ProviderError | None = None
+        if not self._plain:
+            params = {**self._settings.params, "response_format": VERDICT_FORMAT}
+            try:
+                return await self._model.answer(messages, params=params)
+            except ProviderError as error:
+                failure = error
+            if not _is_about_format(failure):
+                raise self._error(failure)
+            self._plain = True
+            _WITHOUT_SCHEMA_MODE.add((str(self._settings.name), self._settings.api_base))
+        try:
+            return await self._model.answer(messages, params=self._settings.params)
+        except ProviderError as error:
+            failure = error
+        raise self._error(failure)
+
+    def _verdict(self, answer: Answer, *, final: bool = False) -> Verdict:
+        message = answer.completion.message
+        refusal = message.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            raise self._no_verdict("the judge refused", refusal)
+        said = self._model.redacted(_said(answer))
+        try:
+            return read_verdict(said)
+        except NotJSON:
+            if not final:
+                raise
+        except BadVerdict as error:
+            raise self._no_verdict(str(error)) from None
+        reason = answer.completion.finish_reason
+        raise self._no_verdict(f"twice no JSON object (finish_reason {reason})", said)
+
+    def _no_verdict(self, detail: str, said: str = "") -> ProviderRequestError:
+        name = self._settings.name
+        quoted = f': "{clip(self._model.redacted(said), 200)}"' if said else ""
+        return ProviderRequestError(name.provider, name.model, detail + quoted, kind="verdict")
+
+    def _error(self, error: ProviderError) -> ProviderRequestError:
+        name = self._settings.name
+        kind = ModelNotFoundError if error.kind == "model_not_found" else ProviderRequestError
+        return kind(
+            name.provider,
+            name.model,
+            str(error),
+            kind=error.kind,
+            status=error.status,
+            fatal=error.fatal,
+        )
+
+    def _clamped(self, verdict: Verdict, case: Case, answer: Answer) -> Vote:
+        score = min(max(verdict.score, case.score_min), case.score_max)
+        return {
+            "score": score,
+            "explanation": verdict.explanation,
+            "raw": _short(json.loads(self._model.redacted(_as_json(answer.raw)))),
+            "clamped": score != verdict.score,
+        }
+
+    def _result(self, asked: Sequence[_Asked]) -> RewardRubricRunResult:
+        votes = [one.vote for one in asked]
+        score = float(statistics.median(vote["score"] for vote in votes))
+        nearest = min(votes, key=lambda vote: abs(vote["score"] - score))
+        answers = [answer for one in asked for answer in one.answers]
+        usages = [answer.value.completion.usage for answer in answers]
+        costs = [answer.value.completion.cost_usd for answer in answers]
+        return {
+            "score": score,
+            "explanation": nearest["explanation"],
+            "raw": nearest["raw"],
+            "clamped": any(vote["clamped"] for vote in votes),
+            "votes": votes,
+            "provider": self._settings.name.provider,
+            "model": self._settings.name.model,
+            "params": dict(self._settings.params),
+            "prompt_tokens": _sum_tokens(usages, "prompt_tokens"),
+            "completion_tokens": _sum_tokens(usages, "completion_tokens"),
+            "cost_usd": _sum([cost for cost in costs if cost is not None], len(costs)),
+            "retries": sum(answer.retries for answer in answers),
+        }
+
+
+def _said(answer: Answer) -> str:
+    """The reply's text, or the arguments of the tool call that it made of the schema."""
+    message = answer.completion.message
+    content = message.get("content")
+    if isinstance(content, str) and content.strip():
+        return content
+    calls = message.get("tool_calls")
+    last = calls[-1] if isinstance(calls, list) and calls else None
+    function = last.get("function") if isinstance(last, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return arguments if isinstance(arguments, str) else ""
+
+
+def _is_about_format(error: ProviderError) -> bool:
+    """Whether the provider, or LiteLLM for it, refused the schema rather than the question."""
+    if error.kind != "bad_request" and error.status != 422:
+        return False
+    said = error.detail.lower()
+    return any(word in said for word in _FORMAT_WORDS)
+
+
+def _as_json(raw: Mapping[str, Any]) -> str:
+    return json.dumps(raw, default=str)
+
+
+def _short(value: Any) -> Any:
+    """`value` with overlong texts cut and control characters escaped."""
+    if isinstance(value, str):
+        return printable(value, MAX_RAW_CHARS)
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(key, 200): _short(item) for key, item in value.items()}
+    return value
+
+
+def _sum_tokens(usages: Sequence[Usage], field: str) -> int | None:
+    counts = [count for usage in usages if (count := getattr(usage, field)) is not None]
+    return sum(counts) if len(counts) == len(usages) else None
+
+
+def _sum(costs: Sequence[float], expected: int) -> float | None:
+    return sum(costs) if len(costs) == expected else None

@@ -1,0 +1,184 @@
+"""`model_info` -> whom to ask, with which key, within which bounds and times.
+
+Checks every value and says which is wrong; asks nobody. The key is resolved here, before any
+request: `api_key`, else the variable named by `api_key_env`, else the provider's usual one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..providers import ModelName, key_from_environment, key_variables
+from ..secret import Secret, check_api_key
+from .errors import MissingAPIKeyError
+
+DEFAULT_TIMEOUT_S = 60.0
+MAX_VOTES = 101
+
+PARAMS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "api_version")
+"""Keys of `model_info` that are handed to the provider as they are."""
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Everything about the judge that a rubric's author decides."""
+
+    name: ModelName
+    api_key: Secret | None
+    """None only for providers that need no key of their own."""
+    api_base: str | None
+    score_min: float
+    score_max: float
+    timeout_s: float
+    """For one request; a judgement with its retries and waits gets at most three times as much."""
+    system_prompt: str | None
+    original_input: str | None
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """The arguments of a call that win over `model_info`; None leaves `model_info` its say."""
+
+    original_input: str | None = None
+    score_min: float | None = None
+    score_max: float | None = None
+    timeout: float | None = None
+
+
+def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> JudgeSettings:
+    """The settings in `model_info`; raises TypeError, ValueError or MissingAPIKeyError."""
+    if not isinstance(model_info, Mapping):
+        raise TypeError(f"model_info must be a mapping, not {type(model_info).__name__}")
+    name = _name(model_info)
+    low, high = _bounds(model_info, overrides)
+    timeout_s = _number("timeout", _pick(overrides.timeout, model_info, "timeout"), None)
+    return JudgeSettings(
+        name=name,
+        api_key=_key(name, model_info),
+        api_base=_text(model_info, "api_base"),
+        score_min=low,
+        score_max=high,
+        timeout_s=_positive("timeout", DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s),
+        system_prompt=_text(model_info, "system_prompt"),
+        original_input=_original_input(model_info, overrides),
+        params={k: model_info[k] for k in PARAMS if model_info.get(k) is not None},
+    )
+
+
+def _name(model_info: Mapping[str, Any]) -> ModelName:
+    provider = _required(model_info, "provider").lower()
+    model = _required(model_info, "model").removeprefix(f"{provider}/")
+    return ModelName(provider, model)
+
+
+def _required(model_info: Mapping[str, Any], key: str) -> str:
+    value = model_info.get(key)
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    if value is None:
+        raise ValueError(f"model_info has no {key!r}: name the judge's {key}")
+    raise ValueError(f"model_info[{key!r}] must be a non-empty string, not {_kind(value)}")
+
+
+def _text(model_info: Mapping[str, Any], key: str) -> str | None:
+    value = model_info.get(key)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise TypeError(f"model_info[{key!r}] must be a string, not {type(value).__name__}")
+
+
+def _original_input(model_info: Mapping[str, Any], overrides: Overrides) -> str | None:
+    given = overrides.original_input
+    if given is None:
+        return _text(model_info, "original_input")
+    if not isinstance(given, str):
+        raise TypeError(f"original_input must be a string, not {type(given).__name__}")
+    return given
+
+
+def _bounds(model_info: Mapping[str, Any], overrides: Overrides) -> tuple[float, float]:
+    low = _number("score_min", _pick(overrides.score_min, model_info, "score_min"), 0.0)
+    high = _number("score_max", _pick(overrides.score_max, model_info, "score_max"), 1.0)
+    assert low is not None and high is not None  # both have a default
+    if low >= high:
+        raise ValueError(f"score_min ({low:g}) must be below score_max ({high:g})")
+    return low, high
+
+
+def _pick(given: object, model_info: Mapping[str, Any], key: str) -> object:
+    return model_info.get(key) if given is None else given
+
+
+def _number(name: str, value: object, default: float | None) -> float | None:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, not {value}")
+    return float(value)
+
+
+def _positive(name: str, value: float) -> float:
+    if value <= 0:
+        raise ValueError(f"{name} must be above 0 seconds, not {value:g}")
+    return value
+
+
+def _key(name: ModelName, model_info: Mapping[str, Any]) -> Secret | None:
+    given = model_info.get("api_key")
+    if isinstance(given, Secret):
+        given = given.reveal()
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"model_info['api_key'] must be a string, not {type(given).__name__}")
+    if given and given.strip():
+        return _usable(Secret(given, "model_info['api_key']"))
+    variable = _text(model_info, "api_key_env")
+    if variable is not None:
+        return _usable(_named(name, variable.strip()))
+    found = key_from_environment(name.provider)
+    if found is not None:
+        return _usable(found)
+    usual = key_variables(name.provider)
+    if usual:
+        raise MissingAPIKeyError(_missing(name, usual[0]))
+    return None
+
+
+def _named(name: ModelName, variable: str) -> Secret:
+    value = os.environ.get(variable, "")
+    if value.strip():
+        return Secret(value, variable)
+    if not _VARIABLE.fullmatch(variable):
+        # Most likely the key itself, put in the wrong place: it must not be repeated.
+        raise MissingAPIKeyError(
+            "model_info['api_key_env'] must be the name of an environment variable that is set, "
+            "such as OPENAI_API_KEY; a key itself goes into model_info['api_key']"
+        )
+    raise MissingAPIKeyError(_missing(name, variable))
+
+
+def _usable(key: Secret) -> Secret:
+    try:
+        return check_api_key(key.reveal(), key.name)
+    except ValueError as error:
+        raise MissingAPIKeyError(str(error)) from None
+
+
+def _missing(name: ModelName, variable: str) -> str:
+    return (
+        f"no API key for {name.provider}: the environment variable {variable} is not set. "
+        f'Run: export {variable}="..." (or name another variable in model_info["api_key_env"])'
+    )
+
+
+def _kind(value: object) -> str:
+    return "an empty one" if isinstance(value, str) else type(value).__name__

@@ -1,0 +1,220 @@
+"""Secrets that do not print, and a redactor that removes them from text.
+
+Knows every way in which a value may be written down (JSON, URL, XML, shell, base64, ...).
+Does not know where keys come from nor where text goes: each sink applies a `Redactor` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+
+MASK = "***"
+MIN_MASKABLE = 8
+"""Shorter secrets are left alone: masking them would shred ordinary text."""
+
+_COMMON = frozenset(
+    {
+        "anything",
+        "api-key",
+        "api_key",
+        "authorization",
+        "changeme",
+        "change-me",
+        "dummy-key",
+        "fake-key",
+        "localhost",
+        "my-api-key",
+        "no-key-needed",
+        "no-key-required",
+        "not-a-key",
+        "not-needed",
+        "not-required",
+        "password",
+        "placeholder",
+        "sk-dummy",
+        "sk-no-key-required",
+        "test-key",
+        "undefined",
+        "unused-key",
+        "your-api-key",
+        "your_api_key",
+    }
+)
+
+
+class Secret:
+    """A string that shows its name and never its value; `reveal()` is the only way to the value."""
+
+    __slots__ = ("_value", "name")
+
+    name: str
+    """Where the value came from, usually an environment variable; printable."""
+
+    def __init__(self, value: str, name: str = "") -> None:
+        self._value = value
+        self.name = name
+
+    def reveal(self) -> str:
+        """The value itself, for the one place that puts it on the wire."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret(name={self.name!r}, ****)" if self.name else "Secret(****)"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        import hmac  # only compared in a few places: not worth its import at start
+
+        return hmac.compare_digest(_utf8(self._value), _utf8(other._value))
+
+    def __hash__(self) -> int:
+        return hash(("Secret", self._value))
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Secret:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a Secret is never pickled: pass the name of its environment variable")
+
+
+class Redactor:
+    """Replaces every known spelling of the given secrets by `***`."""
+
+    __slots__ = ("_spellings", "_values", "unmaskable")
+
+    unmaskable: list[str]
+    """Names of the secrets that are too short or too common to be masked by value."""
+
+    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+        self._values: set[str] = set()
+        self._spellings: list[str] = []
+        self.unmaskable = []
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, secret: Secret) -> None:
+        """Mask this secret too, from now on."""
+        value = secret.reveal()
+        if value in self._values:
+            return
+        self._values.add(value)
+        if not is_maskable(value):
+            self.unmaskable.append(secret.name or "(unnamed)")
+            return
+        # Longest first: a plain spelling inside an escaped one must not break it into pieces.
+        found = {*self._spellings, *_spellings(value)}
+        self._spellings = sorted(found, key=lambda text: (-len(text), text))
+
+    def __call__(self, text: str) -> str:
+        """`text` without any spelling of any secret."""
+        for spelling in self._spellings:
+            if spelling in text:
+                text = text.replace(spelling, MASK)
+        return text
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self._values)} secrets)"
+
+
+def is_maskable(value: str) -> bool:
+    """Whether replacing `value` everywhere would leave ordinary text readable."""
+    if len(value) < MIN_MASKABLE or value.casefold() in _COMMON:
+        return False
+    return len(set(value)) > 2
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """Every way to write `value` that a report, a log or a URL may hold; never a short one."""
+    for spelling in {*_escaped(value), *_encoded(_utf8(value))}:
+        if len(spelling) >= MIN_MASKABLE:
+            yield spelling
+
+
+def _escaped(value: str) -> Iterator[str]:
+    import html  # these four are needed only once there is a secret: keep them off start-up
+    import json
+    import shlex
+    from urllib.parse import quote, quote_plus
+
+    yield value
+    yield value[::-1]
+    yield value.strip()
+    for once in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        yield once
+        yield once.replace("/", "\\/")
+        yield json.dumps(once)[1:-1]
+    yield repr(value)[1:-1]
+    yield ascii(value)[1:-1]
+    raw = _utf8(value)
+    for safe in ("", "/", "/:@!$&'()*+,;=~"):
+        yield quote(raw, safe=safe)
+        yield _lower_hex(quote(raw, safe=safe))
+        yield quote(quote(raw, safe=safe), safe="")
+    yield quote_plus(raw)
+    yield _lower_hex(quote_plus(raw))
+    markup = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for quotes in (("&quot;", "&#x27;"), ("&quot;", "&#39;"), ("&quot;", "&apos;"), ('"', "'")):
+        yield markup.replace('"', quotes[0]).replace("'", quotes[1])
+    yield markup.replace('"', "&#34;").replace("'", "&#39;")
+    yield html.escape(html.escape(value))
+    quoted = shlex.quote(value)
+    yield quoted[1:-1] if quoted.startswith("'") and quoted.endswith("'") else quoted
+    yield value.replace("'", "'\\''")
+    yield "".join(c if c.isalnum() or c in "_-./:@%+=," else "\\" + c for c in value)
+
+
+def _encoded(raw: bytes) -> Iterator[str]:
+    import base64
+
+    for phase in range(3):
+        # The characters that the bytes before and after the secret also shape are left out.
+        first = (0, 2, 3)[phase]
+        last = (phase + len(raw)) * 8 // 6
+        text = base64.b64encode(b"\0" * phase + raw).decode("ascii")[first:last]
+        yield text
+        yield text.replace("+", "-").replace("/", "_")
+    yield raw.hex()
+    yield raw.hex().upper()
+
+
+def _lower_hex(quoted: str) -> str:
+    head, *rest = quoted.split("%")
+    return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])
+
+
+def check_api_key(value: str, name: str) -> Secret:
+    """`value` as a Secret, if it can travel in an HTTP header.
+
+    Raises ValueError with a sentence that names `name` (the variable or option that holds the key)
+    and never the value.
+    """
+    if not value.strip():
+        raise ValueError(f"{name} is empty: set it to the endpoint's API key")
+    if "\n" in value or "\r" in value:
+        raise ValueError(f"{name} holds a line break: set it to the key alone")
+    for position, character in enumerate(value, start=1):
+        if "!" <= character <= "~":
+            continue
+        what = "a space or a control character" if character.isascii() else "a non-ASCII character"
+        raise ValueError(
+            f"{name} holds {what} at position {position}: copy the key again, from its source "
+            f"rather than from a document"
+        )
+    return Secret(value, name)

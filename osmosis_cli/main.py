@@ -1,0 +1,74 @@
+"""The root of the `osmosis` command and the table of its subcommands.
+
+Nothing is imported here but click: `osmosis --help` is to answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from .lazy import Entry, LazyGroup
+from .outcome import COMPLETION_VARIABLE, PROGRAM, run
+
+COMMANDS = {
+    "eval": Entry("eval:eval_group", "Evaluate an agent on a dataset."),
+    "eval-rubric": Entry("rubric:rubric_command", "Score recorded answers with an LLM judge."),
+    "test": Entry("test_agent:test_command", "Run an agent without scoring it."),
+    "validate": Entry("validate:validate_command", "Check an agent loop without running it."),
+    "serve": Entry("serve:serve_command", "Serve an agent loop to a trainer."),
+    "preview": Entry("preview:preview_command", "Show a rubric file or a dataset."),
+    "completion": Entry("completion:completion_command", "Print a shell completion script."),
+}
+
+EPILOG = """\b
+Examples:
+  osmosis eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward \\
+      --model my-model --base-url http://localhost:8000/v1
+  osmosis validate -m server:agent_loop
+  osmosis eval --help
+"""
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import version
+
+    from osmosis_ai._conflict import conflicting_distribution
+
+    click.echo(f"{PROGRAM} {version('pytest-osmosis')}")
+    if told := conflicting_distribution():
+        click.echo(told, err=True)
+    ctx.exit()
+
+
+@click.group(
+    PROGRAM,
+    cls=LazyGroup,
+    table=COMMANDS,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Evaluate LLM agents as test suites, and serve them to a trainer."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The console script: run the command line and exit with its status."""
+    if COMPLETION_VARIABLE in os.environ:
+        from .completion import answer_shell
+
+        sys.exit(answer_shell(cli))
+    sys.exit(run(cli, list(sys.argv[1:] if args is None else args)))

@@ -1,0 +1,54 @@
+"""A file is written whole or not at all: temporary file, fsync, rename, fsync of the folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Replace `path` with `data`; OSError leaves what was there.
+
+    `mode` defaults to what the umask leaves of 0666, or to the mode of the file that is replaced.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), _mode_of(path) if mode is None else mode)
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    _sync_folder(path.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError now if `write_whole` could not write there: creates and removes a probe."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a directory; name a file")
+    handle, name = tempfile.mkstemp(prefix=".osmosis-probe.", dir=path.parent)
+    os.close(handle)
+    os.unlink(name)
+
+
+def _mode_of(path: Path) -> int:
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0o022)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,103 @@
+"""Data files as collectors, runs as items. Thin: what a run does is told in `suite`.
+
+`EvalFile` stands for one evaluation on one data file, `RunItem` for one run of one row. An item
+holds two numbers; its row is read when its rollout starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .rollouts import RunKey
+from .suite import Finished, Suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class RunFailed(Exception):
+    """A run did not pass; `str()` is the whole section that its item prints."""
+
+
+class EvalFile(pytest.File):
+    """The items of one evaluation: rows times runs, row by row."""
+
+    suite: Suite
+
+    @classmethod
+    def of(cls, suite: Suite, parent: pytest.Collector, path: Path) -> EvalFile:
+        """The collector of `suite`."""
+        collector: EvalFile = cls.from_parent(parent, path=path)
+        collector.suite = suite
+        return collector
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item a run."""
+        n = self.suite.spec.n
+        for position in range(len(self.suite.dataset)):
+            name = self.suite.dataset.row_name(position)
+            for run_index in range(n):
+                yield RunItem.from_parent(
+                    self, name=f"{name}[run-{run_index}]", position=position, run_index=run_index
+                )
+
+
+class EmptyFile(pytest.File):
+    """A data file of which no row is selected."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Nothing."""
+        return iter(())
+
+
+class RunItem(pytest.Item):
+    """One run of one row."""
+
+    parent: EvalFile
+    finished: Finished | None = None
+    """What became of the run, while its reports are made."""
+
+    def __init__(self, *, position: int, run_index: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.position = position
+        self.run_index = run_index
+
+    @property
+    def suite(self) -> Suite:
+        """The evaluation that the run belongs to."""
+        return self.parent.suite
+
+    @property
+    def key(self) -> RunKey:
+        """Names the run to the engine."""
+        return RunKey(self.suite.spec.name, self.position, self.run_index)
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """The data file as pytest shows it, no line, the item's name."""
+        return self.parent.nodeid, None, self.name
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """The same, as a path."""
+        return self.path, None, self.name
+
+    def setup(self) -> None:
+        """Infrastructure's errors are errors in setup; see `runtest`."""
+        if self.finished is not None and self.finished.result.outcome == "error":
+            raise RunFailed(self.finished.explanation)
+
+    def runtest(self) -> None:
+        """The run itself was awaited before; here it passes or fails."""
+        if self.finished is not None and self.finished.result.outcome == "failed":
+            raise RunFailed(self.finished.explanation)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The section of a run that did not pass, without any frame of ours."""
+        if isinstance(excinfo.value, RunFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+    _repr_failure_py = repr_failure  # what pytest calls for errors in setup

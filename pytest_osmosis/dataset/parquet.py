@@ -1,0 +1,150 @@
+"""Parquet: rows read in record batches and written as JSON lines to an unnamed temporary file.
+
+From there on they are rows like those of a JSONL file: read on demand, in bounded memory. Knows
+pyarrow, imported only here and in `arrow`; does not judge which columns a row needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from .arrow import values
+from .decoding import brief
+from .errors import DatasetError, EmptyDataset, Problems, shown
+from .selection import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+BATCH_ROWS = 1024
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+class ParquetSource:
+    """An open parquet file as a source of rows."""
+
+    unit: Literal["line", "row"] = "row"
+    torn = False
+
+    def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
+        self._path = shown(path)
+        self._file = _opened(file, self._path)
+        self._names: list[str] = self._file.schema_arrow.names
+        self._refuse_double_columns()
+        self.rows_total: int | None = self._file.metadata.num_rows
+        self._spool = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - closed with the source
+        self.descriptor = self._spool.fileno()
+
+    def count(self, stop: int | None) -> int:
+        """How many rows there are before row `stop`."""
+        total: int = self._file.metadata.num_rows
+        return total if stop is None else min(stop, total)
+
+    def scan(
+        self, selection: Selection | None, start: int, stop: int | None, problems: Problems
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Row number, offset and bytes of the rows from start to stop, or of the selected ones."""
+        rows = selection if selection is not None else range(start, self.count(stop))
+        offset = 0
+        for row, record in self._records(rows):
+            try:
+                raw = _encode(record).encode()
+            except (TypeError, ValueError):
+                problems.add(row, _unfit(record))
+                continue
+            self._spool.write(raw + b"\n")
+            yield row, offset, raw
+            offset += len(raw) + 1
+        self._spool.flush()
+
+    def close(self) -> None:
+        """Close the spool; a duplicate of its descriptor keeps the rows."""
+        self._file.close()
+        self._spool.close()
+
+    def _records(self, rows: Selection) -> Iterator[tuple[int, dict[str, Any]]]:
+        batches = self._batches(rows)
+        while True:
+            try:
+                taken, batch = next(batches)
+                columns = [values(column) for column in batch.columns]
+            except StopIteration:
+                return
+            except _broken() as error:
+                raise _damaged(self._path, error) from None
+            for at, row in enumerate(taken):
+                yield (
+                    row,
+                    {name: column[at] for name, column in zip(self._names, columns, strict=True)},
+                )
+
+    def _batches(self, rows: Selection) -> Iterator[tuple[Selection, pa.RecordBatch]]:
+        first = 0
+        for group in range(self._file.metadata.num_row_groups):
+            height = self._file.metadata.row_group(group).num_rows
+            if _within(rows, first, first + height):
+                for batch in self._file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
+                    taken = _within(rows, first, first + batch.num_rows)
+                    if len(taken) == batch.num_rows:
+                        yield taken, batch
+                    elif taken:
+                        yield taken, batch.take([row - first for row in taken])
+                    first += batch.num_rows
+            else:
+                first += height
+
+    def _refuse_double_columns(self) -> None:
+        double = [brief(name) for name, times in Counter(self._names).items() if times > 1]
+        if double:
+            raise DatasetError(
+                f"{self._path}: the column {', '.join(double)} is there more than once"
+            )
+
+
+def _opened(file: BinaryIO, path: str) -> pq.ParquetFile:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DatasetError(f"{path}: needs `pip install pytest-osmosis[parquet]`") from None
+    if not os.fstat(file.fileno()).st_size:
+        raise EmptyDataset(f"{path}: has no rows (the file is empty)")
+    try:
+        return pq.ParquetFile(file, page_checksum_verification=True)
+    except _broken() as error:
+        raise _damaged(path, error) from None
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """What pyarrow raises for bytes that are not, or no longer, parquet."""
+    from pyarrow import ArrowException
+
+    return (ArrowException, OSError, ValueError, OverflowError, KeyError, MemoryError)
+
+
+def _damaged(path: str, error: Exception) -> DatasetError:
+    reason = brief(" ".join(str(error).split()) or type(error).__name__, quoted=False, longest=160)
+    return DatasetError(
+        f"{path}: cannot be read as parquet, it may be damaged or incomplete: {reason}"
+    )
+
+
+def _within(rows: Selection, first: int, end: int) -> Selection:
+    return rows[bisect_left(rows, first) : bisect_left(rows, end)]
+
+
+def _unfit(record: dict[str, Any]) -> str:
+    for name, value in record.items():
+        try:
+            _encode(value).encode()
+        except TypeError:
+            return f"the column {brief(name)} holds bytes, which JSON has not; store it as text"
+        except ValueError:
+            return f"the column {brief(name)} holds NaN or an infinite number; use null or a string"
+    return "cannot be written as JSON"

@@ -1,0 +1,55 @@
+"""Which rows are taken: a window of the file, or a random sample of that window.
+
+Pure: knows numbers only. The same arguments always give the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+from fractions import Fraction
+
+from .errors import DatasetError
+
+Selection = Sequence[int]
+"""Row numbers from 0, ascending."""
+_SAMPLE = re.compile(r"(?P<number>[0-9]{1,12}(\.[0-9]{1,12})?)(?P<percent>%?)")
+
+
+def window(offset: int, limit: int | None) -> tuple[int, int | None]:
+    """Start and stop of the rows that offset and limit leave; a stop of None is the file's end."""
+    if offset < 0:
+        raise DatasetError(f"the offset is {offset}; expected 0 or more")
+    if limit is not None and limit < 0:
+        raise DatasetError(f"the limit is {limit}; expected 1 or more")
+    return offset, None if limit is None else offset + limit
+
+
+def sample_size(sample: str, available: int) -> int:
+    """How many of `available` rows a sample of "10%" or "50" takes: at least one, at most all."""
+    found = _SAMPLE.fullmatch(sample.strip())
+    if found is None:
+        raise _wrong(sample)
+    number = Fraction(found["number"])
+    if found["percent"]:
+        if not 0 < number <= 100:
+            raise _wrong(sample)
+        return min(available, max(1, round(available * number / 100)))
+    if number < 1 or number.denominator != 1:
+        raise _wrong(sample)
+    return min(available, int(number))
+
+
+def draw(sample: str, seed: int, rows: range) -> Selection:
+    """The sampled rows of a window, ascending."""
+    from random import Random  # its own generator: the session's random state stays untouched
+
+    taken = Random(seed).sample(rows, sample_size(sample, len(rows)))
+    return array("q", sorted(taken))
+
+
+def _wrong(sample: str) -> DatasetError:
+    return DatasetError(
+        f"the sample is {sample!r}; expected a share like 10% or a number of rows like 50"
+    )

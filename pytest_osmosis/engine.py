@@ -1,0 +1,188 @@
+"""Runs coroutines ahead of whoever waits for them: the window of rollouts in flight.
+
+One event loop in a thread of its own; at most `window` jobs are in flight, started in the order
+they were offered; results that nobody has fetched yet are bounded by `run_ahead`. The caller's
+thread fetches them in its own order and is never in the loop's way. Knows nothing of agents,
+rows or pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class EngineClosed(Exception):
+    """The job was cancelled, or never started, because the engine was closed."""
+
+
+class Engine(Generic[T]):
+    """A window of jobs in flight; a job is `execute(key)`."""
+
+    def __init__(
+        self,
+        execute: Callable[[Hashable], Awaitable[T]],
+        *,
+        window: int,
+        run_ahead: int,
+        on_close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._execute = execute
+        self._window = window
+        self._run_ahead = max(run_ahead, 1)
+        self._on_close = on_close
+        self._sources: deque[Iterator[Hashable]] = deque()
+        self._started: set[Hashable] = set()
+        """Started and not fetched yet."""
+        self._out_of_turn: set[Hashable] = set()
+        """Started before their source came to them."""
+        self._tasks: dict[asyncio.Task[T], Hashable] = {}
+        self._done: dict[Hashable, T | BaseException] = {}
+        self._waited_for: Hashable = None
+        self._arrived = threading.Lock()
+        self._arrived.acquire()
+        self._throttled = False
+        self._halted = False
+        self._pumping = False
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, name="osmosis-engine", daemon=True)
+        self._thread.start()
+
+    def offer(self, keys: Iterable[Hashable]) -> None:
+        """Tell the coming jobs in order; from any thread. `keys` is consumed as jobs start."""
+        self.loop.call_soon_threadsafe(self._offer, iter(keys))
+
+    def resize(self, window: int) -> None:
+        """Change how many jobs may be in flight; from any thread."""
+        self.loop.call_soon_threadsafe(self._resize, window)
+
+    def wait(self, key: Hashable) -> T:
+        """Block until the job has ended and hand its result over, once.
+
+        Raises:
+            EngineClosed: when the engine was halted or closed before the job ended.
+        """
+        if key not in self._done:
+            self._waited_for = key
+            if key not in self._started:
+                self.loop.call_soon_threadsafe(self._start_out_of_turn, key)
+            while key not in self._done:
+                self._arrived.acquire()
+            self._waited_for = None
+        result = self._done.pop(key)
+        self._started.discard(key)
+        if self._throttled:
+            self._throttled = False
+            self.loop.call_soon_threadsafe(self._pump)
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def unfetched(self) -> list[T]:
+        """The results that nobody has fetched; call it when nobody will any more."""
+        left = [result for result in self._done.values() if not isinstance(result, BaseException)]
+        self._done.clear()
+        return left
+
+    def halt(self) -> None:
+        """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""
+        self._halted = True
+        self.loop.call_soon_threadsafe(self._pump)
+
+    def close(self) -> None:
+        """Cancel what is in flight, release what was opened, end the thread. Idempotent."""
+        if self.loop.is_closed():
+            return
+        self._halted = True
+        asyncio.run_coroutine_threadsafe(self._shut(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    # ---- in the loop's thread
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def _offer(self, keys: Iterator[Hashable]) -> None:
+        self._sources.append(keys)
+        self._pump()
+
+    def _resize(self, window: int) -> None:
+        self._window = window
+        self._pump()
+
+    def _start_out_of_turn(self, key: Hashable) -> None:
+        """A job that is waited for and that no source has come to yet: it goes now."""
+        if key in self._started:
+            return
+        if self._halted:
+            self._started.add(key)
+            self._deliver(key, EngineClosed())
+            return
+        self._out_of_turn.add(key)
+        self._start(key)
+
+    def _pump(self) -> None:
+        """Start one job and come back for the next: one that blocks the loop delays only itself."""
+        self._pumping = False
+        if self._halted or len(self._tasks) >= self._window:
+            return
+        if len(self._done) >= self._run_ahead:
+            self._throttled = True
+            return
+        key = self._next()
+        if key is not None:
+            self._start(key)
+            self._pump_soon()
+
+    def _next(self) -> Hashable | None:
+        while self._sources:
+            for key in self._sources[0]:
+                if key not in self._out_of_turn:
+                    return key
+                self._out_of_turn.discard(key)
+            self._sources.popleft()
+        return None
+
+    def _start(self, key: Hashable) -> None:
+        self._started.add(key)
+        task: asyncio.Task[T] = self.loop.create_task(self._execute(key))  # type: ignore[arg-type]
+        self._tasks[task] = key
+        task.add_done_callback(self._ended)
+
+    def _pump_soon(self) -> None:
+        if not self._pumping:
+            self._pumping = True
+            self.loop.call_soon(self._pump)
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        key = self._tasks.pop(task)
+        if task.cancelled():
+            self._deliver(key, EngineClosed())
+        else:
+            error = task.exception()
+            self._deliver(key, task.result() if error is None else error)
+        self._pump_soon()
+
+    def _deliver(self, key: Hashable, result: T | BaseException) -> None:
+        self._done[key] = result
+        if self._waited_for == key:
+            self._arrived.release()
+
+    async def _shut(self) -> None:
+        tasks: list[asyncio.Task[Any]] = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
+        if self._on_close is not None:
+            await self._on_close()
+        await self.loop.shutdown_asyncgens()
+        await self.loop.shutdown_default_executor()

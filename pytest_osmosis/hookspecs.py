@@ -1,0 +1,63 @@
+"""The hooks that `pytest-osmosis` calls: what a conftest.py or another plugin may change.
+
+All are called in the process that they concern: rows and agents where items run, results before
+they are reported there, the summary in the one process that has a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .results import EvalResult, RunResult
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_osmosis_load_rows(
+    path: Path, config: pytest.Config
+) -> Iterable[Mapping[str, Any]] | None:
+    """Rows of a data file in a format of your own; None leaves it to the built-in readers.
+
+    Each row is a mapping with `system_prompt`, `user_prompt` and whatever else. It is called once a
+    process and must give the same rows in the same order each time.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_osmosis_row_name(
+    row: Mapping[str, Any], row_index: int, config: pytest.Config
+) -> str | None:
+    """A unique name for a row in node ids; None keeps `row-<index>`, or the `id` column."""
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_osmosis_build_agent(agent: object, spec: str, config: pytest.Config) -> object | None:
+    """The agent to evaluate, made from what `--osmosis-agent` names; None uses that itself."""
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_osmosis_classify_error(error: BaseException, config: pytest.Config) -> str | None:
+    """Whose an error is that an agent raised: "agent" (the run failed) or "provider" (an error).
+
+    None keeps the default: an error of the endpoint is the provider's, any other the agent's.
+    It is called in the thread that runs rollouts.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_osmosis_run_result(
+    result: RunResult, messages: list[dict[str, Any]], config: pytest.Config
+) -> RunResult | None:
+    """A run's result before it is reported, to change it (`dataclasses.replace`); None keeps it.
+
+    Suite, row and run must stay as they are.
+    """
+
+
+@pytest.hookspec
+def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | list[str] | None:
+    """Lines to add to the terminal summary."""

@@ -1,0 +1,409 @@
+"""One table of options and their ini twins, and from it the `SessionSpec`.
+
+A wrong value is a `pytest.UsageError` of one sentence, raised before anything runs.
+Does not open files of the user's, import their code or talk to an endpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.secret import Secret
+
+from .spec import EvalSpec, ModelSpec, SessionSpec
+
+GROUP = "osmosis"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: `--osmosis-<name>` on the command line, `osmosis_<name>` in the ini file."""
+
+    name: str
+    help: str
+    parse: Callable[[str], Any] = str
+    default: Any = None
+    metavar: str | None = None
+    short: str | None = None
+    """A short spelling, registered unless another plugin has it."""
+    repeatable: bool = False
+    flag: bool = False
+    ini: str | None = None
+    """The ini name where it is not `osmosis_<name>`."""
+
+    @property
+    def flag_name(self) -> str:
+        """The canonical spelling."""
+        return f"--osmosis-{self.name}"
+
+    @property
+    def dest(self) -> str:
+        """The attribute on pytest's option object."""
+        return "osmosis_" + self.name.replace("-", "_")
+
+    @property
+    def ini_name(self) -> str:
+        """The key in the ini file."""
+        return self.ini or self.dest
+
+
+def _whole(minimum: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValueError(f"expected a whole number of at least {minimum}") from None
+        if value < minimum:
+            raise ValueError(f"expected a whole number of at least {minimum}")
+        return value
+
+    return parse
+
+
+def _number(
+    what: str, accept: Callable[[float], bool] = lambda value: True
+) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"expected {what}") from None
+        if not math.isfinite(value) or not accept(value):
+            raise ValueError(f"expected {what}")
+        return value
+
+    return parse
+
+
+_positive_s = _number("a number of seconds above 0", lambda value: value > 0)
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "agent",
+        "the agent under test: module:attribute or path/to/file.py:attribute, "
+        "a RolloutAgentLoop instance or class",
+        metavar="MODULE:ATTR",
+    ),
+    Option(
+        "data", "dataset to evaluate on: .jsonl, .json or .parquet", metavar="FILE", repeatable=True
+    ),
+    Option(
+        "eval-fn",
+        "eval function that scores a rollout; without one the rollout's own reward is the score",
+        metavar="MODULE:FUNCTION",
+        short="--eval-fn",
+        repeatable=True,
+    ),
+    Option(
+        "model",
+        "model name at --osmosis-base-url, LiteLLM's provider/model without one, "
+        "or 'embedded' for the endpoint that is shipped for trying things out",
+        metavar="NAME",
+    ),
+    Option(
+        "base-url", "an OpenAI-compatible endpoint, e.g. http://localhost:8000/v1", metavar="URL"
+    ),
+    Option(
+        "api-key-env",
+        "name of the environment variable that holds the API key "
+        "(OPENAI_API_KEY with a base URL, else the provider's own)",
+        metavar="NAME",
+    ),
+    Option(
+        "api-key",
+        "the API key itself; prefer --osmosis-api-key-env, argv is world-readable",
+        metavar="KEY",
+    ),
+    Option("n", "runs per row", _whole(1), 1, metavar="N", short="--n"),
+    Option(
+        "pass-threshold",
+        "a run passes an eval function when its score is at least this",
+        _number("a number"),
+        1.0,
+        metavar="SCORE",
+        short="--pass-threshold",
+    ),
+    Option(
+        "max-turns",
+        "most model calls that the agent is told to make in a rollout",
+        _whole(1),
+        10,
+        metavar="N",
+    ),
+    Option(
+        "temperature",
+        "sampling temperature (not sent unless given)",
+        _number("a number of at least 0", lambda value: value >= 0),
+        metavar="T",
+    ),
+    Option(
+        "max-tokens", "most tokens of a completion (not sent unless given)", _whole(1), metavar="N"
+    ),
+    Option(
+        "top-p",
+        "nucleus sampling (not sent unless given)",
+        _number("a number above 0 and at most 1", lambda value: 0 < value <= 1),
+        metavar="P",
+    ),
+    Option(
+        "seed",
+        "seed s sends s + i with run i of a row (not sent unless given)",
+        _whole(0),
+        metavar="S",
+    ),
+    Option(
+        "batch-size",
+        "rollouts in flight at once, over all workers (default: 1, or W with -n W)",
+        _whole(1),
+        metavar="B",
+        short="--batch-size",
+    ),
+    Option("limit", "evaluate only this many rows", _whole(1), metavar="N"),
+    Option("offset", "skip this many rows first", _whole(0), 0, metavar="N"),
+    Option(
+        "sample", "draw this many rows at random: a number or a share such as 10%%", metavar="N|P%"
+    ),
+    Option("sample-seed", "seed of --osmosis-sample", _whole(0), 0, metavar="S"),
+    Option(
+        "agent-timeout",
+        "seconds that the agent may take for one run",
+        _positive_s,
+        450.0,
+        metavar="S",
+    ),
+    Option(
+        "grader-timeout",
+        "seconds that each eval function may take for one run",
+        _positive_s,
+        150.0,
+        metavar="S",
+    ),
+    Option("output", "write the JSON report here", metavar="FILE"),
+    Option("only", "collect the evaluation alone, not the tests beside it", flag=True),
+    Option("no-answers", "leave the last assistant texts out of the reports", flag=True),
+    Option(
+        "debug-dir",
+        "write the events that agents log, one JSONL file a rollout, here",
+        metavar="DIR",
+    ),
+)
+
+_BY_NAME = {option.name: option for option in OPTIONS}
+
+
+def register(parser: pytest.Parser) -> None:
+    """Add the canonical options and ini keys."""
+    group = parser.getgroup(GROUP, "osmosis: evaluate LLM agents as test suites")
+    for option in OPTIONS:
+        spellings = [option.flag_name]
+        if option.flag:
+            group.addoption(
+                *spellings, dest=option.dest, action="store_true", default=None, help=option.help
+            )
+        else:
+            action = "append" if option.repeatable else "store"
+            group.addoption(
+                *spellings,
+                dest=option.dest,
+                action=action,
+                default=None,
+                metavar=option.metavar,
+                help=_help(option),
+            )
+        ini_type: Any = "bool" if option.flag else "linelist" if option.repeatable else None
+        ini_help = option.help.replace("%%", "%")
+        parser.addini(option.ini_name, ini_help, type=ini_type, default=_ini_default(option))
+
+
+def register_short(parser: pytest.Parser) -> None:
+    """Add the short spellings that no other plugin has taken; called when all are loaded."""
+    group = parser.getgroup(GROUP)
+    for option in OPTIONS:
+        if option.short is None:
+            continue
+        action = "append" if option.repeatable else "store"
+        try:
+            group.addoption(
+                option.short,
+                dest=option.dest,
+                action=action,
+                default=None,
+                metavar=option.metavar,
+                help=f"short for {option.flag_name}",
+            )
+        except ValueError:
+            continue  # taken: the canonical spelling always works
+
+
+def _help(option: Option) -> str:
+    return option.help if option.default is None else f"{option.help} (default: {option.default})"
+
+
+def _ini_default(option: Option) -> Any:
+    return [] if option.repeatable else False if option.flag else ""
+
+
+class Given:
+    """The options as given: command line before ini before default, converted and checked."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def raw(self, name: str) -> Any:
+        """The text (or list, or bool) given, or None; and never a default."""
+        option = _BY_NAME[name]
+        value = getattr(self._config.option, option.dest, None)
+        if value is not None:
+            return value
+        return self._config.getini(option.ini_name) or None
+
+    def on_command_line(self, name: str) -> bool:
+        """Whether the command line, and not the ini file, gave it."""
+        return getattr(self._config.option, _BY_NAME[name].dest, None) is not None
+
+    def __call__(self, name: str) -> Any:
+        """The checked value, or the option's default."""
+        option = _BY_NAME[name]
+        value = self.raw(name)
+        if value is None:
+            return () if option.repeatable else False if option.flag else option.default
+        if option.flag:
+            return bool(value)
+        if option.repeatable:
+            return tuple(self._parsed(option, text) for text in value)
+        return self._parsed(option, str(value))
+
+    def path(self, name: str, text: str) -> Path:
+        """A path option: relative to the current directory, or the root when from the ini file."""
+        base = (
+            self._config.invocation_params.dir
+            if self.on_command_line(name)
+            else self._config.rootpath
+        )
+        return base / Path(text).expanduser()
+
+    def spelled(self, name: str) -> str:
+        """The option as the user gave it, for messages."""
+        option = _BY_NAME[name]
+        return option.flag_name if self.on_command_line(name) else option.ini_name
+
+    def _parsed(self, option: Option, text: str) -> Any:
+        try:
+            return option.parse(text)
+        except ValueError as error:
+            raise pytest.UsageError(f"{self.spelled(option.name)} {text!r}: {error}") from None
+
+
+def asked_for(config: pytest.Config) -> bool:
+    """Whether options or ini ask for an evaluation; marked tests are known only at collection."""
+    given = Given(config)
+    return any(given.raw(name) is not None for name in ("agent", "data", "model"))
+
+
+def build(config: pytest.Config) -> SessionSpec:
+    """The session that options and ini describe; `pytest.UsageError` for what cannot be."""
+    given = Given(config)
+    invocation_dir, root = config.invocation_params.dir, config.rootpath
+    output = given("output")
+    debug_dir = given("debug-dir")
+    defaults = _evaluation(given)
+    if given.raw("data") is not None:
+        _require(given, "agent", "data", "module:attribute, e.g. server:agent_loop")
+        _require(
+            given, "model", "data", "a name at --osmosis-base-url, provider/model, or 'embedded'"
+        )
+    elif given.on_command_line("agent") and config.args_source is not config.ArgsSource.ARGS:
+        _require(given, "data", "agent", "a .jsonl, .json or .parquet file")
+    return SessionSpec(
+        evals=tuple(_with_data(given, defaults)),
+        defaults=defaults,
+        batch_size=given("batch-size") or _processes(config) or 1,
+        output=given.path("output", output).resolve() if output else None,
+        answers=not given("no-answers"),
+        debug_dir=given.path("debug-dir", debug_dir).resolve() if debug_dir else None,
+        roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
+    )
+
+
+def _require(given: Given, name: str, because: str, expected: str) -> None:
+    if given.raw(name) is None:
+        option = _BY_NAME[name].flag_name
+        raise pytest.UsageError(f"{given.spelled(because)} needs {option} too: {expected}")
+
+
+def _evaluation(given: Given) -> EvalSpec:
+    """What every evaluation of the session has in common; name and data are still open."""
+    eval_fns = given("eval-fn")
+    for name in eval_fns:
+        if eval_fns.count(name) > 1:
+            raise pytest.UsageError(
+                f"{given.spelled('eval-fn')} {name!r} is given twice; give it once"
+            )
+    return EvalSpec(
+        name="",
+        agent=given("agent") or "",
+        data=Path(),
+        model=_model(given),
+        eval_fns=eval_fns,
+        n=given("n"),
+        pass_threshold=given("pass-threshold"),
+        max_turns=given("max-turns"),
+        limit=given("limit"),
+        offset=given("offset"),
+        sample=given("sample"),
+        sample_seed=given("sample-seed"),
+        agent_timeout_s=given("agent-timeout"),
+        grader_timeout_s=given("grader-timeout"),
+    )
+
+
+def _model(given: Given) -> ModelSpec:
+    base_url, api_key = given("base-url"), given("api-key")
+    if base_url is not None:
+        base_url = _checked_base_url(given, base_url)
+    sampling = {
+        name: given(name.replace("_", "-")) for name in ("temperature", "max_tokens", "top_p")
+    }
+    return ModelSpec(
+        model=given("model") or "",
+        base_url=base_url,
+        api_key_env=given("api-key-env") or ("OPENAI_API_KEY" if base_url else None),
+        api_key_env_named=given.raw("api-key-env") is not None,
+        api_key=Secret(api_key, name=given.spelled("api-key")) if api_key else None,
+        sampling={name: value for name, value in sampling.items() if value is not None},
+        seed=given("seed"),
+    )
+
+
+def _checked_base_url(given: Given, text: str) -> str:
+    from osmosis_ai.models.base_url import normalise_base_url
+
+    try:
+        return str(normalise_base_url(text))
+    except ValueError as error:
+        raise pytest.UsageError(f"{given.spelled('base-url')}: {error}") from None
+
+
+def _with_data(given: Given, defaults: EvalSpec) -> Iterator[EvalSpec]:
+    seen: set[Path] = set()
+    for text in given("data"):
+        path = given.path("data", text)
+        resolved = path.resolve()
+        if resolved in seen:
+            raise pytest.UsageError(
+                f"{given.spelled('data')} {text!r} is given twice; give it once"
+            )
+        seen.add(resolved)
+        yield replace(defaults, name=text, data=resolved)
+
+
+def _processes(config: pytest.Config) -> int | None:
+    """W of xdist's `-n W`, 0 and None (not given, or no xdist) alike None."""
+    value = getattr(config.option, "numprocesses", None)
+    return value if isinstance(value, int) and value > 0 else None

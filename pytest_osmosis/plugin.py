@@ -1,0 +1,198 @@
+"""The pytest plugin: every hook it implements, in the order in which a session calls them.
+
+Each delegates. Nothing happens, and nothing heavy is imported, until an evaluation is asked for.
+(PYTEST_DONT_REWRITE: no assert of ours is rewritten, installed or editable.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from . import options
+
+if TYPE_CHECKING:
+    from .evaluation import Evaluation
+
+_ASKED = pytest.StashKey[bool]()
+_MARKER = (
+    "osmosis(agent, data, n, pass_threshold): run this test on every row and run of a dataset; "
+    "its argument `rollout` is the finished rollout"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Canonical options and ini keys."""
+    options.register(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """The hooks that users may implement."""
+    from . import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
+    """Short spellings, once every other plugin has taken its own."""
+    options.register_short(parser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
+    """Before xdist reads its options: how many workers."""
+    if options.asked_for(config) and not hasattr(config, "workerinput"):
+        from . import schedule
+
+        schedule.choose_processes(config, options.build(config).batch_size)
+    return (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the evaluation up, if options or ini ask for one."""
+    config.addinivalue_line("markers", _MARKER)
+    if options.asked_for(config):
+        _set_up(config).narrow_arguments()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Read rows, import code, check keys and outputs: all before any worker or request."""
+    evaluation = _of(session.config)
+    if evaluation is not None:
+        evaluation.start()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is evaluated, and how."""
+    evaluation = _of(config)
+    return [] if evaluation is None else evaluation.header()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Controller: a worker is about to start."""
+    evaluation = _of(node.config)
+    if evaluation is not None:
+        evaluation.introduce(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
+    """Controller: keep every worker's window full."""
+    evaluation = _of(config)
+    if evaluation is None or config.getvalue("dist") != "load":
+        return None
+    return evaluation.make_scheduler()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(report: pytest.TestReport) -> None:
+    """Controller: a worker died while it ran one of our items."""
+    node: Any = report.node
+    evaluation = _of(node.config)
+    if evaluation is not None:
+        evaluation.blame(report, node.gateway.id)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A marked test where no model was named; with one, `marked` takes care of it."""
+    if _of(metafunc.config) is None and metafunc.definition.get_closest_marker("osmosis"):
+        pytest.fail(
+            f"{metafunc.definition.nodeid}: @pytest.mark.osmosis needs a model: give "
+            "--osmosis-model, or osmosis_model in the ini file",
+            pytrace=False,
+        )
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A data file that an evaluation names."""
+    evaluation = _of(parent.config)
+    return None if evaluation is None else evaluation.collector_for(file_path, parent)
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """The plan: rows x runs x eval functions."""
+    evaluation = _of(config)
+    return [] if evaluation is None else evaluation.plan()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Items are known and about to run: start the first rollouts."""
+    evaluation = _of(session.config)
+    if evaluation is not None and not evaluation.distributes:
+        evaluation.begin(session.items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run one of our items; every other item is none of our business."""
+    evaluation = _of(item.config)
+    if evaluation is None or evaluation.rollouts is None:
+        return None
+    from .collection import RunItem
+    from .running import run_item
+
+    if not isinstance(item, RunItem):
+        return None
+    run_item(item, nextitem, evaluation.rollouts, phases=evaluation.phases)
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the run's own time, output and result into pytest's reports of it."""
+    report = yield
+    if _of(item.config) is not None:
+        from .collection import RunItem
+        from .running import complete_report
+
+        if isinstance(item, RunItem):
+            complete_report(item, report)
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Cancel what is still in flight."""
+    evaluation = _of(session.config)
+    if evaluation is not None:
+        evaluation.close()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The same when a session ended before it began."""
+    evaluation = _of(config)
+    if evaluation is not None:
+        evaluation.close()
+
+
+def _set_up(config: pytest.Config) -> Evaluation:
+    from . import marked
+    from .evaluation import EVALUATION, Evaluation
+    from .recorder import Recorder
+    from .schedule import is_worker
+
+    evaluation = Evaluation(config, options.build(config))
+    config.stash[EVALUATION] = evaluation
+    if not is_worker(config):
+        evaluation.recorder = Recorder(config, evaluation.spec)
+        config.pluginmanager.register(evaluation.recorder, "osmosis-recorder")
+    config.pluginmanager.register(marked, "osmosis-marked")
+    config.stash[_ASKED] = True
+    return evaluation
+
+
+def _of(config: pytest.Config) -> Evaluation | None:
+    if not config.stash.get(_ASKED, False):
+        return None
+    from .evaluation import EVALUATION
+
+    return config.stash.get(EVALUATION, None)

@@ -1,0 +1,1 @@
+"""How an `EvalResult` is shown and written; each module is a function of it."""

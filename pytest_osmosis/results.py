@@ -1,0 +1,201 @@
+"""What happened: `RunResult` for one run, `EvalResult` for an evaluation.
+
+Plain frozen values and their one wire form: an ASCII JSON string, so that a report crosses
+xdist whatever the text holds. How they are shown or written is told in `reports/`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["passed", "failed", "error"]
+ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
+
+OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
+"""Error types that the agent or an eval function caused; the others are infrastructure's."""
+
+ANSWER_LIMIT = 2000
+"""Characters of the last assistant text that a report keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One run of one row: what it scored, or why it has no score."""
+
+    suite: str
+    row_index: int
+    run_index: int
+    row_id: str | None = None
+    success: bool = False
+    """The agent finished and the endpoint answered; scores may still be missing."""
+    passed: bool = False
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Score per eval function; a function that raised or returned none is absent."""
+    error: str | None = None
+    error_type: ErrorType | None = None
+    eval_errors: Mapping[str, str] = field(default_factory=dict)
+    """Message per eval function that gave no score."""
+    answer: str | None = None
+    finish_reason: str | None = None
+    """Why the last completion ended, as the endpoint said."""
+    model: str | None = None
+    started_at: float = 0.0
+    """Wall clock, seconds since the epoch."""
+    duration_ms: float = 0.0
+    """Rollout and scoring."""
+    llm_ms: float = 0.0
+    tokens: int | None = None
+    """Prompt and completion tokens together; None is unknown."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    llm_calls: int = 0
+    tool_calls: int = 0
+    retries: int = 0
+    cost_usd: float | None = None
+    fatal: bool = False
+    """The endpoint refuses every row alike: no further run should start."""
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Identity within a session: suite, row, run."""
+        return self.suite, self.row_index, self.run_index
+
+    @property
+    def outcome(self) -> Outcome:
+        """The pytest outcome of the run's item."""
+        if self.error_type in ("agent", "timeout"):
+            return "failed"
+        if self.error_type is not None:
+            return "error"
+        return "passed" if self.passed else "failed"
+
+    def to_json(self) -> str:
+        """One line of ASCII JSON, without the fields that hold their default."""
+        return _encode(
+            {name: value for name, value in _fields(self).items() if value != _DEFAULTS[name]}
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> RunResult:
+        """The result that `to_json` wrote."""
+        return cls(**json.loads(text))
+
+
+def _fields(result: RunResult) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in _DEFAULTS}
+
+
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+_REQUIRED = object()
+_DEFAULTS: dict[str, Any] = {
+    "suite": _REQUIRED, "row_index": _REQUIRED, "run_index": _REQUIRED,
+    **{
+        name: value
+        for name, value in asdict(RunResult("", 0, 0)).items()
+        if name not in ("suite", "row_index", "run_index")
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteInfo:
+    """What a suite is, as its collector told it: the part of a spec that reports show."""
+
+    name: str
+    agent: str
+    data: str
+    model: str
+    endpoint: str
+    eval_fns: tuple[str, ...]
+    n: int
+    pass_threshold: float
+    rows: int
+    """Rows of the evaluation, after offset, limit and sample."""
+    digest: str
+    """sha256 over those rows."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Sampling, limits and timeouts, as given."""
+    marked: bool = False
+
+    @property
+    def total_runs(self) -> int:
+        """Runs of the whole evaluation, before any selection."""
+        return self.rows * self.n
+
+    def to_json(self) -> str:
+        """ASCII JSON."""
+        return _encode({**asdict(self), "settings": dict(self.settings)})
+
+    @classmethod
+    def from_json(cls, text: str) -> SuiteInfo:
+        """The value that `to_json` wrote."""
+        data = json.loads(text)
+        return cls(**{**data, "eval_fns": tuple(data["eval_fns"])})
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """One eval function over all runs; a missing score counts as 0.0."""
+
+    name: str
+    mean: float
+    std: float
+    """Population standard deviation over all runs."""
+    min: float
+    max: float
+    pass_at: Mapping[int, float]
+    """pass@k by k; empty for n = 1."""
+    pass_hat: Mapping[int, float]
+    """pass^k by k; empty for n = 1."""
+    scored: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """One row and its runs, by run index."""
+
+    row_index: int
+    row_id: str | None
+    runs: tuple[RunResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """One evaluation, aggregated."""
+
+    info: SuiteInfo
+    rows: tuple[RowResult, ...]
+    functions: tuple[FunctionResult, ...]
+    selected: int
+    """Runs that were selected to run (`-k`, node ids, `--lf` select fewer than all)."""
+    finished: int
+    short_rows: int
+    """Rows with fewer than n finished runs: their pass@k uses the runs they have."""
+    errors: Mapping[str, int]
+    """Runs by error type."""
+    finish_reasons: Mapping[str, int]
+    total_tokens: int | None
+    unknown_tokens: int
+    """Runs whose endpoint did not say how many tokens it used."""
+    cost_usd: float | None
+    retries: int
+
+    @property
+    def complete(self) -> bool:
+        """Every run of the evaluation has ended."""
+        return self.finished == self.info.total_runs
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResult:
+    """All evaluations of a session."""
+
+    suites: tuple[SuiteResult, ...]
+    duration_ms: float
+    """Wall time of the session."""
+    halted: str | None = None
+    """Why no further run was started, if so."""

@@ -1,0 +1,202 @@
+"""How a run's item is run: the wait for its rollout, and the reports about it.
+
+One report an item where nothing needs three; pytest's own three where a plugin, JUnit or
+`--setup-show` looks at the phases.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from _pytest._code.code import (
+    ReprEntryNative,
+    ReprExceptionInfo,
+    ReprFileLocation,
+    ReprTraceback,
+)
+from _pytest.runner import runtestprotocol
+
+from .collection import RunItem
+from .engine import EngineClosed
+from .failures import headline
+from .recorder import REPORT_FIELD
+from .results import RunResult
+from .rollouts import Rollouts
+from .suite import Finished
+
+_PHASE_HOOKS = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_runtest_makereport",
+    "pytest_runtest_logreport",
+    "pytest_report_teststatus",
+)
+_INDIFFERENT = ("_pytest", "pytest_osmosis", "xdist", "anyio", "_hypothesis_pytestplugin")
+"""Packages whose hooks do nothing for our items, or do as well with one report as with three."""
+
+
+def needs_phases(config: pytest.Config) -> bool:
+    """Whether something in the session looks at the three phases of an item."""
+    option = config.option
+    if getattr(option, "xmlpath", None) or getattr(option, "setupshow", False):
+        return True
+    if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
+        return True
+    return any(
+        _package(implementation.plugin) not in _INDIFFERENT
+        for name in _PHASE_HOOKS
+        for implementation in getattr(config.hook, name).get_hookimpls()
+    )
+
+
+def _package(plugin: object) -> str:
+    module = getattr(plugin, "__module__", None) or type(plugin).__module__
+    name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
+    return str(name).partition(".")[0]
+
+
+def run_item(
+    item: RunItem, nextitem: pytest.Item | None, rollouts: Rollouts, *, phases: bool
+) -> None:
+    """Wait for the run and report it; a run that will not be run is not reported at all."""
+    try:
+        item.finished = rollouts.result(item.key)
+    except EngineClosed:
+        return
+    except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
+        result = item.suite.lost(
+            item.position, item.run_index, error=str(error.msg), error_type="timeout"
+        )
+        item.finished = Finished(result, str(error.msg))
+    try:
+        _edit(item)
+        if phases:
+            _report_phases(item, nextitem)
+        else:
+            _report_once(item, nextitem)
+    finally:
+        item.finished = None
+
+
+def _edit(item: RunItem) -> None:
+    finished = item.finished
+    assert finished is not None
+    hook = item.config.hook.pytest_osmosis_run_result
+    if not hook.get_hookimpls():
+        return
+    edited = hook(result=finished.result, messages=finished.messages, config=item.config)
+    if edited is None:
+        return
+    if not isinstance(edited, RunResult) or edited.key != finished.result.key:
+        raise pytest.UsageError("pytest_osmosis_run_result must return the result of the same run")
+    finished.result = edited
+
+
+def _report_phases(item: RunItem, nextitem: pytest.Item | None) -> None:
+    item.user_properties = properties(item)
+    ihook = item.ihook
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runtestprotocol(item, nextitem=nextitem)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
+    finished = item.finished
+    assert finished is not None
+    if item.session._setupstate.stack:
+        item.session._setupstate.teardown_exact(nextitem)
+    ihook = item.ihook
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    outcome = finished.result.outcome
+    report = pytest.TestReport(
+        nodeid=item.nodeid,
+        location=item.location,
+        keywords={},
+        outcome="passed" if outcome == "passed" else "failed",
+        longrepr=None if outcome == "passed" else failure_repr(item),
+        when="setup" if outcome == "error" else "call",
+        sections=finished.sections,
+        **_timing(finished.result),
+    )
+    setattr(report, REPORT_FIELD, finished.result.to_json())
+    ihook.pytest_runtest_logreport(report=report)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def report_without_item(nodeid: str, result: RunResult, threshold: float) -> pytest.TestReport:
+    """The report of a run whose worker is gone, from the result that it had told before."""
+    path, _, name = nodeid.partition("::")
+    line = headline(result, threshold)
+    report = pytest.TestReport(
+        nodeid=nodeid,
+        location=(path, None, name),
+        keywords={},
+        outcome="passed" if result.outcome == "passed" else "failed",
+        longrepr=None if result.outcome == "passed" else _repr(line, path=path, line=line),
+        when="setup" if result.outcome == "error" else "call",
+        **_timing(result),
+    )
+    setattr(report, REPORT_FIELD, result.to_json())
+    return report
+
+
+def complete_report(item: RunItem, report: pytest.TestReport) -> None:
+    """One of the three reports: it tells the rollout's own time, output and result."""
+    finished = item.finished
+    if finished is None:
+        return
+    final = report.when == "call" or (report.when == "setup" and report.failed)
+    if not final:
+        report.duration = 0.0
+        return
+    for name, value in _timing(finished.result).items():
+        setattr(report, name, value)
+    report.sections.extend(finished.sections)
+    if report.failed:
+        report.longrepr = failure_repr(item)
+    setattr(report, REPORT_FIELD, finished.result.to_json())
+
+
+def failure_repr(item: RunItem) -> Any:
+    """The section of a run that did not pass, with one line for the short summary."""
+    finished = item.finished
+    assert finished is not None
+    line = headline(finished.result, item.suite.spec.pass_threshold)
+    return _repr(finished.explanation, path=item.parent.nodeid, line=line)
+
+
+def _repr(text: str, *, path: str, line: str) -> ReprExceptionInfo:
+    return ReprExceptionInfo(
+        reprtraceback=ReprTraceback(
+            [ReprEntryNative([text + "\n"])], extraline=None, style="native"
+        ),
+        reprcrash=ReprFileLocation(path=path, lineno=0, message=line),
+    )
+
+
+def properties(item: RunItem) -> list[tuple[str, object]]:
+    """What JUnit and other reports keep of a run, by name."""
+    finished = item.finished
+    assert finished is not None
+    result = finished.result
+    named: list[tuple[str, object]] = [
+        ("osmosis_row_index", result.row_index),
+        ("osmosis_run_index", result.run_index),
+        ("osmosis_duration_ms", round(result.duration_ms, 3)),
+    ]
+    if result.tokens is not None:
+        named.append(("osmosis_tokens", result.tokens))
+    named += [(f"osmosis_score[{name}]", score) for name, score in result.scores.items()]
+    if result.error_type is not None:
+        named.append(("osmosis_error_type", result.error_type))
+    return named
+
+
+def _timing(result: RunResult) -> dict[str, Any]:
+    seconds = result.duration_ms / 1000.0
+    start = result.started_at or time.time()
+    return {"duration": seconds, "start": start, "stop": start + seconds}

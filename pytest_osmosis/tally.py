@@ -1,0 +1,198 @@
+"""What happened, as columns of numbers: the form that gates, comparisons and intervals work on.
+
+Run r of row i stands at position `i * n + r` of every column that has one value a run; NaN stands
+for "not known". Knows no report, no rollout, and not why a number is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+
+UNKNOWN = math.nan
+"""A number that is not known: no score, no price, not run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """One session with one model. Treat the columns as read-only."""
+
+    n: int
+    """Runs planned for each row."""
+    pass_threshold: float
+    """A score at or above it passes."""
+    row_names: Sequence[str]
+    """A row's name, as people see it."""
+    scores: Mapping[str, Sequence[float]]
+    """Per eval function, a score a run; NaN where there is none."""
+    finished: Sequence[int]
+    """Per run, 1 when it ended (well or in an error), 0 when it was not run or got lost."""
+    errors: Sequence[int]
+    """Per run, 1 when it ended in an error (not when it only scored low)."""
+    duration_s: Sequence[float]
+    """Per run, seconds; NaN when not known."""
+    tokens: Sequence[float]
+    """Per run, tokens; NaN when not known."""
+    cost_usd: Sequence[float]
+    """Per run, US dollars; NaN when not known."""
+    columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    """Dataset columns to slice by, one value a row."""
+    row_keys: Sequence[str] = ()
+    """What identifies a row in another session: its id, else its index. Empty: the names."""
+    row_digests: Sequence[str] = ()
+    """A digest of each row's content; "" or empty where it is not known."""
+
+    @property
+    def eval_fns(self) -> tuple[str, ...]:
+        """Names of the eval functions, in the order they were given."""
+        return tuple(self.scores)
+
+    @property
+    def rows(self) -> range:
+        """Every row's position."""
+        return range(len(self.row_names))
+
+    def row_scores(self, eval_fn: str, row: int) -> Sequence[float]:
+        """The n scores of one row."""
+        return self.scores[eval_fn][row * self.n : (row + 1) * self.n]
+
+    def row_finished(self, row: int) -> Sequence[int]:
+        """Which of the n runs of one row ended."""
+        return self.finished[row * self.n : (row + 1) * self.n]
+
+    def count(self, eval_fn: str, row: int) -> Count:
+        """Passes, fails and unknown runs of one row."""
+        return count(self.row_scores(eval_fn, row), self.pass_threshold)
+
+    def score_range(self, eval_fn: str) -> tuple[float, float]:
+        """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen)."""
+        seen = [score for score in self.scores[eval_fn] if not isnan(score)]
+        return min(0.0, min(seen, default=0.0)), max(1.0, max(seen, default=1.0))
+
+    def rows_where(self, column: str, value: str) -> list[int]:
+        """Rows whose `column` (any case) reads as `value`; KeyError when there is no such column.
+
+        A number matches when it is equal, true, false and null as they are in JSON.
+        """
+        values = self.columns[match_column(self.columns, column)]
+        return [row for row in self.rows if reads_as(values[row], value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The runs of one row, sorted by what is known of them."""
+
+    passes: int
+    """Runs with a score at or above the threshold."""
+    known: int
+    """Runs with a score."""
+    unknown: int
+    """Runs without one."""
+
+
+def count(scores: Sequence[float], pass_threshold: float) -> Count:
+    """Sorts scores; NaN is unknown."""
+    known = sum(not isnan(score) for score in scores)
+    passes = sum(score >= pass_threshold for score in scores)
+    return Count(passes, known, len(scores) - known)
+
+
+def match_column(columns: Mapping[str, object], name: str) -> str:
+    """The column of that name, without regard to case; KeyError when there is none."""
+    if name in columns:
+        return name
+    for column in columns:
+        if column.casefold() == name.casefold():
+            return column
+    raise KeyError(name)
+
+
+def reads_as(value: object, text: str) -> bool:
+    """Whether a dataset value is what `text` says.
+
+    >>> [reads_as(v, t) for v, t in [(3, "3.0"), (True, "true"), (None, "null"), ("3", "3.0")]]
+    [True, True, True, False]
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value] == text.casefold()
+    if isinstance(value, (int, float)):
+        try:
+            return float(text) == value
+        except ValueError:
+            return False
+    return str(value) == text
+
+
+class TallyBuilder:
+    """Collects runs, in any order, into a Tally."""
+
+    def __init__(
+        self,
+        *,
+        n: int,
+        pass_threshold: float,
+        eval_fns: Sequence[str],
+        row_names: Sequence[str],
+        columns: Mapping[str, Sequence[object]] | None = None,
+        row_keys: Sequence[str] = (),
+        row_digests: Sequence[str] = (),
+    ) -> None:
+        """Every row has n runs, all not run yet."""
+        runs = n * len(row_names)
+        self._scores = {name: _unknown(runs) for name in eval_fns}
+        self._finished, self._errors = bytearray(runs), bytearray(runs)
+        self._duration_s, self._tokens = _unknown(runs), _unknown(runs)
+        self._cost_usd = _unknown(runs)
+        self._tally = Tally(
+            n=n,
+            pass_threshold=pass_threshold,
+            row_names=row_names,
+            scores=self._scores,
+            finished=self._finished,
+            errors=self._errors,
+            duration_s=self._duration_s,
+            tokens=self._tokens,
+            cost_usd=self._cost_usd,
+            columns=columns or {},
+            row_keys=row_keys,
+            row_digests=row_digests,
+        )
+
+    def add(
+        self,
+        row: int,
+        run: int,
+        *,
+        scores: Mapping[str, float | None],
+        error: bool = False,
+        duration_s: float | None = None,
+        tokens: float | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Notes a run that ended. A score that is None or absent is unknown.
+
+        What the agent itself is to blame for (it raised, it ran out of time) is no unknown: give
+        it the score 0.0.
+        """
+        at = row * self._tally.n + run
+        self._finished[at], self._errors[at] = 1, int(error)
+        for name, column in self._scores.items():
+            column[at] = _number(scores.get(name))
+        self._duration_s[at] = _number(duration_s)
+        self._tokens[at] = _number(tokens)
+        self._cost_usd[at] = _number(cost_usd)
+
+    def tally(self) -> Tally:
+        """What was added so far. It shares this builder's columns: later runs show in it."""
+        return self._tally
+
+
+def _unknown(runs: int) -> array[float]:
+    return array("d", [UNKNOWN]) * runs
+
+
+def _number(value: float | None) -> float:
+    return UNKNOWN if value is None else float(value)

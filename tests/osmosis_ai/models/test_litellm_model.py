@@ -1,0 +1,417 @@
+"""Models by their LiteLLM name, against endpoints on loopback: request shapes, faults, prices."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
+from osmosis_ai.models.litellm_model import open_litellm_model
+from osmosis_ai.retry import RetryPolicy
+from osmosis_ai.secret import Secret
+from tests.endpoints import Ask, Endpoint, Step, completion, reply, tool_call
+
+KEY = "sk-provider-0123456789abcdef"
+QUICK = RetryPolicy(max_tries=3, base_s=0.01, cap_s=0.02)
+SYSTEM = {"role": "system", "content": "Be brief."}
+USER = {"role": "user", "content": "What is 6 x 7?"}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+    "required": ["a", "b"],
+}
+TOOL = {
+    "type": "function",
+    "function": {"name": "multiply", "description": "a times b", "parameters": PARAMETERS},
+}
+
+
+class Provider(Endpoint):
+    """An endpoint that gives one reply whatever the path, for APIs unlike OpenAI's."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.body = body
+
+    def steps(self, ask: Ask) -> Iterable[Step]:
+        return [reply(200, self.body)]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint({"What is 6 x 7?": "42"}) as running:
+        yield running
+
+
+async def acomplete(
+    model: str,
+    base: str | None,
+    *,
+    tools: list[dict[str, Any]] | None = None,
+    params: dict[str, Any] | None = None,
+    messages: list[dict[str, Any]] | None = None,
+    **options: Any,
+) -> ChatCompletion:
+    options = {"api_key": Secret(KEY, "SOME_API_KEY"), "request_timeout_s": 10.0, **options}
+    opened = open_litellm_model(model=model, api_base=base, retry=QUICK, **options)
+    try:
+        asked = messages or [SYSTEM, USER]
+        return await opened.complete(asked, tools=tools, params=params or {})
+    finally:
+        await opened.aclose()
+
+
+def complete(model: str, base: str | None, **options: Any) -> ChatCompletion:
+    return asyncio.run(acomplete(model, base, **options))
+
+
+def failure(model: str, base: str | None, **options: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        complete(model, base, **options)
+    error = caught.value
+    assert KEY not in str(error) + repr(error) + error.detail
+    assert error.__cause__ is None and error.__context__ is None
+    return error
+
+
+# Request shapes. What each provider answers, and what must have been asked.
+
+CHAT_REPLY = completion("42", model="some-model")
+CHAT_CALL = completion(tool_call("multiply", '{"a": 6, "b": 7}'), finish_reason="tool_calls")
+CLAUDE_REPLY = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-4-5",
+    "content": [{"type": "text", "text": "42"}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 10, "output_tokens": 5},
+}
+CLAUDE_CALL = {
+    **CLAUDE_REPLY,
+    "content": [
+        {"type": "tool_use", "id": "call_1", "name": "multiply", "input": {"a": 6, "b": 7}}
+    ],
+    "stop_reason": "tool_use",
+}
+GEMINI_REPLY = {
+    "candidates": [
+        {"content": {"role": "model", "parts": [{"text": "42"}]}, "finishReason": "STOP"}
+    ],
+    "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+    "modelVersion": "gemini-2.5-flash",
+}
+GEMINI_CALL = copy.deepcopy(GEMINI_REPLY)
+GEMINI_CALL["candidates"][0]["content"]["parts"] = [  # type: ignore[index]
+    {"functionCall": {"name": "multiply", "args": {"a": 6, "b": 7}}}
+]
+OLLAMA_REPLY = {
+    "model": "llama3",
+    "created_at": "2026-01-01T00:00:00Z",
+    "message": {"role": "assistant", "content": "42"},
+    "done": True,
+    "done_reason": "stop",
+    "prompt_eval_count": 10,
+    "eval_count": 5,
+}
+OLLAMA_CALL = {
+    **OLLAMA_REPLY,
+    "message": {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"function": {"name": "multiply", "arguments": {"a": 6, "b": 7}}}],
+    },
+}
+
+Shape = tuple[str, str, dict[str, Any], dict[str, Any], str, str, Callable[[dict[str, Any]], Any]]
+SHAPES: list[Shape] = [
+    (
+        "openai/gpt-4o-mini",
+        "/v1",
+        CHAT_REPLY,
+        CHAT_CALL,
+        "/v1/chat/completions",
+        "authorization",
+        lambda body: (body["messages"][0], body["tools"][0]["function"]["parameters"]),
+    ),
+    (
+        "anthropic/claude-sonnet-4-5",
+        "",
+        CLAUDE_REPLY,
+        CLAUDE_CALL,
+        "/v1/messages",
+        "x-api-key",
+        lambda body: (
+            {"role": "system", "content": body["system"][0]["text"]},
+            body["tools"][0]["input_schema"],
+        ),
+    ),
+    (
+        "gemini/gemini-2.5-flash",
+        "",
+        GEMINI_REPLY,
+        GEMINI_CALL,
+        "/models/gemini-2.5-flash:generateContent",
+        "x-goog-api-key",
+        lambda body: (
+            {"role": "system", "content": body["system_instruction"]["parts"][0]["text"]},
+            body["tools"][0]["function_declarations"][0]["parameters"],
+        ),
+    ),
+    (
+        "openrouter/meta/llama-3",
+        "/api/v1",
+        CHAT_REPLY,
+        CHAT_CALL,
+        "/api/v1/chat/completions",
+        "authorization",
+        lambda body: (body["messages"][0], body["tools"][0]["function"]["parameters"]),
+    ),
+    (
+        "ollama/llama3",
+        "",
+        OLLAMA_REPLY,
+        OLLAMA_CALL,
+        "/api/chat",
+        "authorization",
+        lambda body: (
+            {key: body["messages"][0][key] for key in ("role", "content")},
+            body["tools"][0]["function"]["parameters"],
+        ),
+    ),
+    (
+        "azure/my-deployment",
+        "",
+        CHAT_REPLY,
+        CHAT_CALL,
+        "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21",
+        "api-key",
+        lambda body: (body["messages"][0], body["tools"][0]["function"]["parameters"]),
+    ),
+]
+NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_each_provider_is_asked_and_read_in_its_own_way(shape: Shape) -> None:
+    model, path, answer, _, wanted, header, parts = shape
+    params = {"temperature": 0.5}
+    if model.startswith("azure"):
+        params["api_version"] = "2024-10-21"  # type: ignore[assignment]
+    with Provider(answer) as provider:
+        base = provider.base_url.removesuffix("/v1") + path
+        found = complete(model, base, tools=[TOOL], params=params)
+        assert provider.requests == 1
+        ask = provider.seen[0]
+    assert ask.path == wanted
+    assert ask.headers[header].removeprefix("Bearer ") == KEY
+    system, parameters = parts(ask.body)
+    assert system == SYSTEM
+    assert parameters["required"] == ["a", "b"]
+    assert "0.5" in ask.raw.decode()
+    assert found.message["content"] == "42"
+    assert found.finish_reason == "stop"
+    assert found.usage == Usage(10, 5, 15)
+    assert (found.retries, found.latency_ms > 0) == (0, True)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_tool_calls_come_back_in_openais_shape_and_go_on(shape: Shape) -> None:
+    model, path, answer, call, *_ = shape
+    provider = Provider(call)
+    with provider:
+        base = provider.base_url.removesuffix("/v1") + path
+        asked = complete(model, base, tools=[TOOL])
+        (made,) = asked.message["tool_calls"]
+        assert made["function"]["name"] == "multiply"
+        assert made["function"]["arguments"].replace(" ", "") == '{"a":6,"b":7}'
+        provider.body = answer
+        result = {"role": "tool", "tool_call_id": made["id"], "content": "42"}
+        history = [SYSTEM, USER, asked.message, result]
+        found = complete(model, base, tools=[TOOL], messages=history)
+    assert found.message["content"] == "42"
+
+
+def test_a_bare_name_is_a_model_of_openai(endpoint: Endpoint) -> None:
+    opened = open_litellm_model(model="gpt-x", api_base=endpoint.base_url)
+    assert (opened.name, opened.endpoint) == ("openai/gpt-x", endpoint.netloc)
+    assert complete("gpt-x", endpoint.base_url).message["content"] == "42"
+    assert endpoint.seen[0].model == "gpt-x"
+
+
+def test_the_key_comes_from_the_providers_variable(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XAI_API_KEY", "xai-0123456789")
+    complete("xai/grok-4", endpoint.base_url, api_key=None)
+    assert endpoint.last_headers["authorization"] == "Bearer xai-0123456789"
+
+
+def test_the_model_shows_neither_key_nor_user_info_of_its_base() -> None:
+    opened = open_litellm_model(
+        model="openai/m", api_base="http://me:pw@host:1/v1?k=1", api_key=Secret(KEY)
+    )
+    assert opened.endpoint == "host:1"
+    assert KEY not in repr(opened) and "pw" not in repr(opened)
+
+
+# Prices.
+
+
+def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoint) -> None:
+    known = complete("openai/gpt-4o-mini", endpoint.base_url).cost_usd
+    assert known == pytest.approx(10 * 0.15e-6 + 5 * 0.60e-6)
+    assert complete("openai/my-own", endpoint.base_url).cost_usd is None
+    with Provider(OLLAMA_REPLY) as provider:
+        assert complete("ollama/llama3", provider.base_url[:-3]).cost_usd is None
+
+
+def test_unknown_usage_is_none_and_has_no_price(endpoint: Endpoint) -> None:
+    found = complete("openai/fault-usage-absent", endpoint.base_url)
+    assert (found.usage, found.cost_usd) == (Usage(), None)
+    silent = {key: value for key, value in CLAUDE_REPLY.items() if key != "usage"}
+    with Provider({**silent, "usage": {"input_tokens": 0, "output_tokens": 0}}) as provider:
+        found = complete("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
+    assert (found.usage, found.cost_usd) == (Usage(), None)
+
+
+# Faults: what went wrong is read off the wire.
+
+
+@pytest.mark.parametrize(
+    ("model", "retries", "content"),
+    [
+        ("fault-429-once", 1, None),
+        ("fault-500-twice", 2, None),
+        ("fault-529-once", 1, None),
+        ("fault-408-once", 1, None),
+        ("fault-reset-before-once", 1, None),
+        ("fault-empty-once", 1, None),
+        ("fault-html-once", 1, None),
+        ("fault-choices-empty-once", 1, None),
+        ("fault-content-parts", 0, "The answer is 42"),
+        ("fault-surrogate", 0, "lone \ufffd and paired 😀"),
+    ],
+)
+def test_what_passes_is_tried_again(
+    endpoint: Endpoint, model: str, retries: int, content: str | None
+) -> None:
+    found = complete(f"openai/{model}", endpoint.base_url)
+    assert found.retries == retries
+    assert endpoint.requests == retries + 1
+    assert found.message["content"] == (content or "42")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "tries", "said"),
+    [
+        ("fault-401", "auth", 1, "the key in SOME_API_KEY was refused"),
+        ("fault-model-not-found", "model_not_found", 1, "is not known at 127.0.0.1"),
+        ("fault-quota", "quota", 1, "no quota left"),
+        ("fault-400", "bad_request", 1, "maximum context length"),
+        ("fault-429-retry-after-99999", "rate_limited", 1, "asked to wait 27 h"),
+        ("fault-503", "overloaded", 3, "503 from 127.0.0.1"),
+        ("fault-silent", "timeout", 2, "no whole answer"),
+        ("fault-trickle", "timeout", 2, "no whole answer"),
+        ("fault-nested", "protocol", 2, "not JSON"),
+        ("fault-stream", "protocol", 1, "streamed although not asked"),
+        ("fault-error-object-429", "rate_limited", 3, "an error inside a 200"),
+        ("fault-content-number", "protocol", 1, "a number"),
+        ("fault-not-http", "protocol", 1, "not an HTTP reply"),
+        ("fault-gzip-bomb", "too_large", 1, "over 32 MiB"),
+        ("fault-gzip-broken", "protocol", 2, "compressed body"),
+        ("fault-redirect-307", "redirect", 1, "set the base URL"),
+        ("fault-redirect-other", "redirect", 1, "set the base URL"),
+    ],
+)
+def test_what_does_not_pass_is_one_error_of_ours(
+    endpoint: Endpoint, model: str, kind: str, tries: int, said: str
+) -> None:
+    patience_s = 0.3 if kind == "timeout" else 10.0
+    error = failure(f"openai/{model}", endpoint.base_url, request_timeout_s=patience_s)
+    assert (error.kind, error.tries) == (kind, tries)
+    assert endpoint.requests == tries
+    assert error.fatal is (kind in ("auth", "model_not_found", "quota"))
+    assert said in str(error)
+    assert error.endpoint == endpoint.netloc
+
+
+def test_a_key_that_the_provider_quotes_is_masked() -> None:
+    def quoting(ask: Ask) -> list[Step]:
+        return [reply(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}})]
+
+    with Endpoint(quoting) as endpoint:
+        error = failure("openai/m", endpoint.base_url)
+    assert "Incorrect API key provided: ***" in str(error)
+
+
+def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
+    class Moved(Provider):
+        def steps(self, ask: Ask) -> Iterable[Step]:
+            return [reply(307, {}, headers={"Location": other.base_url})]
+
+    with Provider(CLAUDE_REPLY) as other, Moved({}) as provider:
+        error = failure("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
+        assert (error.kind, other.requests) == ("redirect", 0)
+
+
+def test_nobody_there_is_told_with_the_address() -> None:
+    with Endpoint() as gone:
+        base = gone.base_url
+    error = failure("openai/m", base)
+    assert (error.kind, error.tries) == ("unreachable", 3)
+    assert f"cannot reach {error.endpoint} after 3 tries" in str(error)
+    assert "connection refused" in str(error)
+
+
+def test_the_total_deadline_ends_tries_and_pauses(endpoint: Endpoint) -> None:
+    error = failure("openai/fault-429-retry-after-5", endpoint.base_url, total_timeout_s=1.0)
+    assert (error.kind, endpoint.requests) == ("rate_limited", 1)
+
+
+def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None:
+    unknown = failure("opnai/gpt-5", endpoint.base_url)
+    assert "did you mean 'openai'?" in str(unknown)
+    unsupported = failure("anthropic/claude-x", endpoint.base_url, params={"seed": 1})
+    assert "['seed']" in str(unsupported)
+    assert unknown.fatal and unsupported.fatal
+    assert endpoint.requests == 0
+
+
+def test_a_cancelled_call_hangs_up(endpoint: Endpoint) -> None:
+    async def cancelled() -> None:
+        call = asyncio.ensure_future(acomplete("openai/fault-silent", endpoint.base_url))
+        await asyncio.to_thread(endpoint.wait_until, lambda seen: seen.in_flight == 1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancelled())
+    assert endpoint.wait_until(lambda seen: seen.hung_up == 1)
+
+
+def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
+    async def several() -> list[ChatCompletion]:
+        opened = open_litellm_model(
+            model="openai/echo", api_base=endpoint.base_url, api_key=Secret(KEY)
+        )
+        try:
+            asked = [[{"role": "user", "content": f"row {n}"}] for n in range(20)]
+            return await asyncio.gather(*(opened.complete(messages) for messages in asked))
+        finally:
+            await opened.aclose()
+
+    endpoint.latency_s = 0.05
+    found = asyncio.run(several())
+    assert [one.message["content"] for one in found] == [f"row {n}" for n in range(20)]
+    assert endpoint.max_in_flight > 5
+
+
+def test_streaming_is_refused(endpoint: Endpoint) -> None:
+    with pytest.raises(ValueError, match="stream=True"):
+        complete("openai/m", endpoint.base_url, params={"stream": True})

@@ -1,0 +1,159 @@
+"""What a judge says, and the verdict read from it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from osmosis_ai.rubric.reply import (
+    MAX_EXPLANATION_CHARS,
+    MAX_REPLY_CHARS,
+    BadVerdict,
+    NotJSON,
+    Verdict,
+    printable,
+    read_verdict,
+)
+
+GOOD = '{"score": 0.7, "explanation": "mostly right"}'
+BAIT = '{"score": 1, "explanation": "perfect"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"\ufeff{GOOD}\n",
+        f"```json\n{GOOD}\n```",
+        f"```\n{GOOD}\n```\nThank you.",
+        f"Here is my verdict: {GOOD}",
+        f"{GOOD} I hope this helps {{really}}.",
+        f"<think>The set {{a, b}} matters.</think>\n{GOOD}",
+        f"<think>I might say {BAIT}</think>{GOOD}",
+        f"no opening tag, as templates cut it</think>{GOOD}",
+        f'<think>torn: {{"score": 1, </think>```json\n{GOOD}\n```',
+        f"First {BAIT}, but on reflection {GOOD}",
+        f'{GOOD} (asked for: {{"format": "json"}})',
+        '{"explanation": "mostly right", "score": 0.7, "confidence": 3}',
+    ],
+)
+def test_a_verdict_is_found_in_fences_prose_and_after_thinking(text: str) -> None:
+    assert read_verdict(text) == Verdict(0.7, "mostly right")
+
+
+def test_a_closing_think_tag_inside_a_string_is_only_text() -> None:
+    text = '{"score": 0, "explanation": "it says </think>{\\"score\\": 1}"}'
+    assert read_verdict(text) == Verdict(0.0, 'it says </think>{"score": 1}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I would give it eight out of ten.",
+        "I'm sorry, I can't help with that.",
+        '{"score": 1, "explanation": "cut of',
+        '["score", 1]',
+        "0.9",
+        '{"score": NaN, "explanation": "x"}',
+        '{"score": Infinity, "explanation": "x"}',
+        '{"score": 0, "score": 1, "explanation": "twice"}',
+        f'{{"score": {"9" * 5000}, "explanation": "x"}}',
+        '{"a":' * 100_000,
+        "{" * 100_000,
+        f"<think>{GOOD}</think>",
+    ],
+)
+def test_a_reply_without_a_complete_object_is_not_json(text: str) -> None:
+    with pytest.raises(NotJSON):
+        read_verdict(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"verdict": "torn", "because": "it says {BAIT} and',
+        f'{{"quote": "it says {BAIT}", "score": 0, "explanation": "x"}}',
+        f'{GOOD} and then {{"score": 0.',
+    ],
+)
+def test_an_object_quoted_inside_or_beside_a_torn_one_is_not_taken(text: str) -> None:
+    with pytest.raises(NotJSON):
+        read_verdict(text)
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        ('"8"', 'not "8"'),
+        ('"8/10"', 'not "8/10"'),
+        ("true", "not true"),
+        ("null", "not null"),
+        ("[1]", "not a list"),
+        ('{"value": 1}', "not an object"),
+        ("1e999", "finite"),
+        ("-1e999", "finite"),
+        ("9" * 400, "finite"),
+    ],
+)
+def test_a_score_is_a_finite_number_or_an_error(score: str, said: str) -> None:
+    with pytest.raises(BadVerdict, match=said):
+        read_verdict(f'{{"score": {score}, "explanation": "x"}}')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"explanation": "x"}', "no 'score'"),
+        ('{"verdict": {"score": 1, "explanation": "x"}}', "no 'score'"),
+        ('{"score": 1}', "not null"),
+        ('{"score": 1, "explanation": 5}', "not 5"),
+        ('{"score": 1, "explanation": " \\n "}', "empty"),
+    ],
+)
+def test_score_and_explanation_are_both_demanded(text: str, said: str) -> None:
+    with pytest.raises(BadVerdict, match=said):
+        read_verdict(text)
+
+
+def test_a_huge_reply_is_refused_and_a_long_explanation_is_cut() -> None:
+    with pytest.raises(BadVerdict, match="characters long"):
+        read_verdict(GOOD + " " * MAX_REPLY_CHARS)
+    long = json.dumps({"score": 1, "explanation": "x" * (MAX_REPLY_CHARS - 100)})
+    explanation = read_verdict(long).explanation
+    assert len(explanation) == MAX_EXPLANATION_CHARS
+    assert explanation.endswith("…")
+
+
+def test_control_characters_of_an_explanation_are_escaped() -> None:
+    said = json.dumps({"score": 1, "explanation": "a\x1b[31mb\x00c\ud800\u202ed\nnext\tcolumn"})
+    assert read_verdict(said).explanation == "a\\x1b[31mb\\x00c\\ud800\\u202ed\nnext\tcolumn"
+
+
+@given(text=st.text(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_any_text_is_a_verdict_or_one_of_two_errors(text: str) -> None:
+    try:
+        verdict = read_verdict(text)
+    except (NotJSON, BadVerdict):
+        return
+    assert math.isfinite(verdict.score)
+
+
+@given(
+    before=st.text(alphabet=st.characters(exclude_characters="{}"), max_size=50),
+    score=st.floats(allow_nan=False, allow_infinity=False),
+    explanation=st.text(min_size=1, max_size=50).filter(lambda text: text.strip() != ""),
+    after=st.text(alphabet=st.characters(exclude_characters="{}<"), max_size=50),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_verdict_survives_any_prose_around_it(
+    before: str, score: float, explanation: str, after: str
+) -> None:
+    body = json.dumps({"score": score, "explanation": explanation})
+    found = read_verdict(f"{before}{body}{after}")
+    assert found == Verdict(score, printable(explanation.strip()))

@@ -1,0 +1,113 @@
+"""What the embedded model understands of prose, and of what tools say."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from osmosis_ai.embedded.arithmetic import read_problem
+from osmosis_ai.embedded.numerals import read_number
+
+
+@pytest.mark.parametrize(
+    ("text", "solution"),
+    [
+        ("What is 17 * 23?", 391),
+        ("(3 + 4) times 5", 35),
+        ("12 plus 5, then multiply by 3", 51),
+        ("12 plus 5 times 3", 27),
+        ("Start with 12. Add 5. Multiply the result by 3.", 51),
+        ("What is the sum of 3, 4 and 5?", 12),
+        ("Subtract 4 from 10", 6),
+        ("divide 12 by 4 and double it", 6),
+        ("Add 5 to 12, then take away 4 and halve it", Fraction(13, 2)),
+        ("the product of 25 and 16, minus 3 times 45", 265),
+        ("the difference between 100 and (2 + 3) * 4", 80),
+        ("the product of 0 and 4 plus 1", 1),
+        ("two hundred thirty-five minus fifty", 185),
+        ("1,234.5 + .5", 1235),
+        ("-3 - -4", 1),
+        ("7 × 8 ÷ 2", 28),
+        ("3x4", 12),
+        ("10 / 0", None),
+        ("Row 7 (hard): what is 3 + 4? Use the tools at most 3 times. Answer after ####.", 7),
+        ("What is 17 minus 5? Use the tools add, subtract, multiply and divide.", 12),
+    ],
+)
+def test_arithmetic_in_prose_is_understood(text: str, solution: int | None) -> None:
+    problem = read_problem(text)
+    assert problem is not None
+    assert problem.solution() == solution
+
+
+@pytest.mark.parametrize("text", ["", "Plan a trip for 2 people.", "(" * 500, "+ - * /", "a/b"])
+def test_text_without_arithmetic_holds_no_problem(text: str) -> None:
+    assert read_problem(text) is None
+
+
+EXPRESSIONS = st.recursive(
+    st.integers(0, 9999).map(str),
+    lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(
+        lambda parts: "({} {} {})".format(*parts)
+    ),
+    max_leaves=12,
+)
+
+
+def exactly(expression: str) -> Fraction | None:
+    """Python's own reading, as exact fractions."""
+    numbers = expression.translate(str.maketrans({"(": "( ", ")": " )"})).split()
+    code = " ".join(f"Fraction({token})" if token.isdigit() else token for token in numbers)
+    try:
+        return Fraction(eval(code))
+    except ZeroDivisionError:
+        return None
+
+
+@settings(max_examples=60, deadline=None)
+@given(EXPRESSIONS)
+def test_nested_expressions_are_worth_what_python_says(expression: str) -> None:
+    problem = read_problem(f"What is {expression}?")
+    if expression.isdigit():
+        assert problem is None
+    else:
+        assert problem is not None
+        assert problem.solution() == exactly(expression)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("0123456789+-*/().,; xitbyandtothensumofdouble\n", max_size=120))
+def test_no_text_upsets_the_parser(text: str) -> None:
+    problem = read_problem(text)
+    assert problem is None or isinstance(problem.solution(), Fraction | None)
+
+
+def test_squaring_again_and_again_ends() -> None:
+    problem = read_problem("2 * 2. " + "Multiply it by it. " * 80)
+    assert problem is not None
+    assert problem.solution() is None
+
+
+@pytest.mark.parametrize(
+    ("content", "number"),
+    [
+        ("391", 391),
+        ("391.5", Fraction("391.5")),
+        ('{"result": -4}', -4),
+        ("The sum of 3 and 4 is 7.", 7),
+        ("1e3", 1000),
+        ("Error: 3 is no number", None),
+        ('{"error": "no 5"}', None),
+        ("[]", None),
+        ("NaN", None),
+        ("true", None),
+        ("9" * 5000, None),
+        ("9" * 390 + ".5", None),
+        ("1e999", None),
+    ],
+)
+def test_a_tool_result_is_read_as_the_number_it_means(content: str, number: int | None) -> None:
+    assert read_number(content) == number

@@ -1,0 +1,40 @@
+"""Names of models and of the variables that hold keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from osmosis_ai.providers import ModelName, key_from_environment, key_variables, parse_model_name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gpt-5", ModelName("openai", "gpt-5")),
+        ("openai/gpt-5", ModelName("openai", "gpt-5")),
+        (" Anthropic/claude-x ", ModelName("anthropic", "claude-x")),
+        ("openrouter/meta/llama-3", ModelName("openrouter", "meta/llama-3")),
+    ],
+)
+def test_a_bare_name_is_a_model_of_openai(text: str, name: ModelName) -> None:
+    assert parse_model_name(text) == name
+
+
+@pytest.mark.parametrize("text", ["", "/", "openai/", "/gpt-5", "a b", "openai/a b"])
+def test_what_is_no_model_name_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected provider/model"):
+        parse_model_name(text)
+
+
+def test_the_usual_variable_carries_the_providers_name() -> None:
+    assert key_variables("cerebras") == ("CEREBRAS_API_KEY",)
+    assert key_variables("nano-gpt") == ("NANO_GPT_API_KEY",)
+    assert key_variables("ollama") == ()
+
+
+def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", " ")
+    monkeypatch.setenv("GOOGLE_API_KEY", "google-key-0123456789")
+    found = key_from_environment("gemini")
+    assert found is not None
+    assert (found.name, found.reveal()) == ("GOOGLE_API_KEY", "google-key-0123456789")

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from osmosis_cli.lazy import Entry, LazyGroup
+from osmosis_cli.main import COMMANDS, cli
+from osmosis_cli.outcome import CommandError, run
+from osmosis_cli.streams import printable
+
+
+def osmosis(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "osmosis_cli", *words]
+    environment = {**os.environ, **(env or {})}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def ending(error: BaseException) -> click.Command:
+    @click.command()
+    @click.option("--json", is_flag=True)
+    def command(json: bool) -> None:
+        click.echo("half an answer")
+        raise error
+
+    return command
+
+
+def every_command(
+    group: click.Group, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*path, name))
+
+
+def test_help_lists_the_installed_commands_and_imports_none_of_them():
+    done = python(
+        "import sys\nfrom osmosis_cli.outcome import run\nfrom osmosis_cli.main import cli\n"
+        "status = run(cli, ['--help'])\n"
+        "heavy = {'pytest', 'pydantic', 'litellm', 'osmosis_cli.eval', 'osmosis_cli.validate'}\n"
+        "sys.exit(status or sorted(heavy & set(sys.modules)) or 0)"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "eval " in done.stdout
+    assert "validate " in done.stdout
+
+
+def test_the_module_is_the_same_command():
+    done = osmosis("--version")
+    assert done.returncode == 0
+    assert done.stdout == f"osmosis {importlib.metadata.version('pytest-osmosis')}\n"
+
+
+def test_no_words_at_all_is_wrong_use_and_shows_the_help():
+    done = osmosis()
+    assert done.returncode == 2
+    assert "Commands:" in done.stderr
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest_one():
+    done = CliRunner().invoke(cli, ["evla"])
+    assert done.exit_code == 2
+    assert "No such command 'evla'. Did you mean 'eval'?" in done.output
+
+
+def test_a_mistyped_option_is_answered_with_the_nearest_one():
+    done = CliRunner().invoke(cli, ["validate", "--modul", "a:b"])
+    assert done.exit_code == 2
+    assert "--module" in done.output
+
+
+def test_a_command_whose_module_is_not_installed_is_neither_listed_nor_found():
+    group = LazyGroup("g", table={"gone": Entry("not_there:command", "Is not there.")})
+    assert "gone" not in CliRunner().invoke(group, ["--help"]).output
+    assert "No such command 'gone'" in CliRunner().invoke(group, ["gone"]).output
+
+
+def test_every_command_has_an_example_and_a_summary():
+    found = dict(every_command(cli))
+    assert set(COMMANDS) & {path[0] for path in found} >= {"eval", "validate", "completion"}
+    for path, command in found.items():
+        shown = CliRunner().invoke(cli, [*path, "--help"])
+        assert shown.exit_code == 0, path
+        assert command.help, path
+        assert "Example" in shown.output, path
+        assert f"osmosis {' '.join(path)}" in shown.output, path
+
+
+def test_every_command_that_does_something_has_json():
+    for path, command in every_command(cli):
+        assert any("--json" in parameter.opts for parameter in command.params), path
+
+
+def test_a_wrong_use_with_json_is_one_document_on_stderr():
+    done = osmosis("validate", "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    error = json.loads(done.stderr)["error"]
+    assert error["code"] == "usage"
+    assert error["exit_code"] == 2
+    assert "--module" in error["message"]
+
+
+def test_json_behind_two_dashes_is_not_the_commands():
+    done = osmosis("validate", "--", "--json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (CommandError("no", code="refused", details={"row": 3}), 1, "refused"),
+        (click.ClickException("no"), 1, "failed"),
+        (click.UsageError("no"), 2, "usage"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (click.Abort(), 1, "aborted"),
+        (click.exceptions.Exit(1), 1, "failed"),
+        (ValueError("unforeseen"), 1, "internal"),
+    ],
+)
+def test_a_failure_has_its_status_and_with_json_leaves_stdout_empty(
+    error: BaseException, status: int, code: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(ending(error), ["--json"]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    document = json.loads(err)["error"]
+    assert (document["code"], document["exit_code"]) == (code, status)
+    assert document.get("details") == ({"row": 3} if code == "refused" else None)
+
+    assert run(ending(error), []) == status
+    out, err = capsys.readouterr()
+    assert out == "half an answer\n"
+    assert "Traceback" not in err
+
+
+def test_an_unforeseen_error_shows_its_traceback_only_on_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OSMOSIS_TRACEBACK", "1")
+    run(ending(ValueError("unforeseen")), [])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_what_was_printed_on_the_way_is_shown_after_a_success(capsys: pytest.CaptureFixture[str]):
+    @click.command()
+    @click.option("--json", is_flag=True)
+    def command(json: bool) -> None:
+        click.echo("a note", err=True)
+        click.echo("{}")
+
+    assert run(command, ["--json"]) == 0
+    assert capsys.readouterr() == ("{}\n", "a note\n")
+
+
+def test_sigterm_ends_the_command_with_143_and_runs_its_cleanup():
+    code = (
+        "import click, signal, sys, os\nfrom osmosis_cli.outcome import run\n"
+        "@click.command()\ndef command():\n"
+        "    try:\n        os.kill(os.getpid(), signal.SIGTERM)\n        signal.pause()\n"
+        "    finally:\n        print('cleaned up')\n"
+        "sys.exit(run(command, []))"
+    )
+    done = python(code)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stdout == "cleaned up\n"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "osmosis_cli", "--help"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"COLUMNS": "20"}, {"PYTHONIOENCODING": "ascii"}],
+    ids=lambda env: next(iter(env)),
+)
+def test_the_help_is_plain_text_whatever_the_terminal(env: dict[str, str]):
+    done = osmosis("--help", env=env)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert "validate" in done.stdout
+
+
+def test_a_character_that_the_terminal_lacks_is_escaped():
+    code = (
+        "import click, sys\nfrom osmosis_cli.outcome import run\n"
+        "@click.command()\ndef command(): print('caf\\xe9')\nsys.exit(run(command, []))"
+    )
+    done = python(code, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.returncode, done.stdout) == (0, "caf\\xe9\n")
+
+
+def test_control_and_bidirectional_characters_are_escaped():
+    assert printable("a\x1b[31m\u202eb\nc é") == "a\\x1b[31m\\u202eb\\nc é"
+
+
+def test_the_second_distribution_over_osmosis_ai_is_told_of(monkeypatch: pytest.MonkeyPatch):
+    known = importlib.metadata.version
+
+    def version(name: str) -> str:
+        return "0.2.14" if name == "osmosis-ai" else known(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    done = CliRunner().invoke(cli, ["--version"])
+    assert "one of the two must go: pip uninstall osmosis-ai" in done.output
+    error = ImportError("cannot import name 'Secret' from 'osmosis_ai'")
+    assert "one of the two must go" in CliRunner().invoke(_through_run(error)).output
+
+
+def _through_run(error: BaseException) -> click.Command:
+    @click.command()
+    def outer() -> None:
+        run(ending(error), [])
+
+    return outer
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_shells_script(shell: str):
+    done = CliRunner().invoke(cli, ["completion", shell])
+    assert done.exit_code == 0
+    assert "_OSMOSIS_COMPLETE" in done.output
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("osmosis val", "validate"),
+        ("osmosis eval --pass-t", "--pass-threshold"),
+        ("osmosis eval -m server:agent_loop --batch", "--batch-size"),
+    ],
+)
+def test_the_shell_gets_commands_and_options_to_complete_with(line: str, expected: str):
+    asked = {
+        "_OSMOSIS_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - 1),
+    }
+    done = osmosis(env=asked)
+    assert done.returncode == 0
+    assert f"plain,{expected}" in done.stdout.splitlines()

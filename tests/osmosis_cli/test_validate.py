@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AGENT = """
+from osmosis_ai.rollout import RolloutAgentLoop
+print("imported")
+
+ADD = {"type": "function", "function": {"name": "add"}}
+
+class Calculator(RolloutAgentLoop):
+    name = "calculator"
+    tools = [ADD]
+    def get_tools(self, request):
+        return self.tools
+    async def run(self, ctx):
+        raise AssertionError("validate runs nothing")
+
+class Twice(Calculator):
+    tools = [ADD, ADD]
+
+class NotASchema(Calculator):
+    tools = ["add"]
+
+class Raising(Calculator):
+    def get_tools(self, request):
+        raise KeyError("no such tool")
+
+class Sync(Calculator):
+    def run(self, ctx):
+        return None
+
+class Generator(Calculator):
+    async def run(self, ctx):
+        yield None
+
+class Failing(Calculator):
+    def __init__(self):
+        raise RuntimeError("no database")
+
+agent_loop = Calculator()
+nameless = Calculator()
+nameless.name = ""
+number = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("project")
+    (directory / "my_agent.py").write_text(AGENT)
+    return directory
+
+
+def validate(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "osmosis_cli", "validate", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=project,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+@pytest.mark.parametrize("named", ["my_agent:agent_loop", "my_agent:Calculator"])
+def test_a_good_agent_passes_every_check(project: Path, named: str):
+    done = validate(project, "-m", named)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+        ["ok", "loads"],
+        ["ok", "name"],
+        ["ok", "get_tools"],
+        ["ok", "run"],
+    ]
+    assert "imported" in done.stderr
+
+
+def test_the_checks_are_one_json_document(project: Path):
+    done = validate(project, "--module", "my_agent:agent_loop", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["valid"] is True
+    assert {check["name"] for check in document["checks"]} == {"loads", "name", "get_tools", "run"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "check", "sentence"),
+    [
+        ("Twice", "get_tools", "two tools are named 'add'"),
+        ("NotASchema", "get_tools", "tool 0 is str"),
+        ("Raising", "get_tools", "raised KeyError"),
+        ("Sync", "run", "must be async"),
+        ("Generator", "run", "instead of yielding"),
+        ("nameless", "name", "non-empty string"),
+        ("Failing", "loads", "no database"),
+        ("number", "loads", "RolloutAgentLoop"),
+        ("agnet_loop", "loads", "agent_loop"),
+    ],
+)
+def test_a_failed_check_is_named_and_the_status_is_1(
+    project: Path, attribute: str, check: str, sentence: str
+):
+    done = validate(project, "-m", f"my_agent:{attribute}")
+    assert done.returncode == 1
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert [line.split()[1] for line in failed] == [check]
+    assert sentence in done.stdout
+    assert f"checks failed: {check}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failed_check_with_json_is_one_error_document(project: Path):
+    done = validate(project, "-m", "my_agent:Sync", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    error = json.loads(done.stderr)["error"]
+    assert error["code"] == "invalid"
+    assert [check["passed"] for check in error["details"]["checks"]] == [True, True, True, False]

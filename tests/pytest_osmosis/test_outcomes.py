@@ -1,0 +1,364 @@
+"""What a run becomes: pytest's outcome, the message, the report's entry and the exit status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.endpoints import Ask, Endpoint, error_reply
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+KEY = "sk-a-key-that-nobody-may-see"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A row, and what becomes of its run; the eval functions are `exact` and `judge`."""
+
+    prompt: str
+    outcome: str
+    success: bool
+    scores: dict[str, float] = field(default_factory=dict)
+    error_type: str | None = None
+    error: str | None = None
+    """What the report and the short summary say; `{at}` is the endpoint."""
+    message: tuple[str, ...] = ()
+    """Lines of the item's section, in their order."""
+
+
+RAISED = """\
+Traceback (most recent call last):
+  File "{folder}/agent.py", line 17, in run
+    return explode({{"depth": 1}})
+LookupError: no such drawer at {{'depth': 1}}"""
+
+FATES = [
+    Fate("right", "passed", True, {"exact": 1.0, "judge": 1.0}),
+    Fate(
+        "half",
+        "failed",
+        True,
+        {"exact": 1.0, "judge": 0.5},
+        message=(
+            "rewards:judge scored 0.5, below the threshold 1",
+            "  user       half",
+            "  assistant  half",
+            "  ground truth  half",
+        ),
+    ),
+    Fate(
+        "raise",
+        "failed",
+        False,
+        error_type="agent",
+        error="LookupError: no such drawer at {{'depth': 1}}",
+        message=tuple(RAISED.splitlines()),
+    ),
+    Fate(
+        "give up",
+        "failed",
+        False,
+        error_type="agent",
+        error="there was no way to answer",
+        message=("there was no way to answer", "  ground truth  give up"),
+    ),
+    Fate(
+        "overloaded",
+        "error",
+        False,
+        error_type="provider",
+        error='503 from {at} ("come back later")',
+        message=('provider: 503 from {at} ("come back later")',),
+    ),
+    Fate(
+        "too long",
+        "error",
+        False,
+        error_type="provider",
+        error='400 from {at} ("8192 tokens at most")',
+        message=('provider: 400 from {at} ("8192 tokens at most")',),
+    ),
+    Fate(
+        "boom",
+        "error",
+        True,
+        {"exact": 1.0},
+        error_type="eval_fn",
+        error="`rewards:judge` raised KeyError: 'boom'",
+        message=(
+            "Traceback (most recent call last):",
+            '  File "{folder}/rewards.py", line 17, in judge',
+            "KeyError: 'boom'",
+            "  assistant  boom",
+        ),
+    ),
+    *(
+        Fate(
+            said,
+            "error",
+            True,
+            {"exact": 1.0},
+            error_type="eval_fn",
+            error=f"`rewards:judge` returned {described}",
+            message=(f"`rewards:judge` returned {described}", f"  assistant  {said}"),
+        )
+        for said, described in [
+            ("nothing", "None for row-7; expected a finite float"),
+            ("text", "'1.0' (a str) for row-8; expected a finite float"),
+            ("nan", "nan for row-9; expected a finite float"),
+        ]
+    ),
+]
+
+
+@pytest.fixture
+def fated(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose endpoint wants a key, refuses some rows and quotes the key back."""
+
+    def answers(ask: Ask) -> Any:
+        no_retry = {"x-should-retry": "false"}
+        if ask.row == "overloaded":
+            return error_reply(503, "come back later", headers=no_retry)
+        return error_reply(400, "8192 tokens at most") if ask.row == "too long" else ask.row
+
+    project.endpoint.answers = answers
+    project.endpoint.api_key = KEY
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return project
+
+
+def entry(fate: Fate, at: str) -> dict[str, Any]:
+    """What the report must say of a fate's run."""
+    return {
+        "outcome": fate.outcome,
+        "passed": fate.outcome == "passed",
+        "success": fate.success,
+        "scores": {f"rewards:{name}": score for name, score in fate.scores.items()},
+        "error_type": fate.error_type,
+        "error": None if fate.error is None else fate.error.format(at=at),
+    }
+
+
+def sections(session: Session) -> dict[str, str]:
+    """The section of each item that did not pass, by the item's name."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in session.lines:
+        if line.startswith("___"):
+            lines = found.setdefault(line.strip("_ ").removeprefix("ERROR at setup of "), [])
+        elif line.startswith("==="):
+            lines = []
+        else:
+            lines.append(line)
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+def in_order(text: str, lines: tuple[str, ...]) -> bool:
+    """Whether the lines are in the text, each whole, one below the other."""
+    rest = iter(text.splitlines())
+    return all(line in rest for line in lines)
+
+
+@WORKERS
+def test_each_run_becomes_what_happened_to_it(fated: Project, workers: int) -> None:
+    fated.rows(*(fate.prompt for fate in FATES))
+    session = fated.run("--eval-fn=rewards:judge", "-rA", workers=workers)
+    at = fated.endpoint.netloc
+
+    told = [{name: run[name] for name in entry(FATES[0], at)} for run in session.runs]
+    assert told == [entry(fate, at) for fate in FATES]
+
+    counts = {"passed": 1, "failed": 3, "errors": 6}
+    assert session.outcomes == counts
+    labels = {"passed": "PASSED", "failed": "FAILED", "error": "ERROR"}
+    names = [f"data.jsonl::row-{index}[run-0]" for index in range(len(FATES))]
+    for name, fate in zip(names, FATES, strict=True):
+        assert any(line.startswith(f"{labels[fate.outcome]} {name}") for line in session.lines)
+    assert session.ret == 1
+
+    shown = sections(session)
+    for index, fate in enumerate(FATES):
+        wanted = tuple(line.format(at=at, folder=fated.path) for line in fate.message)
+        section = shown.get(f"row-{index}[run-0]", "")
+        assert in_order(section, wanted), f"{wanted} are not in:\n{section}"
+
+
+@pytest.mark.parametrize("fate", FATES[:7], ids=lambda fate: fate.prompt.replace(" ", "_"))
+def test_anything_but_a_pass_makes_the_exit_status_1(fated: Project, fate: Fate) -> None:
+    fated.rows("right", fate.prompt)
+    session = fated.run("--eval-fn=rewards:judge")
+    assert session.ret == (0 if fate.outcome == "passed" else 1)
+
+
+def test_no_frame_of_the_plugin_and_no_key_is_shown(fated: Project) -> None:
+    fated.rows(*(fate.prompt for fate in FATES))
+    session = fated.run("--eval-fn=rewards:judge", "-rA", "--junitxml=out.xml", "-l")
+    written = [(fated.path / name).read_text() for name in ("out.json", "out.xml")]
+    for text in (session.out, session.err, *written):
+        assert "pytest_osmosis/" not in text
+        assert "osmosis_ai/" not in text
+        assert KEY not in text
+
+
+@WORKERS
+def test_an_agent_that_takes_too_long_has_failed(project: Project, workers: int) -> None:
+    project.rows("sleep")
+    session = project.run("--osmosis-agent-timeout=0.1", workers=workers)
+    [run] = session.runs
+    assert (run["outcome"], run["success"], run["error_type"]) == ("failed", False, "timeout")
+    assert run["error"] == "the agent timed out after 0.1 s"
+    assert "timeout: the agent timed out after 0.1 s" in session.out
+    assert session.outcomes == {"failed": 1}
+    assert session.ret == 1
+
+
+def test_an_eval_function_that_takes_too_long_is_an_error(project: Project) -> None:
+    project.rows("wait")
+    project.write("quick.py", "def length(solution_str): return len(solution_str)\n")
+    session = project.run(
+        "--osmosis-grader-timeout=0.5", "--eval-fn=quick:length", eval_fn="rewards:judge"
+    )
+    [run] = session.runs
+    assert (run["outcome"], run["success"], run["error_type"]) == ("error", True, "eval_fn")
+    assert run["error"] == "`rewards:judge` timed out after 0.5 s"
+    assert run["scores"] == {"quick:length": 4.0}
+    assert session.outcomes == {"errors": 1}
+
+
+def test_every_eval_function_that_gave_no_score_is_told(project: Project) -> None:
+    project.rows("boom")
+    project.write("more.py", "def none(solution_str): pass\n")
+    session = project.run("--eval-fn=rewards:judge", "--eval-fn=more:none")
+    section = sections(session)["row-0[run-0]"]
+    assert section.count("KeyError: 'boom'") == 1
+    assert section.count("`more:none` returned None for row-0; expected a finite float") == 1
+
+
+def test_without_an_eval_function_the_rollouts_own_reward_is_the_score(project: Project) -> None:
+    project.write(
+        "agent.py",
+        (project.path / "agent.py").read_text().replace("(messages)", "(messages, reward=0.25)"),
+    )
+    project.rows("a")
+    session = project.run("--pass-threshold=0.2", eval_fn=None)
+    assert session.ret == 0
+    assert session.runs[0]["scores"] == {"reward": 0.25}
+    assert list(session.report["summary"]["eval_fns"]) == ["reward"]
+
+
+def test_a_rollout_without_a_reward_is_an_error_when_nothing_else_scores_it(
+    project: Project,
+) -> None:
+    project.rows("a")
+    session = project.run(eval_fn=None)
+    [run] = session.runs
+    assert (run["outcome"], run["success"], run["scores"]) == ("error", True, {})
+    section = sections(session)["row-0[run-0]"]
+    assert section.count("the rollout has no reward to score it by") == 1
+
+
+def test_an_endpoint_that_is_not_there_is_an_error_after_all_tries(project: Project) -> None:
+    project.rows("a")
+    with Endpoint() as gone:
+        netloc = gone.netloc
+    session = project.run(base_url=f"http://{netloc}/v1")
+    [run] = session.runs
+    assert (run["outcome"], run["error_type"]) == ("error", "provider")
+    assert run["retries"] == 2
+    assert f"cannot reach http://{netloc} after 3 tries" in run["error"]
+    assert session.ret == 1
+
+
+def test_an_error_of_the_endpoint_that_the_agent_passes_on_is_the_endpoints(
+    fated: Project,
+) -> None:
+    fated.write(
+        "agent.py",
+        """
+from osmosis_ai.rollout import RolloutAgentLoop
+
+
+class Agent(RolloutAgentLoop):
+    name = "polite"
+
+    def get_tools(self, request):
+        return []
+
+    async def run(self, ctx):
+        try:
+            await ctx.chat(ctx.request.messages)
+        except Exception as error:
+            if ctx.request.metadata["style"] == "wrapped":
+                raise RuntimeError("the model did not answer") from error
+            return ctx.error(f"the model did not answer: {error}")
+
+
+agent_loop = Agent()
+""",
+    )
+    row = {"user_prompt": "overloaded", "ground_truth": "x"}
+    fated.rows(*({**row, "style": style} for style in ("wrapped", "returned")))
+    session = fated.run()
+    assert [run["error_type"] for run in session.runs] == ["provider", "provider"]
+    assert session.outcomes == {"errors": 2}
+
+
+def refused_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+    project.endpoint.api_key = "another"
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return "the key in OPENAI_API_KEY was refused"
+
+
+def no_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+    project.endpoint.api_key = "another"
+    return "it wants an API key and none is set"
+
+
+def unknown_model(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+    project.endpoint.models = {"another"}
+    return f"model 'm' is not known at {project.endpoint.base_url} (404)"
+
+
+@pytest.mark.parametrize("spoil", [refused_key, no_key, unknown_model])
+def test_what_no_row_can_survive_stops_the_session_at_the_first_rollout(
+    project: Project, monkeypatch: pytest.MonkeyPatch, spoil: Any
+) -> None:
+    sentence = spoil(project, monkeypatch)
+    project.rows("a", "b", "c")
+    session = project.run()
+    assert project.endpoint.requests == 1
+    [stopped] = [line for line in session.lines if line.startswith("stopped: ")]
+    assert sentence in stopped
+    assert session.outcomes == {"errors": 1}
+    assert session.ret == 1
+    summary = session.report["summary"]
+    assert sentence in summary["halted"]
+    assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 3)
+    assert "partial: 1 of 3 selected runs have ended" in session.lines
+    assert KEY not in session.out
+
+
+def test_under_xdist_it_stops_every_worker(project: Project) -> None:
+    unknown = unknown_model(project, pytest.MonkeyPatch())
+    project.rows(*"abcdefghij")
+    session = project.run(workers=2)
+    assert project.endpoint.requests <= 2
+    assert any(line.startswith("stopped: ") and unknown in line for line in session.lines)
+    assert session.ret == 1
+    assert session.report["summary"]["complete"] is False
+
+
+def test_a_missing_score_counts_as_nothing_and_is_reported(fated: Project) -> None:
+    fated.rows("right", "boom", "overloaded", "raise")
+    session = fated.run(eval_fn="rewards:judge")
+    summary = session.report["summary"]
+    figures = summary["eval_fns"]["rewards:judge"]
+    assert (figures["mean"], figures["scored"], figures["missing"]) == (0.25, 1, 3)
+    assert summary["errors"] == {"agent": 1, "eval_fn": 1, "provider": 1}
+    assert (
+        "3 runs ended in an error (agent 1, eval_fn 1, provider 1); "
+        "a missing score counts as 0.0" in session.lines
+    )

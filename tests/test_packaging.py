@@ -1,0 +1,57 @@
+"""What `pyproject.toml` promises, held against itself and against what is installed."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def versions(requirements: list[str], operator: str) -> dict[str, str]:
+    """The version after `operator`, by the name of the requirement."""
+    parsed = [Requirement(text) for text in requirements]
+    return {
+        each.name: specifier.version
+        for each in parsed
+        for specifier in each.specifier
+        if specifier.operator == operator
+    }
+
+
+def test_every_lower_bound_is_a_version_that_the_oldest_environment_runs() -> None:
+    bounds = versions(PROJECT["project"]["dependencies"], ">=")
+    assert bounds == versions(PROJECT["dependency-groups"]["oldest"], "==")
+    assert len(bounds) == len(PROJECT["project"]["dependencies"])
+
+
+def test_the_supported_pythons_are_those_that_tox_runs() -> None:
+    classified = [
+        line.rpartition(" ")[2].replace(".", "")
+        for line in PROJECT["project"]["classifiers"]
+        if line.startswith("Programming Language :: Python :: 3.")
+    ]
+    environments = (ROOT / "tox.ini").read_text("utf-8")
+    assert all(f"py{number}" in environments for number in classified)
+
+
+@pytest.mark.parametrize("command", ["osmosis", "osmosis-ai", "osmosis_ai"])
+def test_each_spelling_of_the_command_can_be_called(command: str) -> None:
+    (found,) = entry_points(group="console_scripts", name=command)
+    assert callable(found.load())
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+    (found,) = entry_points(group="pytest11", name="osmosis")
+    assert found.value == "pytest_osmosis.plugin"
