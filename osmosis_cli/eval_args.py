@@ -44,9 +44,7 @@ def click_options() -> list[click.Parameter]:
     """The command's options: the common ones, its own switches, then all others of the plugin."""
     by_name = {option.name: option for option in OPTIONS}
     common = [_click_option(by_name[name]) for name in COMMON if name in by_name]
-    others = [
-        _click_option(option) for option in OPTIONS if option.name not in (*COMMON, "only")
-    ]
+    others = [_click_option(option) for option in OPTIONS if option.name not in (*COMMON, "only")]
     return [*common, *_SWITCHES, *others]
 
 
@@ -72,10 +70,13 @@ _SWITCHES = (
 
 
 def _click_option(option: Option) -> click.Option:
+    # is_flag=False makes the value optional; to be given for such options alone.
+    optional = {} if option.const is None else {"is_flag": False, "flag_value": option.const}
+    kind: dict[str, Any] = optional or {"is_flag": option.flag or None}
     return click.Option(
         [_key(option.name), *own_spellings(option)],
         metavar=None if option.flag else option.metavar,
-        is_flag=option.flag or None,  # False would make the value optional
+        **kind,
         multiple=option.repeatable,
         help=_help(option),
     )

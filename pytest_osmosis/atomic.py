@@ -15,11 +15,14 @@ def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), _mode_of(path) if mode is None else mode)
-            os.fsync(file.fileno())
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fchmod(handle, _mode_of(path) if mode is None else mode)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@ holds two numbers; its row is read when its rollout starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,26 +23,35 @@ class RunFailed(Exception):
 
 
 class EvalFile(pytest.File):
-    """The items of one evaluation: rows times runs, row by row."""
+    """The items of one evaluation: rows times runs, row by row.
 
-    suite: Suite
+    Where two models run the same rows, those of the one stand beside those of the other.
+    """
+
+    suites: Sequence[Suite]
 
     @classmethod
-    def of(cls, suite: Suite, parent: pytest.Collector, path: Path) -> EvalFile:
-        """The collector of `suite`."""
+    def of(cls, suites: Sequence[Suite], parent: pytest.Collector, path: Path) -> EvalFile:
+        """The collector of some suites on one data file."""
         collector: EvalFile = cls.from_parent(parent, path=path)
-        collector.suite = suite
+        collector.suites = suites
         return collector
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item a run."""
-        n = self.suite.spec.n
-        for position in range(len(self.suite.dataset)):
-            name = self.suite.dataset.row_name(position)
-            for run_index in range(n):
-                yield RunItem.from_parent(
-                    self, name=f"{name}[run-{run_index}]", position=position, run_index=run_index
-                )
+        for position in range(len(self.suites[0].dataset)):
+            for suite in self.suites:
+                yield from self._runs(suite, position)
+
+    def _runs(self, suite: Suite, position: int) -> Iterator[pytest.Item]:
+        row, label = suite.dataset.row_name(position), suite.spec.label
+        for run_index in suite.runs_of(position):
+            item = f"{row}[run-{run_index}-{label}]" if label else f"{row}[run-{run_index}]"
+            # Named whole: pytest 9.2 tells an id with parameters from a name with brackets.
+            nodeid = f"{self.nodeid}::{item}"
+            yield RunItem.from_parent(
+                self, name=item, nodeid=nodeid, suite=suite, position=position, run_index=run_index
+            )
 
 
 class EmptyFile(pytest.File):
@@ -60,15 +69,12 @@ class RunItem(pytest.Item):
     finished: Finished | None = None
     """What became of the run, while its reports are made."""
 
-    def __init__(self, *, position: int, run_index: int, **kwargs: Any) -> None:
+    def __init__(self, *, suite: Suite, position: int, run_index: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.suite = suite
+        """The evaluation that the run belongs to."""
         self.position = position
         self.run_index = run_index
-
-    @property
-    def suite(self) -> Suite:
-        """The evaluation that the run belongs to."""
-        return self.parent.suite
 
     @property
     def key(self) -> RunKey:

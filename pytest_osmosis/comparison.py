@@ -46,6 +46,10 @@ class Change:
     """Its runs here."""
     baseline: Count
     """Its runs there."""
+    answer: str | None = None
+    """What a run that fits the change answered here; None when answers are not kept."""
+    baseline_answer: str | None = None
+    """Likewise there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class BaselineReport:
     """One for each eval function that both have."""
     notes: tuple[str, ...]
     """What differs between the sessions' settings and data, in sentences."""
+    source: str = ""
+    """Where the baseline is from, as people see it."""
 
 
 def compare(
@@ -127,7 +133,7 @@ def compare_function(
             for metric in metrics
         ),
         broken=tuple(change for change in changes if _passes(change.baseline)),
-        mended=tuple(reversed([change for change in changes if _passes(change.current)])),
+        mended=tuple(sorted(filter(_is_mended, changes), key=_fall)),
     )  # fmt: skip
 
 
@@ -198,7 +204,16 @@ def _changes(current: Tally, baseline: Tally, eval_fn: str, matching: Matching) 
         and change.baseline.known
         and _passes(change.current) != _passes(change.baseline)
     ]
-    return sorted(moved, key=lambda change: _share(change.current) - _share(change.baseline))
+    return sorted(moved, key=lambda change: -_fall(change))
+
+
+def _is_mended(change: Change) -> bool:
+    return _passes(change.current)
+
+
+def _fall(change: Change) -> float:
+    """By how much fewer of its runs pass than in the baseline."""
+    return _share(change.baseline) - _share(change.current)
 
 
 def _passes(found: Count) -> bool:

@@ -9,12 +9,18 @@ rows or pytest.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+BURST = 32
+"""So many results wake the caller's thread at once; threads that take turns are dear."""
+LINGER_S = 0.005
+"""How long fewer results may wait for others to join them."""
 
 
 class EngineClosed(Exception):
@@ -46,6 +52,9 @@ class Engine(Generic[T]):
         self._waited_for: Hashable = None
         self._arrived = threading.Lock()
         self._arrived.acquire()
+        self._wanted = False
+        """What the caller's thread waits for is done, and it has not been woken yet."""
+        self._waking: asyncio.TimerHandle | None = None
         self._throttled = False
         self._halted = False
         self._pumping = False
@@ -55,11 +64,16 @@ class Engine(Generic[T]):
 
     def offer(self, keys: Iterable[Hashable]) -> None:
         """Tell the coming jobs in order; from any thread. `keys` is consumed as jobs start."""
-        self.loop.call_soon_threadsafe(self._offer, iter(keys))
+        self.soon(self._offer, iter(keys))
+
+    def soon(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Call it in the loop's thread; from any thread, and in vain once the engine is closed."""
+        with contextlib.suppress(RuntimeError):  # closed between any check and the call
+            self.loop.call_soon_threadsafe(callback, *arguments)
 
     def resize(self, window: int) -> None:
         """Change how many jobs may be in flight; from any thread."""
-        self.loop.call_soon_threadsafe(self._resize, window)
+        self.soon(self._resize, window)
 
     def wait(self, key: Hashable) -> T:
         """Block until the job has ended and hand its result over, once.
@@ -70,7 +84,7 @@ class Engine(Generic[T]):
         if key not in self._done:
             self._waited_for = key
             if key not in self._started:
-                self.loop.call_soon_threadsafe(self._start_out_of_turn, key)
+                self.soon(self._start_out_of_turn, key)
             while key not in self._done:
                 self._arrived.acquire()
             self._waited_for = None
@@ -78,7 +92,7 @@ class Engine(Generic[T]):
         self._started.discard(key)
         if self._throttled:
             self._throttled = False
-            self.loop.call_soon_threadsafe(self._pump)
+            self.soon(self._pump)
         if isinstance(result, BaseException):
             raise result
         return result
@@ -92,7 +106,12 @@ class Engine(Generic[T]):
     def halt(self) -> None:
         """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""
         self._halted = True
-        self.loop.call_soon_threadsafe(self._pump)
+        self.soon(self._pump)
+
+    def cancel(self) -> None:
+        """Start nothing more and cancel what is in flight; from any thread."""
+        self._halted = True
+        self.soon(self._cancel)
 
     def close(self) -> None:
         """Cancel what is in flight, release what was opened, end the thread. Idempotent."""
@@ -100,7 +119,7 @@ class Engine(Generic[T]):
             return
         self._halted = True
         asyncio.run_coroutine_threadsafe(self._shut(), self.loop).result()
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.soon(self.loop.stop)
         self._thread.join()
         self.loop.close()
 
@@ -140,7 +159,8 @@ class Engine(Generic[T]):
         key = self._next()
         if key is not None:
             self._start(key)
-            self._pump_soon()
+            if len(self._tasks) < self._window:
+                self._pump_soon()
 
     def _next(self) -> Hashable | None:
         while self._sources:
@@ -174,7 +194,26 @@ class Engine(Generic[T]):
     def _deliver(self, key: Hashable, result: T | BaseException) -> None:
         self._done[key] = result
         if self._waited_for == key:
+            self._wanted = True
+        if not self._wanted:
+            return
+        if len(self._done) >= BURST or self._halted or not self._tasks:
+            self._wake()
+        elif self._waking is None:
+            self._waking = self.loop.call_later(LINGER_S, self._wake)
+
+    def _wake(self) -> None:
+        self._wanted = False
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
+        # Unlocked already when the last result came before its waiter had to block.
+        if self._arrived.locked():
             self._arrived.release()
+
+    def _cancel(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
 
     async def _shut(self) -> None:
         tasks: list[asyncio.Task[Any]] = list(self._tasks)

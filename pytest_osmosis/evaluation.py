@@ -6,23 +6,38 @@ the rollouts. `plugin` calls this in the order of the session's life.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from . import atomic, options, output, schedule
+from osmosis_ai.secret import Redactor
+
+from . import keys, options, output, schedule, startup
 from .collection import EmptyFile, EvalFile, RunItem
-from .preparation import NoRows, NotUsable, endpoint_of, key_of, prepare
-from .recorder import REPORT_FIELD, Recorder
+from .controller import Controller
+from .deciding_session import Decisions
+from .gathering import Gathering
+from .gating import take_named
+from .hookspecs import hooks_of
+from .identity import Identity, identity_of
+from .interrupts import Interrupts, leave_to_controller
+from .liveness import end_with_parent
+from .pacing import SharedGate
+from .preparation import NoRows, NotUsable, endpoint_of, prepare, secrets_of
+from .progress import Progress, Tally
+from .recalling import FromController, FromKeeper, Recall
+from .recorder import Recorder
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
-from .running import needs_phases, report_without_item
+from .running import needs_phases
 from .spec import EvalSpec, SessionSpec
-from .suite import Suite
+from .suite import Finished, Suite
+from .trajectories import Trajectories
+from .worker import Worker
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -31,35 +46,41 @@ EVALUATION = pytest.StashKey["Evaluation"]()
 
 
 class Evaluation:
-    """Everything of ours in one pytest process."""
+    """Everything of ours in one pytest process.
+
+    `gathering` is there where results are reported, `rollouts` where items run; without xdist both
+    are in one process, with it `controller` and `worker` stand between them.
+    """
 
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
         self.config = config
         self.spec = spec
         self.suites: dict[str, Suite] = {}
+        self.gathering: Gathering | None = None
+        self.controller: Controller | None = None
+        self.worker: Worker | None = None
         self.rollouts: Rollouts | None = None
-        self.recorder: Recorder | None = None
+        models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
+        self.redact = Redactor(secret for model in models for secret in secrets_of(model))
         self.phases = False
-        self._endpoint: EmbeddedEndpoint | None = None
-        self._base_urls: dict[str, str] = {}
-        self._worker: schedule.WorkerLink | None = None
-        self._controller: schedule.ControllerLink | None = None
-        self._scheduling: schedule.WindowScheduling | None = None
-        self._indices: dict[RunKey, int] = {}
+        self.interrupts = Interrupts(self._interrupted)
+        self._endpoints: dict[str, EmbeddedEndpoint] = {}
+        """By persona."""
+        self.base_urls: Mapping[str, str] = {}
+        self._environment = keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
+        self._trajectories: Trajectories | None = None
+        infos: Callable[[], Mapping[str, SuiteInfo]] = dict
+        if not schedule.is_worker(config):
+            recorder = Recorder(config, spec)
+            self.gathering = Gathering(spec, recorder, root=config.rootpath)
+            infos = recorder.infos
+        self.decisions = Decisions(spec, suites=self.suites, infos=infos, key_of=key_of_item)
+        if self.gathering is not None:
+            self.gathering.recorder.decisions = self.decisions
 
     # ---- configuration
-
-    @property
-    def is_worker(self) -> bool:
-        """Whether an xdist controller is in charge."""
-        return schedule.is_worker(self.config)
-
-    @property
-    def distributes(self) -> bool:
-        """Whether this is an xdist controller, which runs no item itself."""
-        return self.config.pluginmanager.hasplugin("dsession")
 
     def narrow_arguments(self) -> None:
         """Collect the data files: alone when the command line names them, else beside the tests.
@@ -67,11 +88,13 @@ class Evaluation:
         Explicit arguments (paths, node ids) stay what they are.
         """
         config = self.config
+        if self.spec.deciding.gates and take_named(config):
+            config.args[:] = list(dict.fromkeys(str(spec.data) for spec in self.spec.evals))
         if not self.spec.evals or config.args_source is config.ArgsSource.ARGS:
             return
-        files = [str(spec.data) for spec in self.spec.evals]
+        files = list(dict.fromkeys(str(spec.data) for spec in self.spec.evals))
         given = options.Given(config)
-        if given.on_command_line("data") or given("only"):
+        if given.on_command_line("data") or given("only") or self.spec.rescore:
             config.args[:] = files
         else:
             config.args.extend(file for file in files if not _below_any(file, config.args))
@@ -80,151 +103,98 @@ class Evaluation:
 
     def start(self) -> None:
         """Check all that options name, before anything is sent or any worker is started."""
-        if self.is_worker:
+        if schedule.is_worker(self.config):
             self._start_worker()
-        else:
-            self._check_outputs()
+        elif not self.config.option.collectonly:
+            startup.check(self.config, self.spec)
+        self._withhold_keys()
         for spec in self.spec.evals:
             self._prepare_named(spec)
-        if self.is_worker or self.config.option.collectonly:
+        self._honour_limits()
+        if self.config.pluginmanager.hasplugin("dsession"):
+            self._environment.give_back()  # workers inherit it, and withhold it in their turn
+        if self.gathering is None or self.config.option.collectonly:
             return
-        self._check_conflict()
-        self._check_key()
-        self._start_embedded()
+        for persona in startup.personas(self.spec):
+            self._endpoints[persona] = startup.start_embedded(persona)
+        self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
+        if self.config.pluginmanager.hasplugin("dsession"):
+            self.controller = Controller(
+                self.config,
+                self.gathering,
+                self.suites,
+                worker_timeout_s=self.spec.worker_timeout_s,
+            )
+            self.gathering.halt_runs = self.controller.halt
+            self.gathering.resize_runs = self.controller.resize
+        self._find_kept(self.suites.values())
+        self._guard_report()
+        self._find_baselines(self.gathering, self.suites.values())
+        self._set_reports_up(self.gathering)
+        self.interrupts.install()
+
+    def _set_reports_up(self, gathering: Gathering) -> None:
+        """What is told while runs end, and of where they ran."""
+        config, recorder, path = self.config, gathering.recorder, self.spec.reports.trajectories
+        startup.begin_trajectories(path, keep=gathering.keeper.resumes())
+        recorder.environment = startup.environment(config, self.spec, redact=self.redact)
+        tally = Tally(recorder.selected, lambda left: min(self.spec.batch_size, left))
+        follow = self.decisions.follow(gathering.halt)
+
+        def heard(run: RunResult) -> None:
+            tally.ended(run)
+            follow(run)
+
+        recorder.on_first = heard
+        config.pluginmanager.register(Progress(tally), "osmosis-progress")
+
+    def _start_worker(self) -> None:
+        leave_to_controller()
+        end_with_parent()
+        self.worker = Worker(self.config)
+        self.base_urls = self.worker.base_urls
+
+    def _withhold_keys(self) -> None:
+        """From here on, code of the user's does not find the evaluated model's key."""
+        try:
+            withheld = keys.to_withhold(self.spec)
+            if not self.config.option.collectonly:
+                self.spec = keys.resolved(self.spec)
+        except NotUsable as error:
+            raise pytest.UsageError(str(error)) from None
+        self.spec = replace(self.spec, withheld=withheld)
+        self._environment = keys.Environment(withheld)
+        self._environment.withhold()
 
     def _prepare_named(self, spec: EvalSpec) -> None:
         try:
-            self.add(prepare(spec, self.spec, validate=not self.is_worker))
+            hooks, validate = hooks_of(self.config), self.worker is None
+            if self.spec.rescore is not None:
+                from .rescoring import prepare as prepare_recorded
+
+                self.add(prepare_recorded(spec, self.spec, validate=validate, hooks=hooks))
+                return
+            self.add(prepare(spec, self.spec, validate=validate, hooks=hooks))
         except NoRows as error:
             self._no_rows[spec.data] = str(error)
-            if self.recorder is not None:
-                self.recorder.tell(str(error))
+            if self.gathering is not None:
+                self.gathering.recorder.tell(str(error))
         except NotUsable as error:
             raise pytest.UsageError(str(error)) from None
+
+    def _honour_limits(self) -> None:
+        """Have no more in flight than all agents together allow, where every one has a limit."""
+        limits = [suite.agent.max_concurrent for suite in self.suites.values()]
+        known = [limit for limit in limits if limit is not None]
+        if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
+            self.spec = replace(self.spec, batch_size=sum(known))
+            schedule.limit_processes(self.config, sum(known))
 
     def add(self, suite: Suite) -> None:
         """A suite that items will be collected for."""
         self.suites[suite.spec.name] = suite
-        if self.recorder is not None:
-            self.recorder.declare(suite.info)
-
-    def _check_outputs(self) -> None:
-        output = self.spec.output
-        if output is None or self.config.option.collectonly:
-            return
-        try:
-            atomic.check_writable(output)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise pytest.UsageError(
-                f"--osmosis-output {str(output)!r}: cannot be written: {reason}"
-            ) from None
-
-    def _check_conflict(self) -> None:
-        from osmosis_ai._conflict import conflicting_distribution
-
-        sentence = conflicting_distribution()
-        if sentence is not None:
-            raise pytest.UsageError(sentence)
-
-    def _check_key(self) -> None:
-        for spec in self.spec.evals or [self.spec.defaults]:
-            if spec is None or not spec.model.model:
-                continue
-            try:
-                key_of(spec.model)
-            except NotUsable as error:
-                raise pytest.UsageError(str(error)) from None
-
-    def _start_embedded(self) -> None:
-        default = self.spec.defaults
-        persona = default.model.persona if default is not None else None
-        if persona is None:
-            return
-        from osmosis_ai.embedded import start_embedded
-
-        try:
-            self._endpoint = start_embedded(persona)
-        except ValueError as error:
-            raise pytest.UsageError(f"--osmosis-model: {error}") from None
-        self._base_urls[persona] = self._endpoint.base_url
-
-    # ---- xdist
-
-    def _start_worker(self) -> None:
-        given = json.loads(self.config.workerinput[schedule.INPUT])  # type: ignore[attr-defined]
-        self._base_urls = given["base_urls"]
-        self._worker = schedule.WorkerLink(self.config)
-
-    def introduce(self, node: Any) -> None:
-        """Controller: what a new worker must know."""
-        if self._controller is None:
-            self._controller = schedule.ControllerLink(self._from_worker)
-        self._controller.open(node, json.dumps({"base_urls": self._base_urls}))
-
-    def make_scheduler(self) -> schedule.WindowScheduling:
-        """Controller: the scheduler that keeps every worker's window full."""
-        assert self._controller is not None and self.recorder is not None
-        self._scheduling = schedule.WindowScheduling(
-            self.config, batch_size=self.spec.batch_size, channels=self._controller.channels
-        )
-        self._scheduling.on_unreported = self._report_for_worker
-        return self._scheduling
-
-    def _report_for_worker(self, nodeid: str, text: str) -> None:
-        """Controller: a run had finished in a worker that died before it could report it."""
-        result = RunResult.from_json(text)
-        assert self.recorder is not None
-        report = report_without_item(nodeid, result, self.recorder.threshold_of(result.suite))
-        self.config.hook.pytest_runtest_logreport(report=report)
-
-    def blame(self, report: pytest.TestReport, worker: str) -> None:
-        """Controller: a worker died of this item's run; its report tells it as a result."""
-        found = self._run_named(report.nodeid)
-        if found is None:
-            return
-        suite, position, run_index = found
-        result = suite.lost(
-            position,
-            run_index,
-            error=f"the worker process {worker} died during this run",
-            error_type="worker_lost",
-        )
-        report.when = "setup"  # an error, not a failure
-        report.location = (report.nodeid.partition("::")[0], None, report.nodeid.partition("::")[2])
-        report.longrepr = f"worker lost: {result.error}"
-        setattr(report, REPORT_FIELD, result.to_json())
-
-    def _run_named(self, nodeid: str) -> tuple[Suite, int, int] | None:
-        """The run of a data file's suite that a node id names."""
-        path, _, name = nodeid.partition("::")
-        row, _, run = name.rpartition("[run-")
-        for suite in self.suites.values():
-            if suite.spec.data == (self.config.rootpath / path).resolve():
-                for position in range(len(suite.dataset)):
-                    if suite.dataset.row_name(position) == row:
-                        return suite, position, int(run.rstrip("]"))
-        return None
-
-    def _from_worker(self, node: Any, message: tuple[Any, ...]) -> None:
-        """Controller, receiver thread: what a worker told."""
-        kind, *values = message
-        recorder, scheduling = self.recorder, self._scheduling
-        assert recorder is not None
-        if kind == "finished":
-            if values[1]:
-                recorder.note(RunResult.from_json(values[1]))
-            if scheduling is not None:
-                scheduling.note_finished(node, *values)
-        elif kind == "suites":
-            for text in values[0]:
-                recorder.declare(SuiteInfo.from_json(text))
-        elif kind == "selected":
-            recorder.select(values[0])
-        elif kind == "halt":
-            recorder.halt(values[0])
-            if scheduling is not None:
-                scheduling.halt(values[0])
+        if self.gathering is not None:
+            self.gathering.recorder.declare(suite.info)
 
     # ---- collection
 
@@ -232,14 +202,64 @@ class Evaluation:
         """The collector of a data file that an evaluation names."""
         if path in self._no_rows:
             return EmptyFile.from_parent(parent, path=path)
-        for suite in self.suites.values():
-            if suite.spec.data == path and not suite.spec.marked:
-                return EvalFile.of(suite, parent, path)
-        return None
+        suites = [s for s in self.suites.values() if s.spec.data == path and not s.spec.marked]
+        return EvalFile.of(suites, parent, path) if suites else None
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """The items are known: tell how many there are, and what they are."""
+        counts = Counter(key.suite for key in _keys(items))
+        marked = [suite for suite in self.suites.values() if suite.spec.marked]
+        if self.worker is not None:
+            infos = [suite.info for suite in self.suites.values()]
+            self.worker.introduce(infos, counts, self._identities(marked))
+        elif self.gathering is not None:
+            self.gathering.recorder.select(counts)
+            if not self.config.option.collectonly:
+                self._find_kept(marked)
+                self._find_baselines(self.gathering, marked)
+
+    def _find_kept(self, suites: Iterable[Suite]) -> None:
+        """What earlier sessions kept of these suites; told in the next lines."""
+        if self.gathering is not None:
+            with startup.usage_errors():
+                self.gathering.keeper.open(self._identities(suites))
+
+    def _find_baselines(self, gathering: Gathering, suites: Iterable[Suite]) -> None:
+        """What these suites are compared with, and whether their gates suit them."""
+        infos = [suite.info for suite in suites]
+        with startup.usage_errors():
+            gathering.keeper.lines += self.decisions.begin(infos, gathering.keeper.places())
+
+    def _guard_report(self) -> None:
+        """No other session writes the same report meanwhile."""
+        if self.gathering is not None and self.spec.output and self.spec.keeping.journal:
+            with startup.usage_errors():
+                self.gathering.keeper.guard_report(self.spec.output)
+
+    def _identities(self, suites: Iterable[Suite]) -> list[Identity]:
+        if not self.spec.keeping.journal or self.config.option.collectonly:
+            return []
+        roots, root = self.spec.roots, self.config.rootpath
+        return [
+            identity_of(suite.spec, suite.info, suite.dataset, roots=roots, root=root)
+            for suite in suites
+        ]
+
+    def _recall(self, selected: Mapping[str, int]) -> Recall:
+        """Runs are about to start: keep them, and know those that have been kept."""
+        if self.worker is not None:
+            return FromController(self.suites, self.worker.places)
+        assert self.gathering is not None
+        with startup.usage_errors():
+            self.gathering.begin_keeping(selected)
+        return FromKeeper(self.gathering.keeper, self.suites)
 
     def plan(self) -> list[str]:
         """What is going to run, in a line a suite."""
-        return [_plan(suite.info) for suite in self.suites.values()]
+        lines = [] if self.gathering is None else self.gathering.keeper.take_lines()
+        if self.config.get_verbosity() < 0 and not self.config.option.collectonly:
+            return lines
+        return [*[_plan(suite.info) for suite in self.suites.values()], *lines]
 
     def header(self) -> list[str]:
         """The lines in the session's header."""
@@ -247,6 +267,8 @@ class Evaluation:
         default = self.spec.defaults
         if default is not None and default.model.model:
             lines.append(self._throughput(default))
+        if self.gathering is not None:
+            lines += self.gathering.keeper.take_lines()
         return lines
 
     def _throughput(self, spec: EvalSpec) -> str:
@@ -261,58 +283,72 @@ class Evaluation:
 
     def begin(self, items: list[pytest.Item]) -> None:
         """The items are known: tell how many there are, and start the first rollouts."""
-        counts = Counter(key.suite for key in self._keys(items))
-        if self._worker is not None:
-            self._worker.send("suites", [suite.info.to_json() for suite in self.suites.values()])
-            self._worker.send("selected", dict(counts))
-        elif self.recorder is not None:
-            self.recorder.select(dict(counts))
+        counts = Counter(key.suite for key in _keys(items))
         if self.config.option.collectonly or not counts:
             return
+        recall = self._recall(counts)
         self.phases = needs_phases(self.config)
-        self._end_routing = output.route(self.config)
-        self.rollouts = Rollouts(
+        self._end_routing = output.route(self.config, self.redact)
+        rollouts = self.rollouts = Rollouts(
             self.suites,
-            window=0 if self._worker is not None else self.spec.batch_size,
-            base_urls=self._base_urls,
-            on_finished=self._finished_ahead,
+            window=0 if self.worker is not None else self.spec.batch_size,
+            pool_size=self.spec.batch_size,
+            base_urls=self.base_urls,
+            on_finished=self._run_ended,
+            gate=SharedGate(self._paced),
+            recall=recall,
         )
-        if self._worker is None:
-            self.rollouts.coming(self._keys(items))
-        else:
-            self._listen(self._worker, items)
+        self._trajectories = self._opened_trajectories()
+        if self.worker is not None:
+            assert isinstance(recall, FromController)
+            self.worker.serve(rollouts, recall, items, key_of_item)
+        elif self.gathering is not None:
+            self.gathering.halt_runs = rollouts.halt
+            self.gathering.resize_runs = rollouts.resize
+            self.gathering.supervisor.start()
+            rollouts.coming(_keys(items))
 
-    def _listen(self, worker: schedule.WorkerLink, items: list[pytest.Item]) -> None:
-        rollouts = self.rollouts
-        assert rollouts is not None
-        self._indices = {
-            key: index for index, item in enumerate(items) if (key := key_of_item(item)) is not None
-        }
-
-        def coming(indices: list[int]) -> None:
-            keys = (key_of_item(items[index]) for index in indices)
-            rollouts.coming([key for key in keys if key is not None])
-
-        worker.listen({"window": rollouts.resize, "coming": coming, "halt": rollouts.halt})
-
-    def _keys(self, items: list[pytest.Item]) -> Iterator[RunKey]:
-        return (key for item in items if (key := key_of_item(item)) is not None)
-
-    def _finished_ahead(self, key: RunKey, result: RunResult) -> None:
+    def _run_ended(self, key: RunKey, finished: Finished) -> None:
         """Engine's thread: a run has ended."""
-        whole = not self.suites[key.suite].spec.marked  # a marked test's asserts are still to come
-        if self.recorder is not None:
-            if whole:
-                self.recorder.note(result)
-            if result.fatal:
-                self.recorder.halt(result.error or "")
-        elif self._worker is not None:
-            text = result.to_json() if whole else ""
-            self._worker.send("finished", self._indices[key], text)
-            if result.fatal:
-                self._worker.send("halt", result.error or "")
+        suite = self.suites[key.suite]
+        if self._trajectories is not None:
+            self._trajectories.write(finished.result, finished.conversation(), redact=suite.redact)
+        decided = not suite.spec.marked  # else a test's asserts are still to come
+        if self.worker is not None:
+            self.worker.ended(key, finished, decided=decided, redact=suite.redact)
+        elif self.gathering is not None:
+            self.gathering.run_here_ended(finished, decided=decided, redact=suite.redact)
+
+    def _opened_trajectories(self) -> Trajectories | None:
+        """This process's end of the file of whole conversations."""
+        path = self.spec.reports.trajectories
+        if path is None:
+            return None
+        if self.worker is not None:
+            return Trajectories(path, on_failure=self.worker.cannot_write)
+        assert self.gathering is not None
+        return Trajectories(path, on_failure=self.gathering.recorder.fail)
+
+    def _paced(self, kind: str, not_before_s: float) -> None:
+        """Engine's thread: the endpoint said that it is too much, or that it bears it."""
+        if self.worker is not None:
+            self.worker.paced(kind, not_before_s)
+        elif self.gathering is not None:
+            self.gathering.paced(kind, not_before_s)
 
     # ---- the end
+
+    def _interrupted(self, signal: str) -> None:
+        """Main thread, in a signal handler: the session ends now."""
+        if self.gathering is not None:
+            self.gathering.recorder.interrupt(signal)
+
+    def cancel(self) -> None:
+        """The session was interrupted: start nothing, cancel what is in flight."""
+        if self.controller is not None:
+            self.controller.cancel()
+        if self.rollouts is not None:
+            self.rollouts.cancel()
 
     def close(self) -> None:
         """Cancel what is in flight and release everything; harmless when repeated."""
@@ -320,9 +356,19 @@ class Evaluation:
             self.rollouts.close()
             self.rollouts = None
             self._end_routing()
-        if self._endpoint is not None:
-            self._endpoint.close()
-            self._endpoint = None
+        if self._trajectories is not None:
+            self._trajectories.close()
+        for role in (self.controller, self.worker, self.gathering):
+            if role is not None:
+                role.close()
+        while self._endpoints:
+            self._endpoints.popitem()[1].close()
+        self._environment.give_back()
+        self.interrupts.remove()
+
+
+def _keys(items: list[pytest.Item]) -> Iterator[RunKey]:
+    return (key for item in items if (key := key_of_item(item)) is not None)
 
 
 def key_of_item(item: pytest.Item) -> RunKey | None:

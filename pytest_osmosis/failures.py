@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import osmosis_ai
@@ -20,7 +22,10 @@ MESSAGES_SHOWN = 12
 """The last messages of a conversation that a failure shows."""
 TEXT_LIMIT = 1200
 """Characters of one message that a failure shows."""
+LINE_LIMIT = 400
+"""Characters of an answer or a reason that is told on one line."""
 _LINES_SHOWN = 80
+_COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 _OURS = tuple(
     os.path.dirname(os.path.abspath(path)) + os.sep for path in (osmosis_ai.__file__, __file__)
 )
@@ -62,10 +67,21 @@ def headline(result: RunResult, threshold: float) -> str:
     return "; ".join(low)
 
 
+def shortfall(result: RunResult, threshold: float) -> str | None:
+    """By what a run that has all its scores did not pass; None for every other run."""
+    if result.error_type is not None or result.passed:
+        return None
+    low = {name: score for name, score in result.scores.items() if score < threshold}
+    if len(result.scores) == 1:
+        return "".join(f"score {score} < {threshold}" for score in low.values())
+    return "; ".join(f"{name}: score {score} < {threshold}" for name, score in low.items())
+
+
 def conversation(messages: Sequence[Mapping[str, Any]]) -> str:
     """The last messages, one block each, roles in a column, indented by two."""
     left_out = max(0, len(messages) - MESSAGES_SHOWN)
-    lines = [f"  ({left_out} earlier messages)"] if left_out else []
+    earlier = "1 earlier message" if left_out == 1 else f"{left_out} earlier messages"
+    lines = [f"  ({earlier})"] if left_out else []
     for message in messages[left_out:]:
         role = str(message.get("role", "?"))
         for text in _said(message):
@@ -116,14 +132,43 @@ def explanation(
     messages: Sequence[Mapping[str, Any]],
     ground_truth: str | None,
     frames: str | None,
+    reasons: Mapping[str, Sequence[str]] | None = None,
+    whole: Path | None = None,
 ) -> str:
-    """The whole section of a failed or errored item."""
+    """The whole section of a failed or errored item; `whole` is where all of it is written."""
     parts = [frames or headline(result, threshold)]
     if messages:
         parts.append(conversation(messages))
-    if ground_truth is not None:
-        parts.append(f"  ground truth  {clean(ground_truth[:TEXT_LIMIT])}")
+    parts.append("\n".join(_held_against(result, ground_truth, reasons or {})))
     turns = "1 turn" if result.llm_calls == 1 else f"{result.llm_calls} turns"
     tokens = "" if result.tokens is None else f", {result.tokens} tokens"
-    parts.append(f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s")
-    return "\n\n".join(clean(part) for part in parts if part)
+    took = f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s"
+    parts.append(took if whole is None else f"{took}\n  all of it: {_shown(whole)}")
+    text = "\n\n".join(clean(part) for part in parts if part)
+    return harmless(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
+
+
+def harmless(text: str) -> str:
+    """Text of which GitHub Actions takes no line for a workflow command."""
+    return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")
+
+
+def _held_against(
+    result: RunResult, ground_truth: str | None, reasons: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """What was expected, what came, and what judges said of it; a line each."""
+    if ground_truth is not None:
+        yield f"  ground truth  {clean(ground_truth[:TEXT_LIMIT])}"
+        if result.answer:
+            yield f"  answer        {_one_line(result.answer)}"
+    for name, said in reasons.items():
+        yield from (f"  judge         {name}: {_one_line(reason)}" for reason in said)
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= LINE_LIMIT else flat[:LINE_LIMIT] + " …"
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -35,6 +35,7 @@ __all__ = [
     "holds",
     "parse_gate",
     "resolved",
+    "unmeasured",
 ]
 
 
@@ -64,7 +65,7 @@ def evaluate(
         return _against(gate, tally, rows, baseline=baseline, confidence=confidence, seed=seed)
     found = bounds(gate, tally, rows)
     if found is None:
-        return _unmeasured(gate, "there are no rows to measure")
+        return unmeasured(gate, "there are no rows to measure")
     intervals = _Intervals(None, None, None)
     if confidence is not None and gate.metric in _UNCERTAIN:
         figure, worst, best = (
@@ -132,11 +133,11 @@ def _against(
     """A gate on the paired difference; the baseline's unknown runs count against each bound."""
     name = gate.eval_fn or tally.eval_fns[0]
     if name not in baseline.scores:
-        return _unmeasured(gate, f"the baseline has no eval function {name}")
+        return unmeasured(gate, f"the baseline has no eval function {name}")
     wanted = set(rows)
     pairs = [pair for pair in match_rows(tally, baseline).pairs if pair[0] in wanted]
     if not pairs:
-        return _unmeasured(gate, "the baseline has none of these rows")
+        return unmeasured(gate, "the baseline has none of these rows")
     there = at_threshold(baseline, tally.pass_threshold)
     sides = {fill: _differences(gate, tally, there, pairs, fill) for fill in _FILLS}
     found = Bounds(*(over_rows(gate, sides[fill]) for fill in _FILLS))
@@ -231,5 +232,6 @@ def _unknown_runs(gate: Gate, tally: Tally, rows: Sequence[int]) -> int:
     return sum(isnan(value) for row in rows for value in column[row * n : (row + 1) * n])
 
 
-def _unmeasured(gate: Gate, reason: str) -> Verdict:
+def unmeasured(gate: Gate, reason: str) -> Verdict:
+    """The verdict on a gate that there is nothing to hold at, and why."""
     return Verdict(gate, "inconclusive", None, None, None, None, 0, 0, None, reason)

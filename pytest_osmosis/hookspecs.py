@@ -6,11 +6,13 @@ they are reported there, the summary in the one process that has a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .hooks import Hooks
 
 if TYPE_CHECKING:
     from .results import EvalResult, RunResult
@@ -61,3 +63,30 @@ def pytest_osmosis_run_result(
 @pytest.hookspec
 def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | list[str] | None:
     """Lines to add to the terminal summary."""
+
+
+def hooks_of(config: pytest.Config) -> Hooks:
+    """Those hooks of the session that somebody implements, as plain callables."""
+    caller = config.hook
+
+    def build_agent(agent: object, spec: str) -> Any:
+        return caller.pytest_osmosis_build_agent(agent=agent, spec=spec, config=config)
+
+    def classify_error(error: BaseException) -> Any:
+        return caller.pytest_osmosis_classify_error(error=error, config=config)
+
+    def row_name(row: Mapping[str, Any], row_index: int) -> Any:
+        return caller.pytest_osmosis_row_name(row=row, row_index=row_index, config=config)
+
+    def load_rows(path: Path) -> Any:
+        return caller.pytest_osmosis_load_rows(path=path, config=config)
+
+    def wanted(name: str, call: Callable[..., Any]) -> Any:
+        return call if getattr(caller, f"pytest_osmosis_{name}").get_hookimpls() else None
+
+    return Hooks(
+        load_rows=wanted("load_rows", load_rows),
+        row_name=wanted("row_name", row_name),
+        build_agent=wanted("build_agent", build_agent),
+        classify_error=wanted("classify_error", classify_error),
+    )

@@ -15,10 +15,12 @@ import pytest
 
 from . import evaluation as evaluations
 from .engine import EngineClosed
+from .hookspecs import hooks_of
 from .preparation import NotUsable, prepare
 from .recorder import REPORT_FIELD
 from .results import RunResult
 from .rollouts import RunKey
+from .running import warn_of_blocking
 from .scoring import last_assistant_text
 from .spec import EvalSpec
 from .suite import TEST, Finished, Suite
@@ -100,6 +102,7 @@ def rollout(request: pytest.FixtureRequest) -> Rollout:
     assert evaluation is not None and evaluation.rollouts is not None
     try:
         finished = evaluation.rollouts.result(key)
+        warn_of_blocking(request.node, evaluation.rollouts)
     except EngineClosed:
         pytest.skip(f"not run: {evaluation.rollouts.halted or 'the session is ending'}")
     made = request.node.stash[_ROLLOUT] = Rollout(finished)
@@ -141,7 +144,7 @@ def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
     try:
         spec = _spec(evaluation.spec.defaults, definition, marker)
         session = replace(evaluation.spec, roots=(definition.path.parent, *evaluation.spec.roots))
-        suite = prepare(spec, session)
+        suite = prepare(spec, session, hooks=hooks_of(definition.config))
     except NotUsable as error:
         pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
     evaluation.add(suite)
@@ -212,11 +215,22 @@ def pytest_runtest_makereport(
     made = item.stash.get(_ROLLOUT, None)
     if made is None:
         return report
-    if report.when == "call" or (report.when == "setup" and report.failed):
+    decides = report.when == "call" or (report.when == "setup" and report.failed)
+    if decides:
         result = _decided(made, report)
-        report.sections.extend(made._finished.sections)
         setattr(report, REPORT_FIELD, result.to_json())
+        if report.failed and result.success and _is_observed(item, result.suite):
+            report.outcome = "skipped"
+            report.wasxfail = str(call.excinfo.exconly()) if call.excinfo else "failed"
+    if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
+        report.sections.extend(made._finished.sections)
     return report
+
+
+def _is_observed(item: pytest.Item, suite: str) -> bool:
+    """Whether gates decide, and not the test's own asserts."""
+    evaluation = evaluations.of(item.config)
+    return evaluation is not None and evaluation.suites[suite].observed
 
 
 def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:

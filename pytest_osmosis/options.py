@@ -16,9 +16,16 @@ import pytest
 
 from osmosis_ai.secret import Secret
 
-from .spec import EvalSpec, ModelSpec, SessionSpec
+from .deciding_options import deciding, with_baseline_model
+from .spec import Budget, EvalSpec, Keeping, ModelSpec, ReportPaths, Rescore, SessionSpec
 
 GROUP = "osmosis"
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected a value")
+    return text
 
 
 @dataclass(frozen=True)
@@ -27,13 +34,15 @@ class Option:
 
     name: str
     help: str
-    parse: Callable[[str], Any] = str
+    parse: Callable[[str], Any] = _text
     default: Any = None
     metavar: str | None = None
     short: str | None = None
     """A short spelling, registered unless another plugin has it."""
     repeatable: bool = False
     flag: bool = False
+    const: str | None = None
+    """The value of the option where it is given without one."""
     ini: str | None = None
     """The ini name where it is not `osmosis_<name>`."""
 
@@ -81,14 +90,48 @@ def _number(
     return parse
 
 
+def _share(text: str) -> str:
+    from .dataset.errors import DatasetError
+    from .dataset.selection import sample_size
+
+    try:
+        sample_size(text, 1)
+    except DatasetError:
+        raise ValueError("expected a share like 10% or a number of rows like 50") from None
+    return text
+
+
+def _shard(text: str) -> str:
+    from .dataset.selection import parse_shard
+
+    return str(parse_shard(text))
+
+
+def _table_file(text: str) -> str:
+    if not text.lower().endswith((".csv", ".parquet")):
+        raise ValueError("expected a file name that ends in .csv or .parquet")
+    return text
+
+
+def _retry(text: str) -> str:
+    if text not in ("errors", "all"):
+        raise ValueError("expected nothing, or =all")
+    return text
+
+
 _positive_s = _number("a number of seconds above 0", lambda value: value > 0)
 
 OPTIONS: tuple[Option, ...] = (
     Option(
         "agent",
         "the agent under test: module:attribute or path/to/file.py:attribute, "
-        "a RolloutAgentLoop instance or class",
+        "a RolloutAgentLoop or an AgentWorkflow, instance or class; or cmd:'a command line'",
         metavar="MODULE:ATTR",
+    ),
+    Option(
+        "grader",
+        "Grader that judges the rollouts; without one, the one in a workflow's own module",
+        metavar="MODULE:GRADER",
     ),
     Option(
         "data", "dataset to evaluate on: .jsonl, .json or .parquet", metavar="FILE", repeatable=True
@@ -119,6 +162,13 @@ OPTIONS: tuple[Option, ...] = (
         "api-key",
         "the API key itself; prefer --osmosis-api-key-env, argv is world-readable",
         metavar="KEY",
+    ),
+    Option(
+        "pass-env",
+        "environment variable that the code under test may see "
+        "although it holds the evaluated model's key",
+        metavar="NAME",
+        repeatable=True,
     ),
     Option("n", "runs per row", _whole(1), 1, metavar="N", short="--n"),
     Option(
@@ -164,10 +214,74 @@ OPTIONS: tuple[Option, ...] = (
         metavar="B",
         short="--batch-size",
     ),
+    Option(
+        "max-cost",
+        "start no further run once the known cost reaches this many dollars",
+        _number("a number of dollars above 0", lambda value: value > 0),
+        metavar="USD",
+    ),
+    Option(
+        "max-total-tokens",
+        "start no further run once this many tokens are used",
+        _whole(1),
+        metavar="N",
+    ),
+    Option("max-time", "start no further run after this many seconds", _positive_s, metavar="S"),
+    Option(
+        "gate",
+        'condition that decides the exit status, such as "pass@5 >= 0.9"; '
+        "runs below the threshold do not fail then",
+        metavar="GATE",
+        repeatable=True,
+        ini="osmosis_gates",
+    ),
+    Option(
+        "confidence",
+        "hold gates at the limits of intervals of this confidence, such as 0.95",
+        _number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1),
+        metavar="C",
+    ),
+    Option(
+        "stop-when-decided",
+        "start no further run once no outcome could change any gate's verdict",
+        flag=True,
+    ),
+    Option(
+        "baseline",
+        "compare with an earlier session: its JSON report, or 'last' for the suite's previous "
+        "complete evaluation",
+        metavar="FILE|last",
+    ),
+    Option(
+        "baseline-model",
+        "run the same rows with this model too, and compare",
+        metavar="NAME",
+    ),
+    Option(
+        "baseline-base-url",
+        "where the baseline model is asked, if not where the model is; "
+        "'provider' for LiteLLM's provider/model",
+        metavar="URL",
+    ),
+    Option(
+        "baseline-api-key-env",
+        "name of the variable that holds the baseline model's key, if it is another",
+        metavar="NAME",
+    ),
+    Option(
+        "worker-timeout",
+        "seconds that a worker process may be silent before it is ended and replaced",
+        _positive_s,
+        30.0,
+        metavar="S",
+    ),
     Option("limit", "evaluate only this many rows", _whole(1), metavar="N"),
     Option("offset", "skip this many rows first", _whole(0), 0, metavar="N"),
     Option(
-        "sample", "draw this many rows at random: a number or a share such as 10%%", metavar="N|P%"
+        "sample",
+        "draw this many rows at random: a number or a share such as 10%%",
+        _share,
+        metavar="N|P%",
     ),
     Option("sample-seed", "seed of --osmosis-sample", _whole(0), 0, metavar="S"),
     Option(
@@ -184,8 +298,58 @@ OPTIONS: tuple[Option, ...] = (
         150.0,
         metavar="S",
     ),
+    Option(
+        "shard",
+        "evaluate the I-th of K shards of the rows; `osmosis eval merge` joins their reports",
+        _shard,
+        metavar="I/K",
+    ),
     Option("output", "write the JSON report here", metavar="FILE"),
+    Option(
+        "trajectories",
+        "write whole conversations here, as trajectories.jsonl "
+        "(default: beside the JSON report, unless --osmosis-no-answers)",
+        metavar="DIR",
+    ),
+    Option(
+        "markdown",
+        "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
+        metavar="FILE",
+    ),
+    Option("html", "write the HTML report here, one page", metavar="FILE"),
+    Option(
+        "runs-table",
+        "write all runs here as a table: .csv or .parquet",
+        _table_file,
+        metavar="FILE",
+    ),
     Option("only", "collect the evaluation alone, not the tests beside it", flag=True),
+    Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),
+    Option(
+        "run-dir",
+        "keep evaluations here (default: .osmosis/runs in the root directory)",
+        metavar="DIR",
+    ),
+    Option(
+        "resume",
+        "go on with the evaluation that is kept, or refuse: "
+        "never start anew because something has changed",
+        flag=True,
+    ),
+    Option("fresh", "start anew, and keep what is there aside", flag=True),
+    Option(
+        "retry-failed",
+        "of the evaluation that is kept, run again what the agent or an eval function made an "
+        "error; with =all also what did not pass",
+        _retry,
+        metavar="all",
+        const="errors",
+    ),
+    Option(
+        "rescore",
+        "score the recorded conversations of this evaluation again, without any model call",
+        metavar="RUN",
+    ),
     Option("no-answers", "leave the last assistant texts out of the reports", flag=True),
     Option(
         "debug-dir",
@@ -215,6 +379,7 @@ def register(parser: pytest.Parser) -> None:
                 default=None,
                 metavar=option.metavar,
                 help=_help(option),
+                **({} if option.const is None else {"nargs": "?", "const": option.const}),
             )
         ini_type: Any = "bool" if option.flag else "linelist" if option.repeatable else None
         ini_help = option.help.replace("%%", "%")
@@ -224,21 +389,24 @@ def register(parser: pytest.Parser) -> None:
 def register_short(parser: pytest.Parser) -> None:
     """Add the short spellings that no other plugin has taken; called when all are loaded."""
     group = parser.getgroup(GROUP)
+    taken = _spellings(parser)
     for option in OPTIONS:
-        if option.short is None:
-            continue
-        action = "append" if option.repeatable else "store"
-        try:
-            group.addoption(
-                option.short,
-                dest=option.dest,
-                action=action,
-                default=None,
-                metavar=option.metavar,
-                help=f"short for {option.flag_name}",
-            )
-        except ValueError:
-            continue  # taken: the canonical spelling always works
+        if option.short is None or option.short in taken:
+            continue  # the canonical spelling always works
+        group.addoption(
+            option.short,
+            dest=option.dest,
+            action="append" if option.repeatable else "store",
+            default=None,
+            metavar=option.metavar,
+            help=f"short for {option.flag_name}",
+        )
+
+
+def _spellings(parser: pytest.Parser) -> set[str]:
+    """Of all options so far; to add one twice is an error, and which depends on the pytest."""
+    groups = [*parser._groups, parser._anonymous]
+    return {name for group in groups for option in group.options for name in option.names()}
 
 
 def _help(option: Option) -> str:
@@ -303,7 +471,7 @@ class Given:
 def asked_for(config: pytest.Config) -> bool:
     """Whether options or ini ask for an evaluation; marked tests are known only at collection."""
     given = Given(config)
-    return any(given.raw(name) is not None for name in ("agent", "data", "model"))
+    return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))
 
 
 def build(config: pytest.Config) -> SessionSpec:
@@ -313,22 +481,99 @@ def build(config: pytest.Config) -> SessionSpec:
     output = given("output")
     debug_dir = given("debug-dir")
     defaults = _evaluation(given)
-    if given.raw("data") is not None:
+    rescore = _rescore(given)
+    if rescore is None and given.raw("data") is not None:
         _require(given, "agent", "data", "module:attribute, e.g. server:agent_loop")
         _require(
             given, "model", "data", "a name at --osmosis-base-url, provider/model, or 'embedded'"
         )
-    elif given.on_command_line("agent") and config.args_source is not config.ArgsSource.ARGS:
+    elif (
+        rescore is None
+        and given.on_command_line("agent")
+        and config.args_source is not config.ArgsSource.ARGS
+    ):
         _require(given, "data", "agent", "a .jsonl, .json or .parquet file")
     return SessionSpec(
-        evals=tuple(_with_data(given, defaults)),
+        evals=()
+        if rescore is not None  # the kept evaluation tells what there is
+        else tuple(with_baseline_model(given, _with_data(given, defaults))),
         defaults=defaults,
         batch_size=given("batch-size") or _processes(config) or 1,
+        worker_timeout_s=given("worker-timeout"),
+        budget=Budget(
+            cost_usd=given("max-cost"),
+            tokens=given("max-total-tokens"),
+            time_s=given("max-time"),
+        ),
+        deciding=deciding(given),
+        keeping=_keeping(given),
+        rescore=rescore,
         output=given.path("output", output).resolve() if output else None,
+        reports=_reports(given, output),
         answers=not given("no-answers"),
         debug_dir=given.path("debug-dir", debug_dir).resolve() if debug_dir else None,
+        pass_env=given("pass-env"),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
     )
+
+
+def _reports(given: Given, output: str | None) -> ReportPaths:
+    def resolved(name: str) -> Path | None:
+        text = given(name)
+        return given.path(name, text).resolve() if text else None
+
+    trajectories = resolved("trajectories")
+    if trajectories is not None:
+        trajectories /= "trajectories.jsonl"
+    elif output and not given("no-answers"):
+        report = given.path("output", output).resolve()
+        trajectories = report.with_name(f"{report.stem}.trajectories.jsonl")
+    return ReportPaths(trajectories, resolved("markdown"), resolved("html"), resolved("runs-table"))
+
+
+def _keeping(given: Given) -> Keeping:
+    """How runs are kept; what contradicts itself is refused."""
+    for one, other in _CONTRADICTORY:
+        if given(one) and given(other):
+            raise pytest.UsageError(
+                f"{given.spelled(one)} and {given.spelled(other)} contradict each other: "
+                "give one of them"
+            )
+    run_dir = given("run-dir")
+    return Keeping(
+        journal=not given("no-journal"),
+        run_dir=given.path("run-dir", run_dir).resolve() if run_dir else None,
+        resume=given("resume"),
+        fresh=given("fresh"),
+        retry=given("retry-failed"),
+    )
+
+
+def _rescore(given: Given) -> Rescore | None:
+    run = given("rescore")
+    if run is None:
+        return None
+    data = given("data") if given.on_command_line("data") else ()
+    if len(data) > 1:
+        raise pytest.UsageError(f"{given.spelled('rescore')} goes with one --osmosis-data alone")
+    return Rescore(
+        run=run,
+        data=given.path("data", data[0]).resolve() if data else None,
+        eval_fns=given("eval-fn"),
+        grader=given("grader"),
+        pass_threshold=None if given.raw("pass-threshold") is None else given("pass-threshold"),
+    )
+
+
+_CONTRADICTORY = (
+    ("rescore", "fresh"),
+    ("rescore", "resume"),
+    ("rescore", "retry-failed"),
+    ("fresh", "resume"),
+    ("fresh", "retry-failed"),
+    ("no-journal", "resume"),
+    ("no-journal", "retry-failed"),
+)
 
 
 def _require(given: Given, name: str, because: str, expected: str) -> None:
@@ -351,6 +596,7 @@ def _evaluation(given: Given) -> EvalSpec:
         data=Path(),
         model=_model(given),
         eval_fns=eval_fns,
+        grader=given("grader"),
         n=given("n"),
         pass_threshold=given("pass-threshold"),
         max_turns=given("max-turns"),
@@ -358,6 +604,7 @@ def _evaluation(given: Given) -> EvalSpec:
         offset=given("offset"),
         sample=given("sample"),
         sample_seed=given("sample-seed"),
+        shard=given("shard"),
         agent_timeout_s=given("agent-timeout"),
         grader_timeout_s=given("grader-timeout"),
     )
@@ -366,7 +613,7 @@ def _evaluation(given: Given) -> EvalSpec:
 def _model(given: Given) -> ModelSpec:
     base_url, api_key = given("base-url"), given("api-key")
     if base_url is not None:
-        base_url = _checked_base_url(given, base_url)
+        base_url = checked_base_url(given, base_url)
     sampling = {
         name: given(name.replace("_", "-")) for name in ("temperature", "max_tokens", "top_p")
     }
@@ -381,13 +628,14 @@ def _model(given: Given) -> ModelSpec:
     )
 
 
-def _checked_base_url(given: Given, text: str) -> str:
+def checked_base_url(given: Given, text: str, option: str = "base-url") -> str:
+    """The URL in its usual form; `pytest.UsageError` when it is none."""
     from osmosis_ai.models.base_url import normalise_base_url
 
     try:
         return str(normalise_base_url(text))
     except ValueError as error:
-        raise pytest.UsageError(f"{given.spelled('base-url')}: {error}") from None
+        raise pytest.UsageError(f"{given.spelled(option)}: {error}") from None
 
 
 def _with_data(given: Given, defaults: EvalSpec) -> Iterator[EvalSpec]:

@@ -13,6 +13,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from osmosis_ai.secret import Redactor
+
+from .redaction import LogFilter, handlers_of
+
 CAP = 64 * 1024
 """Characters of one stream that are kept: the first and the last halves of that."""
 
@@ -75,9 +79,9 @@ def capture() -> Captured:
     return captured
 
 
-def route(config: Any) -> Callable[[], None]:
-    """Begin to route; call the result to end it."""
-    undo = [_route_log(config)]
+def route(config: Any, redact: Redactor) -> Callable[[], None]:
+    """Begin to route, secrets masked in the log; call the result to end it."""
+    undo = [_route_log(config, LogFilter(redact))]
     if config.option.capture != "no":
         undo += [_route_stream(stream, kind) for stream, kind in _streams(config)]
 
@@ -131,7 +135,7 @@ class _LogHandler(logging.Handler):
             captured.write("log", self.format(record) + "\n")
 
 
-def _route_log(config: Any) -> Callable[[], None]:
+def _route_log(config: Any, masking: LogFilter) -> Callable[[], None]:
     root = logging.getLogger()
     plugin = config.pluginmanager.getplugin("logging-plugin")
     handler = _LogHandler(getattr(plugin, "log_level", None) or 0)
@@ -139,14 +143,16 @@ def _route_log(config: Any) -> Callable[[], None]:
     if formatter is not None:
         handler.setFormatter(formatter)
     root.addHandler(handler)
-    theirs = [getattr(plugin, name, None) for name in ("caplog_handler", "report_handler")]
-    filtered = [other for other in theirs if isinstance(other, logging.Handler)]
-    for other in filtered:
+    theirs = handlers_of(plugin)
+    for other in (*theirs, handler):
+        other.addFilter(masking)
+    for other in theirs[:2]:
         other.addFilter(_is_not_a_rollouts)
 
     def end() -> None:
         root.removeHandler(handler)
-        for other in filtered:
+        for other in theirs:
+            other.removeFilter(masking)
             other.removeFilter(_is_not_a_rollouts)
 
     return end

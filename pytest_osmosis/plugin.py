@@ -77,17 +77,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_configure_node(node: Any) -> None:
     """Controller: a worker is about to start."""
     evaluation = _of(node.config)
-    if evaluation is not None:
-        evaluation.introduce(node)
+    if evaluation is not None and evaluation.controller is not None:
+        evaluation.controller.introduce(node, evaluation.base_urls)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
     """Controller: keep every worker's window full."""
     evaluation = _of(config)
-    if evaluation is None or config.getvalue("dist") != "load":
+    ours = config.getvalue("dist") in ("load", "worksteal")
+    if evaluation is None or evaluation.controller is None or not ours:
         return None
-    return evaluation.make_scheduler()
+    return evaluation.controller.make_scheduler(evaluation.spec.batch_size)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -95,8 +96,16 @@ def pytest_handlecrashitem(report: pytest.TestReport) -> None:
     """Controller: a worker died while it ran one of our items."""
     node: Any = report.node
     evaluation = _of(node.config)
-    if evaluation is not None:
-        evaluation.blame(report, node.gateway.id)
+    if evaluation is not None and evaluation.controller is not None:
+        evaluation.controller.blame(report, node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Controller: a worker has ended."""
+    evaluation = _of(node.config)
+    if evaluation is not None and evaluation.controller is not None:
+        evaluation.controller.worker_down(node)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -115,6 +124,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None if evaluation is None else evaluation.collector_for(file_path, parent)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Items are known, in the process that collects them."""
+    evaluation = _of(session.config)
+    if evaluation is not None and evaluation.controller is None:
+        evaluation.collected(session.items)
+
+
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """The plan: rows x runs x eval functions."""
     evaluation = _of(config)
@@ -125,7 +142,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Items are known and about to run: start the first rollouts."""
     evaluation = _of(session.config)
-    if evaluation is not None and not evaluation.distributes:
+    if evaluation is not None and evaluation.controller is None:
         evaluation.begin(session.items)
 
 
@@ -140,31 +157,58 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     if not isinstance(item, RunItem):
         return None
-    run_item(item, nextitem, evaluation.rollouts, phases=evaluation.phases)
+    run_item(
+        item,
+        nextitem,
+        evaluation.rollouts,
+        phases=evaluation.phases,
+        redact=evaluation.redact,
+    )
     return True
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the run's own time, output and result into pytest's reports of it."""
-    report = yield
-    if _of(item.config) is not None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
+    """Put the run's own time, output and result into pytest's reports of it, and no secret."""
+    report: pytest.TestReport = yield
+    evaluation = _of(item.config)
+    if evaluation is not None:
         from .collection import RunItem
+        from .redaction import redact_report
         from .running import complete_report
 
         if isinstance(item, RunItem):
             complete_report(item, report)
+        redact_report(report, evaluation.redact)
     return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Cancel what is still in flight."""
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, Any, pytest.CollectReport]:
+    """No secret in what a module prints or raises when it is imported."""
+    report: pytest.CollectReport = yield
+    evaluation = _of(collector.config)
+    if evaluation is not None and (report.failed or report.sections):
+        from .redaction import redact_report
+
+        redact_report(report, evaluation.redact)
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(
+    session: pytest.Session, exitstatus: int
+) -> Generator[None, object, object]:
+    """After an interrupt, cancel what is in flight before workers are waited for; then close."""
     evaluation = _of(session.config)
+    if evaluation is not None and exitstatus == pytest.ExitCode.INTERRUPTED:
+        evaluation.cancel()
+    result = yield
     if evaluation is not None:
         evaluation.close()
+    return result
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -175,16 +219,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _set_up(config: pytest.Config) -> Evaluation:
-    from . import marked
+    from . import marked, startup
     from .evaluation import EVALUATION, Evaluation
-    from .recorder import Recorder
-    from .schedule import is_worker
 
-    evaluation = Evaluation(config, options.build(config))
+    evaluation = Evaluation(config, startup.session_of(config))
     config.stash[EVALUATION] = evaluation
-    if not is_worker(config):
-        evaluation.recorder = Recorder(config, evaluation.spec)
-        config.pluginmanager.register(evaluation.recorder, "osmosis-recorder")
+    if evaluation.gathering is not None:
+        config.pluginmanager.register(evaluation.gathering.recorder, "osmosis-recorder")
+        config.pluginmanager.register(evaluation.decisions, "osmosis-decisions")
+    if evaluation.decisions.gating is not None:
+        config.pluginmanager.register(evaluation.decisions.gating, "osmosis-gates")
     config.pluginmanager.register(marked, "osmosis-marked")
     config.stash[_ASKED] = True
     return evaluation

@@ -6,75 +6,113 @@ opened later, in the event loop that uses it.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.secret import Redactor, Secret, check_api_key
+from osmosis_ai.secret import Redactor
 
-from .dataset import Dataset, DatasetError, EmptyDataset, load_dataset
-from .importing import ImportingError, as_agent_loop, load_object
+from .agents import load_agent, load_grading
+from .dataset import Dataset, DatasetError, EmptyDataset, Row, load_dataset
+from .dataset.selection import parse_shard
+from .hooks import HookFailed, Hooks, blaming
+from .importing import ImportingError
+from .keys import NotUsable, advice, key_of, secrets_of
 from .results import SuiteInfo
 from .scoring import load_eval_fns
 from .spec import EvalSpec, ModelSpec, SessionSpec
 from .suite import REWARD, TEST, Suite
 
 if TYPE_CHECKING:
-    from osmosis_ai.models.base import ChatModel
+    from osmosis_ai.models.base import CallGate, ChatModel
 
-
-class NotUsable(Exception):
-    """An evaluation cannot be prepared; `str()` is the sentence for the user."""
+__all__ = ["NoRows", "NotUsable", "describe", "endpoint_of", "key_of", "open_model", "prepare"]
+__all__ += ["read_rows", "secrets_of"]
 
 
 class NoRows(NotUsable):
     """The selection of rows is empty."""
 
 
-def prepare(spec: EvalSpec, session: SessionSpec, *, validate: bool = True) -> Suite:
+def prepare(
+    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: Hooks | None = None
+) -> Suite:
     """The suite of `spec`; `validate=False` where another process has checked the rows already."""
+    hooks = hooks or Hooks()
     try:
-        dataset = read_rows(spec, validate=validate)
-        agent = as_agent_loop(
-            load_object(spec.agent, option="--osmosis-agent", roots=session.roots),
-            spec=spec.agent,
-            option="--osmosis-agent",
-        )
+        dataset = read_rows(spec, validate=validate, hooks=hooks)
+        withheld = [secret.name for secret in session.withheld]
+        loaded = load_agent(spec.agent, roots=session.roots, hooks=hooks, withheld=withheld)
+        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=session.roots)
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
-    except ImportingError as error:
-        raise NotUsable(str(error)) from None
+    except (ImportingError, HookFailed) as error:
+        hint = advice(str(error), session.withheld)
+        raise NotUsable(f"{error}\n{hint}" if hint else str(error)) from None
+    if loaded.needs_scores and not (grading or eval_fns or spec.marked):
+        raise NotUsable(
+            f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
+            "or give --osmosis-grader or --osmosis-eval-fn"
+        )
     return Suite(
         spec,
-        info=describe(spec, dataset),
+        session,
+        info=describe(spec, dataset, graded=grading is not None),
         dataset=dataset,
-        agent=agent,
+        agent=loaded.agent,
         eval_fns=eval_fns,
-        redact=Redactor(secrets_of(spec.model)),
-        keep_answers=session.answers,
-        debug_dir=None if session.debug_dir is None else str(session.debug_dir),
+        grading=grading,
+        hooks=hooks,
+        redact=Redactor([*secrets_of(spec.model), *session.withheld]),
     )
 
 
-def read_rows(spec: EvalSpec, *, validate: bool = True) -> Dataset:
-    """The selected rows of the data file."""
+def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: Hooks | None = None) -> Dataset:
+    """The selected rows of the data file, as hooks read and name them."""
+    hooks = hooks or Hooks()
     try:
-        return load_dataset(
+        dataset = load_dataset(
             spec.data,
             offset=spec.offset,
             limit=spec.limit,
             sample=spec.sample,
             sample_seed=spec.sample_seed,
+            shard=parse_shard(spec.shard) if spec.shard else None,
             validate=validate,
+            records=_records(spec.data, hooks),
         )
+        if hooks.row_name is not None:
+            dataset.name_rows(partial(_row_name, hooks.row_name))
     except EmptyDataset as error:
         raise NoRows(f"--osmosis-data {error}") from None
-    except DatasetError as error:
+    except (DatasetError, HookFailed) as error:
         raise NotUsable(f"--osmosis-data {error}") from None
-    except ValueError as error:
-        raise NotUsable(f"--osmosis-sample {spec.sample!r}: {error}") from None
+    return dataset
 
 
-def describe(spec: EvalSpec, dataset: Dataset) -> SuiteInfo:
+def _records(path: Path, hooks: Hooks) -> Iterator[Mapping[str, Any]] | None:
+    """The rows of a file that a hook can read; it may read them as it goes."""
+    if hooks.load_rows is None or not path.is_file():
+        return None
+    with blaming("pytest_osmosis_load_rows"):
+        rows = hooks.load_rows(path)
+    return None if rows is None else _blamed(rows)
+
+
+def _blamed(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    with blaming("pytest_osmosis_load_rows"):
+        yield from rows
+
+
+def _row_name(name: Callable[[Mapping[str, Any], int], str | None], row: Row) -> str | None:
+    with blaming("pytest_osmosis_row_name"):
+        found: object = name(row.metadata(), row.row_index)
+        if found is None or (isinstance(found, str) and found.strip()):
+            return found
+        raise TypeError(f"it returned {found!r} for row {row.row_index}; expected a name")
+
+
+def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> SuiteInfo:
     """What reports tell of the suite."""
     settings: dict[str, Any] = dict(spec.model.sampling)
     settings["seed"] = spec.model.seed
@@ -82,7 +120,11 @@ def describe(spec: EvalSpec, dataset: Dataset) -> SuiteInfo:
     settings.update(agent_timeout_s=spec.agent_timeout_s, grader_timeout_s=spec.grader_timeout_s)
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
-    eval_fns = (TEST,) if spec.marked else spec.eval_fns or (REWARD,)
+    if spec.shard is not None:
+        settings.update(shard=spec.shard)
+    eval_fns = (REWARD, *spec.eval_fns) if graded else spec.eval_fns or (REWARD,)
+    if spec.marked:
+        eval_fns = (TEST,)
     return SuiteInfo(
         name=spec.name,
         agent=spec.agent,
@@ -96,6 +138,9 @@ def describe(spec: EvalSpec, dataset: Dataset) -> SuiteInfo:
         digest=dataset.digest,
         settings={name: value for name, value in settings.items() if value is not None},
         marked=spec.marked,
+        priced=spec.model.base_url is None and spec.model.persona is None,
+        label=spec.label,
+        baseline_of=spec.baseline_of,
     )
 
 
@@ -110,49 +155,28 @@ def endpoint_of(model: ModelSpec) -> str:
     return normalise_base_url(model.base_url).netloc
 
 
-def key_of(model: ModelSpec) -> Secret | None:
-    """The API key that was given or that the named variable holds; None when there is none.
-
-    Raises NotUsable when the key cannot be one, or when a variable named by the user is not set.
-    """
-    if model.persona is not None:
-        return None
-    try:
-        if model.api_key is not None:
-            return check_api_key(model.api_key.reveal(), model.api_key.name)
-        name = model.api_key_env
-        if name is None or (name not in os.environ and not model.api_key_env_named):
-            return None
-        if name not in os.environ:
-            raise ValueError(f"{name} is not set: export it, or name another variable")
-        return check_api_key(os.environ[name], name)
-    except ValueError as error:
-        raise NotUsable(f"API key: {error}") from None
-
-
-def secrets_of(model: ModelSpec) -> list[Secret]:
-    """The values that must appear nowhere."""
-    names = {model.api_key_env} if model.api_key_env else _key_variables()
-    values = [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
-    return [*values, *([model.api_key] if model.api_key is not None else [])]
-
-
-def _key_variables() -> set[str]:
-    return {name for name in os.environ if name.endswith("_API_KEY")}
-
-
-def open_model(model: ModelSpec, *, base_urls: Mapping[str, str], pool_size: int) -> ChatModel:
+def open_model(
+    model: ModelSpec,
+    *,
+    base_urls: Mapping[str, str],
+    pool_size: int,
+    gate: CallGate | None = None,
+) -> ChatModel:
     """The model, opened in the running event loop.
 
-    `base_urls`: where the embedded endpoint listens, by persona.
+    `base_urls`: where the embedded endpoint listens, by persona. Every call passes `gate`.
     """
     base_url = model.base_url if model.persona is None else base_urls[model.persona]
     if base_url is None:
         from osmosis_ai.models.litellm_model import open_litellm_model
 
-        return open_litellm_model(model=model.model, api_key=key_of(model))
+        return open_litellm_model(model=model.model, api_key=key_of(model), gate=gate)
     from osmosis_ai.models.openai_http import open_chat_model
 
     return open_chat_model(
-        model=model.model, base_url=base_url, api_key=key_of(model), pool_size=pool_size
+        model=model.model,
+        base_url=base_url,
+        api_key=key_of(model),
+        pool_size=pool_size,
+        gate=gate,
     )

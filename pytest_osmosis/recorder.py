@@ -8,15 +8,22 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .aggregation import aggregate
 from .failures import clean
-from .results import EvalResult, RunResult, SuiteInfo
+from .reports.files import Writer, in_actions, step_summary, wanted, wants_sections
+from .results import EvalResult, RunResult, SuiteInfo, SuiteResult
+from .sections import ReportSections
 from .spec import SessionSpec
+
+if TYPE_CHECKING:
+    from .deciding_session import Decisions
+    from .keeping import Keeper
 
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
@@ -32,12 +39,23 @@ class Recorder:
         self._infos: dict[str, SuiteInfo] = {}
         self._selected: Counter[str] = Counter()
         self._runs: dict[tuple[str, int, int], RunResult] = {}
+        self._reported: set[str] = set()
         self._halted: str | None = None
+        self._interrupted: str | None = None
         self._lock = threading.Lock()
         self.result: EvalResult | None = None
         self._written: list[str] = []
         self._problems: list[str] = []
         self._notices: list[str] = []
+        self.environment: Mapping[str, Any] = {}
+        """Told of in the reports."""
+        self.on_first: Callable[[RunResult], None] = lambda run: None
+        """Told every run once, when it is first heard of; from any thread."""
+        self._sections = ReportSections()
+        self.decisions: Decisions
+        """Judges the result; set before anything ends."""
+        self.keeper: Keeper | None = None
+        """Sees to it that a run is on disk before anybody else hears of it."""
 
     # ---- told by the process that runs items
 
@@ -52,41 +70,82 @@ class Recorder:
     def note(self, run: RunResult) -> None:
         """A run has ended; its item may be reported later. From any thread."""
         with self._lock:
+            is_first = run.key not in self._runs
             self._runs[run.key] = run
+        if is_first:
+            self.on_first(run)
+
+    def selected(self) -> int:
+        """How many runs were selected in all."""
+        return self._selected.total()
+
+    def fail(self, problem: str) -> None:
+        """Something could not be written: said at the end, and by the exit status."""
+        if problem not in self._problems:
+            self._problems.append(problem)
 
     def halt(self, reason: str) -> None:
         """No further run is started."""
         if self._halted is None:
             self._halted = reason
 
+    def infos(self) -> Mapping[str, SuiteInfo]:
+        """The suites of the session, by name."""
+        return self._infos
+
     def threshold_of(self, suite: str) -> float:
         """The pass threshold of a declared suite."""
         return self._infos[suite].pass_threshold
+
+    def has_report(self, nodeid: str) -> bool:
+        """Whether the run of this item has been reported."""
+        return nodeid in self._reported
 
     def tell(self, notice: str) -> None:
         """A line for the end of the session."""
         self._notices.append(notice)
 
+    def interrupt(self, signal: str) -> None:
+        """The session was interrupted by a signal."""
+        self._interrupted = signal
+
     # ---- hooks
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(
+        self, report: pytest.TestReport
+    ) -> Generator[None, object, object]:
         """A run's final report: what it carries supersedes what was noted."""
         text = getattr(report, REPORT_FIELD, None)
-        if text is not None:
-            self.note(RunResult.from_json(text))
+        if text is None:
+            return (yield)
+        run = RunResult.from_json(text)
+        if self.keeper is not None:
+            self.keeper.report(run)
+        self._reported.add(report.nodeid)
+        if wants_sections(self._session):
+            self._sections.keep(run.key, report)
+        self.note(run)
+        try:
+            return (yield)
+        finally:
             delattr(report, REPORT_FIELD)  # terminal and JUnit keep reports to the end
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Aggregate, write, and let the exit status say what could not be written."""
-        if self._config.option.collectonly or not self._infos:
+        if self._config.option.collectonly or not any(self._selected.values()):
             return
-        self.result = self._aggregated()
+        if self.keeper is not None:
+            self.keeper.flush()
+        gathered = self._aggregated()
+        self._guard(session, gathered)
+        self.result = self.decisions.judged(gathered)
+        self.decisions.settle(session, self.result)
         self._tell_junit(self.result)
-        if self._session.output is not None:
-            self._write(self._session.output)
-        if self._problems or self._halted:
+        for path, write in wanted(self._session):
+            self._write(path, write)
+        if self._problems or (self._halted and not self.decisions.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
 
     @pytest.hookimpl(trylast=True)
@@ -94,24 +153,30 @@ class Recorder:
         """The evaluation's own section."""
         for notice in self._notices:
             terminalreporter.write_line(notice)
-        if self.result is None or not any(suite.selected for suite in self.result.suites):
+        if self.result is None:
             return
         if self._config.get_verbosity() > -2:
             self._show(terminalreporter, self.result)
+        self._tell_github(terminalreporter, self.result)
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
     def _show(self, terminal: Any, result: EvalResult) -> None:
         from .reports.terminal import summary
 
-        terminal.section("osmosis summary")
+        terminal.write_sep("=", "osmosis summary")
         for line in summary(result):
             terminal.write_line(clean(line))
+        if self.keeper is not None and (next_step := self.keeper.next_step(result)):
+            terminal.write_line(next_step)
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
             for line in [lines] if isinstance(lines, str) else lines or ():
                 terminal.write_line(line)
         for path in self._written:
             terminal.write_line(f"report: {path}")
+        trajectories = self._session.reports.trajectories
+        if trajectories is not None and trajectories.exists():
+            terminal.write_line(f"conversations: {_shown(trajectories)}")
 
     def _aggregated(self) -> EvalResult:
         with self._lock:
@@ -125,7 +190,23 @@ class Recorder:
             for name, info in self._infos.items()
         )
         duration_ms = (time.monotonic() - self._started) * 1000.0
-        return EvalResult(suites, duration_ms, self._halted)
+        return EvalResult(
+            suites, duration_ms, self._halted, self._interrupted, environment=self.environment
+        )
+
+    def _guard(self, session: pytest.Session, result: EvalResult) -> None:
+        """A session that ended by itself has a result for every run that was selected."""
+        cut_short = self._halted or self._interrupted or session.shouldstop or session.shouldfail
+        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if cut_short or not ended or session.config.option.maxfail:
+            return
+        for suite in result.suites:
+            missing = suite.selected - suite.finished
+            if missing > 0:
+                self._problems.append(
+                    f"{suite.info.name}: {missing} of {suite.selected} selected runs were never "
+                    f"reported{_named(suite)}"
+                )
 
     def _tell_junit(self, result: EvalResult) -> None:
         from _pytest.junitxml import xml_key
@@ -137,17 +218,43 @@ class Recorder:
             for name, value in junit.properties(result):
                 xml.add_global_property(name, value)
 
-    def _write(self, path: Path) -> None:
+    def _write(self, path: Path, write: Writer) -> None:
         assert self.result is not None
-        from .reports import json
-
         shown = _shown(path)
         try:
-            json.write(self.result, path)
+            write(self.result, path, self._sections)
         except OSError as error:
-            self._problems.append(f"cannot write {shown}: {error.strerror or error}")
+            self.fail(f"cannot write {shown}: {error.strerror or error}")
         else:
             self._written.append(shown)
+
+    def _tell_github(self, terminal: Any, result: EvalResult) -> None:
+        """In GitHub Actions: the step's summary, and annotations."""
+        if not in_actions():
+            return
+        from .reports import github
+
+        for line in github.annotated(result):
+            terminal.write_line(line)
+        summary = step_summary()
+        if summary is not None:
+            try:
+                github.append_summary(result, summary, self._sections)
+            except OSError as error:
+                reason = error.strerror or error
+                terminal.write_line(f"warning: cannot write the step's summary: {reason}")
+
+
+def _named(suite: SuiteResult) -> str:
+    """The first of the missing runs, where the whole suite was selected."""
+    if suite.selected != suite.info.total_runs:
+        return ""
+    have = {(row.row_index, run.run_index) for row in suite.rows for run in row.runs}
+    offset = suite.info.settings.get("offset", 0)
+    rows = range(offset, offset + suite.info.rows)
+    every = ((row, run) for row in rows for run in range(suite.info.n))
+    names = [f"row-{row}[run-{run}]" for row, run in every if (row, run) not in have]
+    return f": {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
 
 
 def _at_least_failed(status: Any) -> Any:

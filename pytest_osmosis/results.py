@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from .comparison import BaselineReport
+    from .intervals import Interval
+    from .verdicts import Verdict
 
 Outcome = Literal["passed", "failed", "error"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
@@ -36,6 +42,8 @@ class RunResult:
     """Score per eval function; a function that raised or returned none is absent."""
     error: str | None = None
     error_type: ErrorType | None = None
+    error_kind: str | None = None
+    """What kind of error the endpoint gave: "auth", "unreachable", "timeout", …"""
     eval_errors: Mapping[str, str] = field(default_factory=dict)
     """Message per eval function that gave no score."""
     answer: str | None = None
@@ -57,6 +65,8 @@ class RunResult:
     cost_usd: float | None = None
     fatal: bool = False
     """The endpoint refuses every row alike: no further run should start."""
+    cached: bool = False
+    """An earlier session ran it, and its journal told the result."""
 
     @property
     def key(self) -> tuple[str, int, int]:
@@ -74,9 +84,8 @@ class RunResult:
 
     def to_json(self) -> str:
         """One line of ASCII JSON, without the fields that hold their default."""
-        return _encode(
-            {name: value for name, value in _fields(self).items() if value != _DEFAULTS[name]}
-        )
+        told = zip(_NAMES, _values(self), _DEFAULTS, strict=True)
+        return _encode({name: value for name, value, default in told if value != default})
 
     @classmethod
     def from_json(cls, text: str) -> RunResult:
@@ -84,20 +93,11 @@ class RunResult:
         return cls(**json.loads(text))
 
 
-def _fields(result: RunResult) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in _DEFAULTS}
-
-
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+_NAMES = tuple(field.name for field in fields(RunResult))
+_values = attrgetter(*_NAMES)
 _REQUIRED = object()
-_DEFAULTS: dict[str, Any] = {
-    "suite": _REQUIRED, "row_index": _REQUIRED, "run_index": _REQUIRED,
-    **{
-        name: value
-        for name, value in asdict(RunResult("", 0, 0)).items()
-        if name not in ("suite", "row_index", "run_index")
-    },
-}  # fmt: skip
+_DEFAULTS = (*3 * [_REQUIRED], *_values(RunResult("", 0, 0))[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,12 @@ class SuiteInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling, limits and timeouts, as given."""
     marked: bool = False
+    priced: bool = False
+    """The model is a provider's, so that its price is looked for."""
+    label: str = ""
+    """What the names of its runs end with, where two models run the same rows."""
+    baseline_of: str | None = None
+    """The suite that this one is the baseline model's part of."""
 
     @property
     def total_runs(self) -> int:
@@ -152,6 +158,8 @@ class FunctionResult:
     """pass^k by k; empty for n = 1."""
     scored: int
     missing: int
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """By metric ("mean", "pass@3", "pass^3"); one that is undefined is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +169,8 @@ class RowResult:
     row_index: int
     row_id: str | None
     runs: tuple[RunResult, ...]
+    digest: str = ""
+    """Of the row's content; "" where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +192,43 @@ class SuiteResult:
     unknown_tokens: int
     """Runs whose endpoint did not say how many tokens it used."""
     cost_usd: float | None
+    """What is known of it; None when nothing is."""
     retries: int
+    verdicts: tuple[Verdict, ...] = ()
+    """On the gates, in their order."""
+    baseline: BaselineReport | None = None
+    """What changed against the baseline, if there is one."""
+    rival: SuiteResult | None = None
+    """The same rows with the session's baseline model, where that was asked for."""
+
+    @property
+    def unknown_cost(self) -> int:
+        """Runs that asked the model for a price that is not known."""
+        every = (run for row in self.rows for run in row.runs)
+        return sum(run.llm_calls > 0 and run.cost_usd is None for run in every)
+
+    @property
+    def cached(self) -> int:
+        """Runs that an earlier session ran."""
+        return sum(run.cached for row in self.rows for run in row.runs)
 
     @property
     def complete(self) -> bool:
         """Every run of the evaluation has ended."""
         return self.finished == self.info.total_runs
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was not run because every gate was decided without it."""
+
+    runs: int
+    of: int
+    """Runs that had been selected."""
+    tokens: float | None
+    """What they would have taken, at the average of the runs that were run; None: not known."""
+    cost_usd: float | None
+    """Likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +240,9 @@ class EvalResult:
     """Wall time of the session."""
     halted: str | None = None
     """Why no further run was started, if so."""
+    interrupted: str | None = None
+    """The signal that ended the session before its time, if one did."""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """Versions, platform, git commit and command line; empty where nobody asked for them."""
+    saved: Saved | None = None
+    """What stopping as soon as every gate was decided has saved, if it did."""

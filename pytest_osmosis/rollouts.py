@@ -6,17 +6,22 @@ Knows nothing of pytest, nor of other processes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from .agents import Services
+from .blocking import Blocked, Isolation
 from .engine import Engine
 from .output import capture
+from .pacing import SharedGate
 from .preparation import open_model
-from .results import RunResult
+from .recalling import Nothing, Recall
 from .suite import Finished, Suite
 from .threads import CallThreads
 
 if TYPE_CHECKING:
+    from osmosis_ai.bridge import Bridge
     from osmosis_ai.models.base import ChatModel
 
     from .spec import ModelSpec
@@ -38,15 +43,24 @@ class Rollouts:
         suites: Mapping[str, Suite],
         *,
         window: int,
+        pool_size: int,
         base_urls: Mapping[str, str],
-        on_finished: Callable[[RunKey, RunResult], None],
+        on_finished: Callable[[RunKey, Finished], None],
+        gate: SharedGate,
+        recall: Recall | None = None,
     ) -> None:
+        """Runs that `recall` knows are not run; it is asked in the thread that wants them."""
         self._suites = suites
         self._base_urls = base_urls
         self._on_finished = on_finished
-        self._pool_size = max(window, 1)
+        self._gate = gate
+        self._recall = recall or Nothing()
+        self._pool_size = pool_size
+        self._blocked: deque[Blocked] = deque()
         self._models: dict[int, ChatModel] = {}
+        self._bridges: dict[int, Bridge] = {}
         self._threads = CallThreads()
+        self._isolation = Isolation(self._blocked.append)
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
         self._engine: Engine[Finished] = Engine(
@@ -58,7 +72,7 @@ class Rollouts:
 
     def coming(self, keys: Iterable[RunKey]) -> None:
         """The next runs, in order; consumed as they start."""
-        self._engine.offer(keys)
+        self._engine.offer(key for key in keys if key not in self._recall)
 
     def resize(self, window: int) -> None:
         """This process may now have `window` rollouts in flight."""
@@ -66,7 +80,12 @@ class Rollouts:
 
     def result(self, key: RunKey) -> Finished:
         """What became of a run; waits for it. `EngineClosed` when it will not be run."""
-        return self._engine.wait(key)
+        return self._recall.take(key) if key in self._recall else self._engine.wait(key)
+
+    def blocked(self) -> Iterator[Blocked]:
+        """What was found to block the event loop, each told once."""
+        while self._blocked:
+            yield self._blocked.popleft()
 
     def halt(self, reason: str) -> None:
         """Start no further run."""
@@ -74,8 +93,18 @@ class Rollouts:
             self.halted = reason
             self._engine.halt()
 
+    def hold(self, seconds: float) -> None:
+        """Another process was told to wait: send nothing before that; from any thread."""
+        self._engine.soon(self._gate.hold, seconds)
+
+    def cancel(self) -> None:
+        """Start nothing more and cancel what is in flight; from any thread."""
+        self.halt("the session is ending")
+        self._engine.cancel()
+
     def close(self) -> None:
         """Cancel what is in flight and release everything."""
+        self._isolation.close()
         self._engine.close()
         self._threads.close()
 
@@ -86,11 +115,19 @@ class Rollouts:
         async def model() -> ChatModel:
             return self._model(suite.spec.model)
 
-        finished = await suite.run(
-            key.position, key.run_index, model=model, run_sync=self._threads.run
+        async def bridge() -> Bridge:
+            return self._bridge(suite.spec.model)
+
+        services = Services(
+            model=model,
+            bridge=bridge,
+            run_sync=self._threads.run,
+            isolate=self._isolation.run,
+            write=captured.write,
         )
-        finished.sections = captured.sections()
-        self._on_finished(key, finished.result)
+        finished = await suite.run(key.position, key.run_index, services=services)
+        finished.sections = [(title, suite.redact(text)) for title, text in captured.sections()]
+        self._on_finished(key, finished)
         if finished.result.fatal:
             self.halt(finished.result.error or "the endpoint refuses every call")
         return finished
@@ -98,10 +135,24 @@ class Rollouts:
     def _model(self, spec: ModelSpec) -> ChatModel:
         model = self._models.get(id(spec))
         if model is None:
-            model = open_model(spec, base_urls=self._base_urls, pool_size=self._pool_size)
-            self._models[id(spec)] = model
+            model = self._models[id(spec)] = self._opened(spec)
         return model
 
+    def _bridge(self, spec: ModelSpec) -> Bridge:
+        from osmosis_ai.bridge import Bridge  # for workflows and commands alone
+
+        bridge = self._bridges.get(id(spec))
+        if bridge is None:
+            bridge = self._bridges[id(spec)] = Bridge(lambda: self._opened(spec))
+        return bridge
+
+    def _opened(self, spec: ModelSpec) -> ChatModel:
+        return open_model(
+            spec, base_urls=self._base_urls, pool_size=self._pool_size, gate=self._gate
+        )
+
     async def _close_models(self) -> None:
+        for bridge in self._bridges.values():
+            bridge.close()
         for model in self._models.values():
             await model.aclose()

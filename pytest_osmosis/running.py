@@ -7,6 +7,7 @@ One report an item where nothing needs three; pytest's own three where a plugin,
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 import pytest
@@ -18,12 +19,16 @@ from _pytest._code.code import (
 )
 from _pytest.runner import runtestprotocol
 
+from osmosis_ai.secret import Redactor
+
+from .blocking import BlockedLoop
 from .collection import RunItem
 from .engine import EngineClosed
-from .failures import headline
+from .failures import headline, shortfall
 from .recorder import REPORT_FIELD
 from .results import RunResult
 from .rollouts import Rollouts
+from .stopping import DECIDED
 from .suite import Finished
 
 _PHASE_HOOKS = (
@@ -60,18 +65,33 @@ def _package(plugin: object) -> str:
 
 
 def run_item(
-    item: RunItem, nextitem: pytest.Item | None, rollouts: Rollouts, *, phases: bool
+    item: RunItem,
+    nextitem: pytest.Item | None,
+    rollouts: Rollouts,
+    *,
+    phases: bool,
+    redact: Redactor,
 ) -> None:
-    """Wait for the run and report it; a run that will not be run is not reported at all."""
+    """Wait for the run and report it.
+
+    One that is not needed any more is reported as skipped, one that will not be run for another
+    reason not at all.
+    """
     try:
         item.finished = rollouts.result(item.key)
     except EngineClosed:
+        _tear_down_before(item, nextitem)
+        if rollouts.halted == DECIDED:
+            _report_not_run(item)
         return
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
         result = item.suite.lost(
             item.position, item.run_index, error=str(error.msg), error_type="timeout"
         )
         item.finished = Finished(result, str(error.msg))
+    warn_of_blocking(item, rollouts)
+    finished = item.finished
+    finished.sections = [(title, redact(text)) for title, text in finished.sections]
     try:
         _edit(item)
         if phases:
@@ -82,11 +102,51 @@ def run_item(
         item.finished = None
 
 
+def warn_of_blocking(item: pytest.Item, rollouts: Rollouts) -> None:
+    """Put what was found to block the event loop into pytest's summary of warnings.
+
+    Not by `warnings.warn`: under `-W error` that would raise in the middle of somebody's item.
+    """
+    for blocked in rollouts.blocked():
+        message = warnings.WarningMessage(
+            BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
+        )
+        item.ihook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": message,
+                "nodeid": item.nodeid,
+                "when": "runtest",
+                "location": None,
+            }
+        )
+
+
+def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
+    """What an earlier item has set up, and the next one does not need."""
+    if item.session._setupstate.stack:
+        item.session._setupstate.teardown_exact(nextitem)
+
+
+def _report_not_run(item: RunItem) -> None:
+    ihook = item.ihook
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    report = pytest.TestReport(
+        nodeid=item.nodeid,
+        location=item.location,
+        keywords={},
+        outcome="skipped",
+        longrepr=(item.parent.nodeid, 0, f"not run: {DECIDED}"),
+        when="setup",
+    )
+    ihook.pytest_runtest_logreport(report=report)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
 def _edit(item: RunItem) -> None:
     finished = item.finished
     assert finished is not None
     hook = item.config.hook.pytest_osmosis_run_result
-    if not hook.get_hookimpls():
+    if finished.result.cached or not hook.get_hookimpls():
         return
     edited = hook(result=finished.result, messages=finished.messages, config=item.config)
     if edited is None:
@@ -107,8 +167,7 @@ def _report_phases(item: RunItem, nextitem: pytest.Item | None) -> None:
 def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     finished = item.finished
     assert finished is not None
-    if item.session._setupstate.stack:
-        item.session._setupstate.teardown_exact(nextitem)
+    _tear_down_before(item, nextitem)
     ihook = item.ihook
     ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     outcome = finished.result.outcome
@@ -122,12 +181,24 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         sections=finished.sections,
         **_timing(finished.result),
     )
+    if item.suite.observed:
+        _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result.to_json())
     ihook.pytest_runtest_logreport(report=report)
     ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
-def report_without_item(nodeid: str, result: RunResult, threshold: float) -> pytest.TestReport:
+def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
+    """A run below the threshold, where gates decide: it is told, and fails nothing."""
+    reason = shortfall(result, threshold)
+    if reason is not None:
+        report.outcome = "skipped"
+        report.wasxfail = reason
+
+
+def report_without_item(
+    nodeid: str, result: RunResult, threshold: float, *, observed: bool = False
+) -> pytest.TestReport:
     """The report of a run whose worker is gone, from the result that it had told before."""
     path, _, name = nodeid.partition("::")
     line = headline(result, threshold)
@@ -140,6 +211,8 @@ def report_without_item(nodeid: str, result: RunResult, threshold: float) -> pyt
         when="setup" if result.outcome == "error" else "call",
         **_timing(result),
     )
+    if observed:
+        _observe(report, result, threshold)
     setattr(report, REPORT_FIELD, result.to_json())
     return report
 
@@ -152,12 +225,16 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
     final = report.when == "call" or (report.when == "setup" and report.failed)
     if not final:
         report.duration = 0.0
+        if report.when == "teardown":  # where JUnit looks for the output of all phases
+            report.sections.extend(finished.sections)
         return
     for name, value in _timing(finished.result).items():
         setattr(report, name, value)
     report.sections.extend(finished.sections)
     if report.failed:
         report.longrepr = failure_repr(item)
+    if item.suite.observed:
+        _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result.to_json())
 
 

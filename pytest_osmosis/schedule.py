@@ -9,8 +9,11 @@ The channel is an execnet channel handed over in `workerinput`. Messages are `(k
 of builtins:
 
     controller -> worker   ("window", n) ("coming", [index, ...]) ("halt", reason)
-    worker -> controller   ("suites", [json, ...]) ("selected", {suite: n})
-                           ("finished", index, json) ("halt", reason)
+                           ("cached", [(index, json, text), ...]) ("places", {suite: place})
+                           ("hold", seconds) ("cancel", None)
+    worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
+                           ("finished", index, json, text, decided) ("pace", kind, seconds)
+                           ("identities", [json, ...]) ("problem", reason)
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,6 +30,8 @@ CHANNEL = "osmosis_channel"
 """Key of the channel in xdist's `workerinput`."""
 INPUT = "osmosis"
 """Key of the JSON text for the worker in `workerinput`."""
+READY = 256
+"""So many runs that need not be waited for may be with a worker, besides those in flight."""
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
 
 
@@ -47,11 +52,30 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
         option.numprocesses = min(option.numprocesses, batch_size)
 
 
+def limit_processes(config: pytest.Config, most: int) -> None:
+    """Before any worker is started: no more than `most` of those that `-n` asked for."""
+    option = config.option
+    if isinstance(getattr(option, "numprocesses", None), int) and len(option.tx or ()) > most:
+        option.numprocesses = most
+        option.tx = option.tx[:most]
+
+
 def cores() -> int:
     """Processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
+
+
+class Known(NamedTuple):
+    """A run that need not be run."""
+
+    text: str
+    """Its result as JSON."""
+    why: str
+    """What its item prints when it did not pass."""
+    decided: bool
+    """Whether nothing but the report is left of it."""
 
 
 class _Worker:
@@ -85,8 +109,16 @@ class WindowScheduling:
         self._pool: deque[int] = deque()
         self._suspects: deque[int] = deque()
         self._ready = False
-        self._halted = False
+        self._halted: str | None = None
         self._lock = threading.RLock()
+        self.on_collected: Callable[[], None] = lambda: None
+        """Called once, when the items are known and before any is given out."""
+        self.is_judged: Callable[[str], bool] = lambda nodeid: False
+        """Whether an item is no worker's to run: the controller tells of it at the end."""
+        self.recall: Callable[[str], Known | None] = lambda nodeid: None
+        """What is known of an item's run without running it."""
+        self.is_reported: Callable[[str], bool] = lambda nodeid: False
+        """Whether an item's report has come."""
         self.on_unreported: Callable[[str, str], None] = lambda nodeid, text: None
         """Told node id and result of a run whose worker died before it reported what it knew."""
 
@@ -115,7 +147,9 @@ class WindowScheduling:
     def add_node(self, node: Any) -> None:
         """A worker is up; its items are not known yet."""
         with self._lock:
-            self._workers[node] = _Worker(node, self._channels.get(node.gateway.id))
+            worker = self._workers[node] = _Worker(node, self._channels.get(node.gateway.id))
+            if self._halted is not None:
+                _tell(worker, "halt", self._halted)
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         """A worker's items; they must be those of the others, in the same order."""
@@ -135,7 +169,8 @@ class WindowScheduling:
                         "the workers did not collect the same items: has the data file changed?"
                     )
                 self.collection = first
-                self._pool.extend(range(len(first)))
+                self.on_collected()
+                self._pool.extend(i for i, name in enumerate(first) if not self.is_judged(name))
                 self._ready = True
             self._share_out()
             self._feed()
@@ -171,6 +206,9 @@ class WindowScheduling:
         with self._lock:
             worker = self._workers.pop(node)
             self._collections.pop(node, None)
+            collection = self.collection or []
+            for index in [i for i in worker.pending if self.is_reported(collection[i])]:
+                del worker.pending[index]  # it died between the report and the word of its end
             done = {index: worker.finished[index] for index in worker.pending
                     if worker.finished.get(index)}  # fmt: skip
             left = [index for index in worker.pending if index not in done]
@@ -183,9 +221,6 @@ class WindowScheduling:
             self._pool.extendleft(reversed(others))
             self._share_out()
             self._feed()
-            collection = self.collection
-        if collection is None:
-            return None
         for index, text in done.items():
             self.on_unreported(collection[index], text)
         return None if culprit is None else collection[culprit]
@@ -204,12 +239,23 @@ class WindowScheduling:
                 worker.finished[index] = text
                 self._feed()
 
-    def halt(self, reason: str) -> None:
-        """Start nothing more anywhere; what is in flight is still reported."""
+    def resize(self, batch_size: int) -> None:
+        """So many rollouts may be in flight over all workers; at least one each."""
         with self._lock:
-            self._halted = True
-            self._pool.clear()
-            self._suspects.clear()
+            self._batch_size = batch_size
+            self._share_out()
+            self._feed()
+
+    def halt(self, reason: str, *, keep_items: bool = False) -> None:
+        """Start no further run anywhere; what is in flight is still reported.
+
+        `keep_items`: workers go through the items that are left, and report them as not run.
+        """
+        with self._lock:
+            self._halted = reason
+            if not keep_items:
+                self._pool.clear()
+                self._suspects.clear()
             for worker in self._workers.values():
                 _tell(worker, "halt", reason)
             self._feed()
@@ -239,6 +285,7 @@ class WindowScheduling:
         for worker in sorted(workers, key=lambda w: len(w.unfinished) - w.share):
             reserve = min(worker.share, len(self._pool) // max(len(workers), 1)) + 1
             lacking = worker.share + reserve - len(worker.unfinished)
+            lacking = min(lacking, worker.share + reserve + READY - len(worker.pending))
             lacking = max(
                 lacking, 2 - len(worker.pending)
             )  # xdist runs an item once it has the next
@@ -279,16 +326,32 @@ class WindowScheduling:
             return
         worker.pending.update(dict.fromkeys(indices))
         worker.unfinished.update(indices)
+        self._hand_over(worker, indices)
         _tell(worker, "coming", indices)
         worker.node.send_runtest_some(indices)
 
+    def _hand_over(self, worker: _Worker, indices: list[int]) -> None:
+        """What is known of these items' runs goes to the worker: they are in flight nowhere."""
+        assert self.collection is not None
+        known = [(index, self.recall(self.collection[index])) for index in indices]
+        cached = [(index, run) for index, run in known if run is not None]
+        for index, run in cached:
+            worker.unfinished.discard(index)
+            worker.finished[index] = run.text if run.decided else ""
+        if cached:
+            _tell(worker, "cached", [(index, run.text, run.why) for index, run in cached])
+
 
 def _tell(worker: _Worker, kind: str, value: Any) -> None:
-    if worker.channel is not None and not worker.channel.isclosed():
-        try:
-            worker.channel.send((kind, value))
-        except OSError:
-            return  # it is dying: xdist tells of that itself
+    if worker.channel is not None:
+        _send(worker.channel, kind, value)
+
+
+def _send(channel: Any, kind: str, value: Any) -> None:
+    try:
+        channel.send((kind, value))
+    except OSError:
+        return  # closed, or its worker is dying: xdist tells of that itself
 
 
 class ControllerLink:
@@ -306,6 +369,13 @@ class ControllerLink:
         self.channels[node.gateway.id] = channel
         channel.setcallback(lambda message: self._receive(node, message))
 
+    def broadcast(self, kind: str, value: Any, *, but: Any = None) -> None:
+        """Tell all workers, or all but one."""
+        spared = None if but is None else but.gateway.id
+        for worker, channel in self.channels.items():
+            if worker != spared:
+                _send(channel, kind, value)
+
 
 class WorkerLink:
     """A worker's end of its channel; harmless where there is none."""
@@ -321,13 +391,16 @@ class WorkerLink:
             return
 
     def listen(self, handle: dict[str, Callable[[Any], None]]) -> None:
-        """Call `handle[kind](value)` for every message, in xdist's receiver thread."""
+        """Call `handle[kind](value)` for every message, in xdist's receiver thread.
+
+        When the controller is gone, that is `cancel`.
+        """
 
         def receive(message: tuple[str, Any]) -> None:
             kind, value = message
             handle[kind](value)
 
-        self._channel.setcallback(receive)
+        self._channel.setcallback(receive, endmarker=("cancel", None))
 
 
 def is_worker(config: pytest.Config) -> bool:

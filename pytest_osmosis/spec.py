@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from osmosis_ai.secret import Secret
 
@@ -54,6 +54,8 @@ class EvalSpec:
     model: ModelSpec
     eval_fns: tuple[str, ...] = ()
     """`module:function` each; empty means the rollout's own reward, named `reward`."""
+    grader: str | None = None
+    """`module:Grader`; None means the one in a workflow's module."""
     n: int = 1
     pass_threshold: float = 1.0
     max_turns: int = 10
@@ -61,10 +63,88 @@ class EvalSpec:
     offset: int = 0
     sample: str | None = None
     sample_seed: int = 0
+    shard: str | None = None
+    """ "2/4" for the second of four; taken last."""
     agent_timeout_s: float = 450.0
     grader_timeout_s: float = 150.0
     marked: bool = False
     """True for a test function with `@pytest.mark.osmosis`, whose asserts decide."""
+    label: str = ""
+    """What the names of its runs end with, where two models run the same rows."""
+    baseline_of: str | None = None
+    """The evaluation that this one, with another model, is run to be compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a session may use before it starts no further run; None is no limit."""
+
+    cost_usd: float | None = None
+    tokens: int | None = None
+    time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How runs are kept, and what is done with those of earlier sessions."""
+
+    journal: bool = True
+    run_dir: Path | None = None
+    """Where evaluations are kept; None means `.osmosis/runs` in the project."""
+    resume: bool = False
+    """Go on, or refuse; never start anew because something has changed."""
+    fresh: bool = False
+    """Start anew in any case."""
+    retry: Literal["errors", "all"] | None = None
+    """Run again what errored on its own account, or all that did not pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPaths:
+    """The files to write beside the JSON report; None is not asked for."""
+
+    trajectories: Path | None = None
+    """Whole conversations."""
+    markdown: Path | None = None
+    html: Path | None = None
+    runs_table: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """What decides, beyond each run for itself."""
+
+    gates: tuple[str, ...] = ()
+    """Conditions on the figures, as text; there being one, runs are observations."""
+    confidence: float | None = None
+    """What the intervals have; given, it widens the bounds that gates are held at."""
+    stop_when_decided: bool = False
+    """Start no further run once no verdict can change."""
+    baseline: Path | None = None
+    """The report of an earlier session that this one is compared with."""
+    last: bool = False
+    """Or each suite's previous complete evaluation."""
+    baseline_model: str | None = None
+    """Or this model's runs of the same rows, in this session."""
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there is to be a comparison."""
+        return self.baseline is not None or self.last or self.baseline_model is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescore:
+    """Recorded conversations that are to be scored again; what is None stays as it was."""
+
+    run: str
+    """The evaluation's name, or a path to it."""
+    data: Path | None = None
+    eval_fns: tuple[str, ...] = ()
+    grader: str | None = None
+    pass_threshold: float | None = None
+    folder: Path | None = None
+    """Where it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +156,20 @@ class SessionSpec:
     defaults: EvalSpec | None = None
     """What a marked test falls back on."""
     batch_size: int = 1
+    worker_timeout_s: float = 30.0
+    """How long a worker process may be silent."""
+    budget: Budget = field(default_factory=Budget)
+    deciding: Deciding = field(default_factory=Deciding)
+    keeping: Keeping = field(default_factory=Keeping)
+    rescore: Rescore | None = None
+    """The kept evaluation whose conversations are scored, instead of running any."""
     output: Path | None = None
+    reports: ReportPaths = field(default_factory=ReportPaths)
     answers: bool = True
     debug_dir: Path | None = None
     roots: tuple[Path, ...] = field(default=())
     """Where agents and eval functions are imported from, in order."""
+    pass_env: tuple[str, ...] = ()
+    """Variables that agent code may see although they hold the evaluated model's key."""
+    withheld: tuple[Secret, ...] = ()
+    """Those that it does not see, with what they hold."""

@@ -1,8 +1,11 @@
-"""What every test shares: pytester, and an environment without the developer's own settings."""
+"""What every test shares: pytester, a clean environment, and an end to a test that hangs."""
 
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
 
 import pytest
 
@@ -14,6 +17,9 @@ FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_X
 TERMINAL = {"CI", "BUILD_NUMBER", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "PY_COLORS"}
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
+HANGING_S = 180
+"""No test takes nearly as long; one that does would keep the whole suite waiting."""
+
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +27,17 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(FOREIGN) or name in TERMINAL or name.upper() in PROXIES:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def end_of_patience() -> Iterator[None]:
+    """Fail a test that hangs, again and again until it lets go."""
+
+    def fail(number: int, frame: FrameType | None) -> None:
+        pytest.fail(f"still running after {HANGING_S} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, HANGING_S, 5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

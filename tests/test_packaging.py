@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,11 @@ def versions(requirements: list[str], operator: str) -> dict[str, str]:
 
 
 def test_every_lower_bound_is_a_version_that_the_oldest_environment_runs() -> None:
-    bounds = versions(PROJECT["project"]["dependencies"], ">=")
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    promised = [*PROJECT["project"]["dependencies"], *chain.from_iterable(extras)]
+    bounds = versions(promised, ">=")
     assert bounds == versions(PROJECT["dependency-groups"]["oldest"], "==")
-    assert len(bounds) == len(PROJECT["project"]["dependencies"])
+    assert len(bounds) == len(promised)
 
 
 def test_the_supported_pythons_are_those_that_tox_runs() -> None:

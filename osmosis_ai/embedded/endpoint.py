@@ -1,19 +1,14 @@
-"""The embedded endpoint's life: a socket, a thread with an event loop of its own, and their end.
+"""The embedded endpoint: routes to the chat of one persona, behind a server of its own.
 
 It lives in the process that starts it; other processes reach it by HTTP as they would any other.
 """
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import socket
-import threading
-from concurrent.futures import Future
 from types import TracebackType
 
+from ..http1 import Request, Response, ThreadedServer, problem
 from .chat import Chat, ChatError
-from .http1 import Connection, Request, Response, problem
 from .personas import Persona, find_persona
 
 _ROUTES = {"/v1/models": "GET", "/v1/chat/completions": "POST"}
@@ -27,21 +22,12 @@ class EmbeddedEndpoint:
         self.model: str = persona.model
         "The model name that the endpoint answers to."
         self._chat = Chat(persona, seed=seed)
-        self._connections: set[Connection] = set()
-        self._socket = _listen(host)
-        self.base_url: str = _url(self._socket)
+        self._server = ThreadedServer(self._handle, name=f"{persona.model} endpoint", host=host)
+        self.base_url: str = f"{self._server.url}/v1"
         "What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."
-        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        self._closed = False
-        self._thread = threading.Thread(
-            target=self._live, name=f"{persona.model} endpoint", daemon=True
-        )
-        self._thread.start()
-        self._loop, self._stop = self._started.result()
-        atexit.register(self.close)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
+        state = "closed" if self._server.closed else "open"
         return f"<EmbeddedEndpoint {self.model} at {self.base_url}, {state}>"
 
     def __enter__(self) -> EmbeddedEndpoint:
@@ -57,41 +43,7 @@ class EmbeddedEndpoint:
 
     def close(self) -> None:
         """Stop listening, drop every client and wait for the thread; a second time does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        atexit.unregister(self.close)
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    def _live(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:
-            if self._started.done():
-                raise
-            self._socket.close()
-            self._started.set_exception(error)  # the thread that starts us raises it
-
-    async def _serve(self) -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: Connection(self._handle, self._connections), sock=self._socket, backlog=1024
-        )
-        self._started.set_result((loop, stop))
-        await stop.wait()
-        # asyncio loses a client that it is accepting while its server closes: let those in first.
-        loop.remove_reader(self._socket)
-        accepting = asyncio.all_tasks() - {asyncio.current_task()}
-        if accepting:
-            await asyncio.wait(accepting)
-        server.close()
-        while self._connections:
-            for connection in list(self._connections):
-                connection.abort()
-            await asyncio.sleep(0)
-        await server.wait_closed()
+        self._server.close()
 
     def _handle(self, request: Request) -> Response:
         allowed = _ROUTES.get(request.path)
@@ -114,19 +66,3 @@ def start_embedded(
 ) -> EmbeddedEndpoint:
     """Start an endpoint on a free port of `host`; ValueError for an unknown persona."""
     return EmbeddedEndpoint(find_persona(persona), seed=seed, host=host)
-
-
-def _listen(host: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.bind((host, 0))
-    except OSError:
-        listening.close()
-        raise
-    return listening
-
-
-def _url(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"

@@ -53,6 +53,8 @@ class ModelLLM:
         "calls",
         "cost_usd",
         "finish_reasons",
+        "last_answer",
+        "last_asked",
         "last_error",
         "llm_latency_ms",
         "max_context_tokens",
@@ -87,6 +89,10 @@ class ModelLLM:
         """What the calls cost; None before the first, and once a call's price is unknown."""
         self.calls: list[dict[str, Any]] = []
         """Usage of each call, when recording."""
+        self.last_asked: list[dict[str, Any]] = []
+        """The messages of the last call: the caller's own list."""
+        self.last_answer: dict[str, Any] | None = None
+        """What it was answered; None when it was not."""
         self.last_error: ProviderError | None = None
         """The last call's error; None when it was answered."""
         self.finish_reasons: dict[str, int] = {}
@@ -114,6 +120,7 @@ class ModelLLM:
         if self._closed:
             raise OsmosisRolloutError("the rollout has ended: its model takes no more calls")
         self.last_error = None
+        self.last_asked, self.last_answer = messages, None
         tools = params.pop("tools", self._tools) or None
         sent = _merge(self._params, params)
         started = time.monotonic()
@@ -157,7 +164,7 @@ class ModelLLM:
         usage = self._note_usage(completion.usage)
         if self._record:
             self.calls.append(_call_record(completion, usage))
-        message = completion.message
+        message = self.last_answer = completion.message
         if "tool_calls" in message:
             _mend_tool_calls(message, self.num_llm_calls)
         return CompletionsResult(message, completion.token_ids, completion.logprobs, usage, reason)

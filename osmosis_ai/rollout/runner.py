@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .core.context import RolloutContext
@@ -29,15 +29,17 @@ async def run_rollout(
     *,
     tools: Sequence[Any] | None = None,
     debug_dir: str | os.PathLike[str] | None = None,
+    redact: Callable[[str], str] | None = None,
 ) -> RolloutResult:
     """Run `agent` once; what it raises propagates untouched.
 
-    `tools` is what its `get_tools` returned, when that has been called already. Raises
-    OsmosisValidationError when the agent's `run` breaks its contract.
+    `tools` is what its `get_tools` returned, when that has been called already; `redact` takes
+    secrets out of the debug log. Raises OsmosisValidationError when the agent's `run` breaks its
+    contract.
     """
     if tools is None:
         tools = agent.get_tools(request)
-    ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir)
+    ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
     with ctx:
         running: Any = agent.run(ctx)
         if not inspect.isawaitable(running):

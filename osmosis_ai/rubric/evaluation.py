@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
+from ..reasons import tell
 from .prompt import Case
 from .settings import MAX_VOTES, JudgeSettings, Overrides, judge_settings
 
@@ -155,7 +156,9 @@ class _Request:
 
         __tracebackhide__ = True
         async with Judge(self.settings) as judge:
-            return await judge.judge(self.case, votes=self.votes)
+            details = await judge.judge(self.case, votes=self.votes)
+        tell(details["explanation"])
+        return details
 
 
 def _checked(

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 from .decoding import decode
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
@@ -18,7 +18,7 @@ from .files import open_dataset
 from .names import safe_name
 from .reading import Reading
 from .rows import Row
-from .selection import Selection, draw, window
+from .selection import Selection, Shard, draw, window
 from .store import ChangedError, RowStore
 
 
@@ -49,23 +49,36 @@ class Source(Protocol):
 class Dataset:
     """The selected rows of one file, in the file's order; may be read from several threads."""
 
-    __slots__ = ("_columns", "_ids", "_selection", "_store", "digest", "path", "rows_total")
+    __slots__ = (
+        "_columns", "_ids", "_places", "_selection", "_store", "digest", "path", "rows_total",
+    )  # fmt: skip
 
     def __init__(
-        self, path: Path, *, rows_total: int | None, reading: Reading, selection: Selection
+        self,
+        path: Path,
+        *,
+        rows_total: int | None,
+        reading: Reading,
+        selection: Selection,
+        shard: Shard | None = None,
     ) -> None:
         self.path = path
         self.rows_total = rows_total
         """The rows in the file; None when reading stopped at the limit."""
         self.digest = reading.digest(selection)
-        """sha256 over the selected rows; for a whole plain JSONL file what `sha256sum` prints."""
+        """sha256 over the selected rows; for a whole plain JSONL file what `sha256sum` prints.
+
+        All shards of a selection have the same: that of the selection.
+        """
         self._columns = reading.columns
         self._ids = reading.ids()
         self._selection = selection
         self._store = reading.store
+        rows = len(reading.store)
+        self._places = range(rows) if shard is None else shard.of(rows)
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self._places)
 
     @property
     def has_ids(self) -> bool:
@@ -74,29 +87,48 @@ class Dataset:
 
     def index_of(self, position: int) -> int:
         """The position in the file, from 0, of the row at a position in the selection."""
-        return self._selection[position]
+        return self._selection[self._places[position]]
 
     def row_name(self, position: int) -> str:
         """The row's unique name in node ids: `row-3`, or its id made safe, up to 100 characters."""
+        place = self._places[position]
         if self._ids is None:
-            return f"row-{self._selection[position]}"
-        return safe_name(self._ids[position])
+            return f"row-{self._selection[place]}"
+        return safe_name(self._ids[place])
 
     def row(self, position: int) -> Row:
         """The row at a position in the selection; DatasetError if the file was changed under it."""
+        place = self._places[position]
         try:
-            record = decode(self._store.fetch(position))
-            row_id = None if self._ids is None else self._ids[position]
-            return self._columns.row(record, self._selection[position], row_id)
+            record = decode(self._store.fetch(place))
+            row_id = None if self._ids is None else self._ids[place]
+            return self._columns.row(record, self._selection[place], row_id)
         except (ChangedError, RecordError):
-            row = f"row {self._selection[position]}"
+            row = f"row {self._selection[place]}"
             raise DatasetError(
                 f"{shown(self.path)}: {row} has changed since the session began"
             ) from None
 
+    def name_rows(self, name: Callable[[Row], str | None]) -> None:
+        """Name rows by something else than their id; None leaves a row the name that it has.
+
+        Raises DatasetError when two rows get the same name.
+        """
+        named: dict[str, int] = {}
+        for position in range(len(self)):
+            row = self.row(position)
+            chosen = name(row) or self.row_name(position)
+            first = named.setdefault(chosen, row.row_index)
+            if first != row.row_index:
+                raise DatasetError(
+                    f"{shown(self.path)}: rows {first} and {row.row_index} are both named "
+                    f"{chosen!r}; a name must be unique"
+                )
+        self._ids = list(named)
+
     def row_digest(self, position: int) -> str:
         """A short digest of one row, to tell which rows of a file have changed between sessions."""
-        return hashlib.sha256(self._store.fetch(position)).hexdigest()[:16]
+        return hashlib.sha256(self._store.fetch(self._places[position])).hexdigest()[:16]
 
 
 def load_dataset(
@@ -106,19 +138,19 @@ def load_dataset(
     limit: int | None = None,
     sample: str | None = None,
     sample_seed: int = 0,
+    shard: Shard | None = None,
     validate: bool = True,
+    records: Iterable[Mapping[str, Any]] | None = None,
 ) -> Dataset:
-    """The rows of a file that offset, limit and sample select; DatasetError when one is wrong.
+    """The rows of a file that are selected; DatasetError when one of them is wrong.
 
-    `sample`, as "10%" or "50", draws from the rows that offset and limit leave. Rows outside the
-    selection are not checked. Without `validate`, for a file that another process has checked, only
-    places, names and the digest are made.
+    `sample`, as "10%" or "50", draws from the rows that offset and limit leave; `shard` divides
+    what is left then. Rows outside the selection are not checked. Without `validate`, for a file
+    that another process has checked, only places, names and the digest are made.
     """
     start, stop = window(offset, limit)
     with _told(path), ExitStack() as files, ExitStack() as undo:
-        file, suffix = open_dataset(path)
-        files.enter_context(file)
-        source = files.enter_context(closing(_source(file, suffix, path)))
+        source = _source(path, files) if records is None else _given(records, path, files)
         reading = Reading(RowStore(os.dup(source.descriptor)))
         undo.callback(reading.store.close)
         drawn = None
@@ -131,7 +163,17 @@ def load_dataset(
             raise _empty(path, source.rows_total, offset, limit)
         undo.pop_all()
     selection = drawn if drawn is not None else range(start, start + len(reading.store))
-    return Dataset(path, rows_total=source.rows_total, reading=reading, selection=selection)
+    if shard is not None and not shard.of(len(selection)):
+        raise EmptyDataset(
+            f"{shown(path)}: shard {shard} of {_rows(len(selection))} has no row; use fewer shards"
+        )
+    return Dataset(
+        path,
+        rows_total=source.rows_total,
+        reading=reading,
+        selection=selection,
+        shard=shard,
+    )
 
 
 @contextmanager
@@ -172,7 +214,19 @@ def _hint(error: RecordError, raw: bytes, *, torn: bool) -> str:
     return "; the line has no end, the file may be incomplete" if torn else ""
 
 
-def _source(file: BinaryIO, suffix: str, path: Path) -> Source:
+def _given(records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack) -> Source:
+    from .records import RecordsSource
+
+    return files.enter_context(closing(RecordsSource(records, path)))
+
+
+def _source(path: Path, files: ExitStack) -> Source:
+    file, suffix = open_dataset(path)
+    files.enter_context(file)
+    return files.enter_context(closing(_source_of(file, suffix, path)))
+
+
+def _source_of(file: BinaryIO, suffix: str, path: Path) -> Source:
     if suffix == ".jsonl":
         from .jsonl import JsonlSource
 
@@ -191,5 +245,10 @@ def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -
         return EmptyDataset(f"{shown(path)}: has no rows")
     if limit == 0 or rows_total is None:
         return EmptyDataset(f"{shown(path)}: a limit of {limit} selects no row")
-    rows = "1 row" if rows_total == 1 else f"{rows_total} rows"
-    return EmptyDataset(f"{shown(path)}: has {rows}; an offset of {offset} is past the last one")
+    return EmptyDataset(
+        f"{shown(path)}: has {_rows(rows_total)}; an offset of {offset} is past the last one"
+    )
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"

@@ -42,20 +42,20 @@ def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
     return cast("RolloutAgentLoop", agent)
 
 
-def instantiated(cls: type, *, spec: str, option: str) -> Any:
-    """An instance of a class that needs no arguments; else ImportingError names those it needs."""
+def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:
+    """An instance made from `arguments`; ImportingError names what the class needs besides."""
     prefix = f"{option} {spec!r}"
     if abstract := sorted(getattr(cls, "__abstractmethods__", ())):
         raise ImportingError(
             f"{prefix}: the class {cls.__name__} does not define {_joined(abstract)}"
         )
-    if required := _required(cls):
+    if required := [name for name in _required(cls) if name not in arguments]:
         raise ImportingError(
             f"{prefix}: the class {cls.__name__} needs {_joined(required)} to be made; "
             f"make an instance in the module and name that, or give {_them(required)} a default"
         )
     try:
-        return cls()
+        return cls(**arguments)
     except Exception as error:  # noqa: BLE001 - the user's constructor: what it raises is the message
         raise ImportingError(
             f"{prefix}: {cls.__name__}() cannot be made\n{user_traceback(error)}"

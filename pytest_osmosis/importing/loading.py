@@ -23,7 +23,16 @@ def load_object(
 ) -> Any:
     """The object that `spec` names; `roots` are put in front of sys.path, once each, and stay."""
     prefix = f"{option} {spec!r}"
-    source, attribute = _split(spec, prefix)
+    module = load_module(spec, option=option, roots=roots, deadline_s=deadline_s)
+    return _attribute(module, _split(spec, prefix)[1], prefix)
+
+
+def load_module(
+    spec: str, *, option: str, roots: Sequence[Path], deadline_s: float = DEADLINE_S
+) -> ModuleType:
+    """The module in which `spec` names an object; `roots` as for `load_object`."""
+    prefix = f"{option} {spec!r}"
+    source, _ = _split(spec, prefix)
     for root in reversed(roots):
         put_on_path(root)
     if source.endswith(".py"):
@@ -31,8 +40,7 @@ def load_object(
         shown = Path(source).name
     else:
         load, shown = _Loader(source, None), source
-    module = _imported(load, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
-    return _attribute(module, attribute, prefix)
+    return _imported(load, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
 
 
 def put_on_path(folder: Path) -> None:

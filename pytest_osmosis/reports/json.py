@@ -5,6 +5,7 @@ Fields may be added; none of the core's is renamed or removed.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..atomic import write_whole
 from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
+from . import decided
 
 SCHEMA_VERSION = 1
 
@@ -48,6 +50,9 @@ class EvalFnSummary(BaseModel):
     max: float
     scored: int
     missing: int
+    intervals: dict[str, decided.Figure] = Field(
+        default_factory=dict, description="of the mean, pass_at_<k> and pass_hat_<k>, by name"
+    )
 
 
 class Summary(_Model):
@@ -68,6 +73,9 @@ class Summary(_Model):
     retries: int
     cost_usd: float | None
     halted: str | None = None
+    interrupted: str | None = None
+    cached: int = 0
+    unknown_cost: int = 0
 
 
 class Run(_Model):
@@ -83,6 +91,7 @@ class Run(_Model):
     answer: str | None = None
     error: str | None = None
     error_type: str | None = None
+    error_kind: str | None = None
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -93,6 +102,7 @@ class Run(_Model):
     cost_usd: float | None = None
     model: str | None = None
     started_at: float | None = None
+    cached: bool = False
 
 
 class Row(_Model):
@@ -101,7 +111,24 @@ class Row(_Model):
     row_index: int
     runs: list[Run]
     row_id: str | None = None
+    digest: str = ""
     suite: str | None = None
+
+
+class Git(_Model):
+    """The project's repository."""
+
+    commit: str
+    dirty: bool | None = Field(description="tracked files had been changed since the commit")
+
+
+class Environment(_Model):
+    """Where the session ran."""
+
+    versions: dict[str, str]
+    platform: str
+    git: Git | None
+    command_line: str = Field(description="without the values of keys")
 
 
 class Suite(_Model):
@@ -110,6 +137,14 @@ class Suite(_Model):
     name: str
     config: Config
     summary: Summary
+    baseline: decided.BaselineChanges | None = None
+
+
+class OtherModel(Suite):
+    """The baseline model's runs of the same rows."""
+
+    baseline_of: str
+    rows: list[Row]
 
 
 class Report(_Model):
@@ -120,14 +155,21 @@ class Report(_Model):
     summary: Summary
     rows: list[Row]
     suites: list[Suite] = Field(default_factory=list)
+    gates: list[decided.GateReport] = Field(default_factory=list)
+    baseline: decided.BaselineChanges | None = Field(
+        default=None, description="of the one suite; with several, each has its own"
+    )
+    baseline_models: list[OtherModel] = Field(default_factory=list)
+    saved: decided.Savings | None = Field(
+        default=None, description="by stopping as soon as every gate was decided"
+    )
+    environment: Environment | None = None
 
 
 def report_of(result: EvalResult) -> Report:
     """The report of a session with at least one suite."""
-    suites = [
-        Suite(name=suite.info.name, config=_config(suite), summary=_summary(suite, result))
-        for suite in result.suites
-    ]
+    suites = [Suite(**_described(suite, result)) for suite in result.suites]
+    rivals = [suite.rival for suite in result.suites if suite.rival is not None]
     several = len(suites) > 1
     return Report(
         config=_merged_config(suites) if several else suites[0].config,
@@ -138,18 +180,41 @@ def report_of(result: EvalResult) -> Report:
             for row in suite.rows
         ],
         suites=suites if several else [],
+        gates=list(decided.gates(result)),
+        baseline=None if several else suites[0].baseline,
+        baseline_models=[_other_model(rival, result) for rival in rivals],
+        saved=decided.savings(result),
+        environment=Environment.model_validate(result.environment) if result.environment else None,
     )
 
 
 def write(result: EvalResult, path: Path) -> None:
     """Write the report; OSError when it cannot be written, the old file then untouched."""
-    text = report_of(result).model_dump_json(indent=2, exclude_none=False)
-    write_whole(path, text.encode("ascii", "backslashreplace") + b"\n")
+    data = report_of(result).model_dump(mode="json")
+    text = json.dumps(data, indent=2, ensure_ascii=True, allow_nan=False)
+    write_whole(path, text.encode("ascii") + b"\n")
 
 
 def schema() -> dict[str, Any]:
     """The report's JSON Schema."""
     return Report.model_json_schema()
+
+
+def _described(suite: SuiteResult, result: EvalResult) -> dict[str, Any]:
+    return {
+        "name": suite.info.name,
+        "config": _config(suite),
+        "summary": _summary(suite, result),
+        "baseline": decided.baseline(suite),
+    }
+
+
+def _other_model(suite: SuiteResult, result: EvalResult) -> OtherModel:
+    return OtherModel(
+        **_described(suite, result),
+        baseline_of=suite.info.baseline_of or "",
+        rows=[_row(row, None) for row in suite.rows],
+    )
 
 
 def _config(suite: SuiteResult) -> Config:
@@ -182,8 +247,11 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Summary:
         finish_reasons=dict(suite.finish_reasons),
         unknown_tokens=suite.unknown_tokens,
         retries=suite.retries,
+        cached=suite.cached,
         cost_usd=suite.cost_usd,
+        unknown_cost=suite.unknown_cost,
         halted=result.halted,
+        interrupted=result.interrupted,
     )
 
 
@@ -195,6 +263,7 @@ def _function(function: FunctionResult) -> EvalFnSummary:
         max=function.max,
         scored=function.scored,
         missing=function.missing,
+        intervals=decided.figures(function),
         **{f"pass_at_{k}": value for k, value in function.pass_at.items()},
         **{f"pass_hat_{k}": value for k, value in function.pass_hat.items()},
     )
@@ -204,6 +273,7 @@ def _row(row: Any, suite: str | None) -> Row:
     return Row(
         row_index=row.row_index,
         row_id=row.row_id,
+        digest=row.digest,
         suite=suite,
         runs=[_run(run) for run in row.runs],
     )
@@ -221,6 +291,7 @@ def _run(run: RunResult) -> Run:
         answer=run.answer,
         error=run.error,
         error_type=run.error_type,
+        error_kind=run.error_kind,
         finish_reason=run.finish_reason,
         prompt_tokens=run.prompt_tokens,
         completion_tokens=run.completion_tokens,
@@ -228,6 +299,7 @@ def _run(run: RunResult) -> Run:
         tool_calls=run.tool_calls,
         llm_ms=run.llm_ms,
         retries=run.retries,
+        cached=run.cached,
         cost_usd=run.cost_usd,
         model=run.model,
         started_at=run.started_at or None,
@@ -251,7 +323,7 @@ def _merged_summary(suites: list[Suite], result: EvalResult) -> Summary:
         return sum(known) if known else None
 
     counts = ("total_rows", "total_runs", "total_tokens", "selected", "total", "incomplete_rows",
-              "unknown_tokens", "retries", "cost_usd")  # fmt: skip
+              "unknown_tokens", "retries", "cost_usd", "unknown_cost", "cached")  # fmt: skip
     return Summary(
         **{name: total(name) for name in counts},
         eval_fns={
@@ -264,6 +336,7 @@ def _merged_summary(suites: list[Suite], result: EvalResult) -> Summary:
         errors=_added(summary.errors for summary in summaries),
         finish_reasons=_added(summary.finish_reasons for summary in summaries),
         halted=result.halted,
+        interrupted=result.interrupted,
     )
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
+from .noteworthy import slow_runs, some_error_kinds
 
 LOWEST_ROWS = 5
+COLUMNS = 80
+NAME_LIMIT = 36
+"""Characters of an eval function's name that the table shows; the end tells most."""
 
 
 def summary(result: EvalResult) -> list[str]:
@@ -18,6 +23,15 @@ def summary(result: EvalResult) -> list[str]:
         lines.extend(_suite(suite, titled=len(result.suites) > 1))
     if result.halted:
         lines += ["", f"stopped: {result.halted}"]
+    if result.saved is not None:
+        from .verdicts import saved_line
+
+        return [*lines, saved_line(result.saved)]
+    if result.interrupted or result.halted:
+        done = sum(suite.finished for suite in result.suites)
+        selected = sum(suite.selected for suite in result.suites)
+        how = "interrupted" if result.interrupted else "not complete"
+        lines += [f"{how}: {done} of {selected} runs are done; run the same command again to go on"]
     return lines
 
 
@@ -27,15 +41,43 @@ def _suite(suite: SuiteResult, *, titled: bool) -> Iterator[str]:
     if suite.functions:
         yield from _table(suite)
         yield ""
+    yield from _decided(suite)
     yield from _notes(suite)
 
 
+def _decided(suite: SuiteResult) -> Iterator[str]:
+    """Gates and baseline; what they need is imported where there are any."""
+    if suite.verdicts or suite.baseline:
+        from . import verdicts
+
+        if suite.verdicts:
+            yield from verdicts.gate_lines(suite)
+            yield ""
+        if suite.baseline:
+            yield from verdicts.baseline_lines(suite.baseline)
+            yield ""
+
+
 def _table(suite: SuiteResult) -> list[str]:
+    """The figures of each function; pass^n and the middle k give way to a line's length."""
     ks = sorted({k for function in suite.functions for k in function.pass_at})
-    header = ["eval function", "mean", "std", *(f"pass@{k}" for k in ks)]
-    header += [f"pass^{ks[-1]}"] if ks else []
-    header.append("scored")
-    rows = [_cells(function, ks, suite) for function in suite.functions]
+    hats = ks[-1:]
+    lines = _laid_out(suite, ks, hats)
+    while max(map(len, lines)) > COLUMNS and (hats or len(ks) > 2):
+        if hats:
+            hats = []
+        else:
+            del ks[len(ks) // 2]
+        lines = _laid_out(suite, ks, hats)
+    return lines
+
+
+def _laid_out(suite: SuiteResult, ks: list[int], hats: list[int]) -> list[str]:
+    known = (each for function in suite.functions for each in function.intervals.values())
+    confidence = next((interval.confidence for interval in known), 0.95)
+    header = ["eval function", "mean", f"{100 * confidence:g}% interval"]
+    header += [*(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in hats), "scored"]
+    rows = [_cells(function, ks, hats, suite) for function in suite.functions]
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     return [
         "  ".join(
@@ -48,10 +90,17 @@ def _table(suite: SuiteResult) -> list[str]:
     ]
 
 
-def _cells(function: FunctionResult, ks: list[int], suite: SuiteResult) -> list[str]:
-    cells = [function.name, f"{function.mean:.3f}", f"{function.std:.3f}"]
+def _cells(
+    function: FunctionResult, ks: list[int], hats: list[int], suite: SuiteResult
+) -> list[str]:
+    name = function.name
+    if len(name) > NAME_LIMIT:
+        name = f"…{name[1 - NAME_LIMIT :]}"
+    interval = function.intervals.get("mean")
+    span = "-" if interval is None else f"{interval.low:.3f} .. {interval.high:.3f}"
+    cells = [name, f"{function.mean:.3f}", span]
     cells += [f"{function.pass_at[k]:.3f}" for k in ks]
-    cells += [f"{function.pass_hat[ks[-1]]:.3f}"] if ks else []
+    cells += [f"{function.pass_hat[k]:.3f}" for k in hats]
     return [*cells, f"{function.scored}/{suite.finished}"]
 
 
@@ -59,12 +108,15 @@ def _notes(suite: SuiteResult) -> Iterator[str]:
     lowest = _lowest(suite)
     if lowest:
         yield "lowest rows: " + ", ".join(lowest)
+    if slowest := slow_runs(suite):
+        yield "slowest: " + ", ".join(slowest)
     yield _usage(suite)
     if suite.errors:
-        counts = ", ".join(f"{kind} {count}" for kind, count in suite.errors.items())
         number = sum(suite.errors.values())
         runs = "1 run" if number == 1 else f"{number} runs"
-        yield f"{runs} ended in an error ({counts}); a missing score counts as 0.0"
+        yield f"{runs} ended in an error; a missing score counts as 0.0"
+        kinds = ", ".join(some_error_kinds(suite))
+        yield from wrap(kinds, COLUMNS, initial_indent="  ", subsequent_indent="  ")
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:
@@ -84,12 +136,22 @@ def _usage(suite: SuiteResult) -> str:
         if suite.unknown_tokens:
             runs = "1 run" if suite.unknown_tokens == 1 else f"{suite.unknown_tokens} runs"
             tokens += f" (unknown for {runs})"
-    cost = "" if suite.cost_usd is None else f", ${suite.cost_usd:.4f}"
     retries = ""
     if suite.retries:
         retries = ", 1 retry" if suite.retries == 1 else f", {suite.retries} retries"
     rollouts = "1 rollout" if suite.finished == 1 else f"{suite.finished} rollouts"
-    return f"{rollouts}, {tokens}{cost}{retries}"
+    if suite.cached:
+        rollouts += f" ({suite.cached} from the journal)"
+    return f"{rollouts}, {tokens}{_cost(suite)}{retries}"
+
+
+def _cost(suite: SuiteResult) -> str:
+    if suite.cost_usd is None:
+        return ", cost unknown" if suite.info.priced and suite.unknown_cost else ""
+    if not suite.unknown_cost:
+        return f", ${suite.cost_usd:.4f}"
+    runs = "1 run" if suite.unknown_cost == 1 else f"{suite.unknown_cost} runs"
+    return f", ${suite.cost_usd:.4f} (unknown for {runs})"
 
 
 def _lowest(suite: SuiteResult) -> list[str]:

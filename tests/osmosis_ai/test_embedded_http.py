@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from osmosis_ai.embedded import PERSONAS, EmbeddedEndpoint, start_embedded
-from osmosis_ai.embedded.http1 import MAX_HEAD
+from osmosis_ai.http1 import MAX_HEAD
 
 CHAT = "/v1/chat/completions"
 USER = {"role": "user", "content": "1 + 1"}
@@ -60,7 +60,8 @@ def exchange(endpoint: EmbeddedEndpoint, *pieces: bytes) -> bytes:
         (b"GET /v1/models SPDY/3\r\n\r\n", 400),
         (b"GET /v1/models HTTP/1.1\r\nno colon\r\n\r\n", 400),
         (b"POST /v1/models HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"GET /v1/models HTTP/1.1\r\nX: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
         (b"GET /v1/models HTTP/1.0\r\n\r\n", 200),
         (b"GET /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n", 200),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.endpoints import Ask, Endpoint, error_reply
-from tests.project import Project, Session
+from tests.project import AGENT, Project, Session
 
 WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 KEY = "sk-a-key-that-nobody-may-see"
@@ -238,10 +238,7 @@ def test_every_eval_function_that_gave_no_score_is_told(project: Project) -> Non
 
 
 def test_without_an_eval_function_the_rollouts_own_reward_is_the_score(project: Project) -> None:
-    project.write(
-        "agent.py",
-        (project.path / "agent.py").read_text().replace("(messages)", "(messages, reward=0.25)"),
-    )
+    project.write("agent.py", AGENT.replace("(messages)", "(messages, reward=0.25)"))
     project.rows("a")
     session = project.run("--pass-threshold=0.2", eval_fn=None)
     assert session.ret == 0
@@ -358,7 +355,6 @@ def test_a_missing_score_counts_as_nothing_and_is_reported(fated: Project) -> No
     figures = summary["eval_fns"]["rewards:judge"]
     assert (figures["mean"], figures["scored"], figures["missing"]) == (0.25, 1, 3)
     assert summary["errors"] == {"agent": 1, "eval_fn": 1, "provider": 1}
-    assert (
-        "3 runs ended in an error (agent 1, eval_fn 1, provider 1); "
-        "a missing score counts as 0.0" in session.lines
-    )
+    told = session.lines.index("3 runs ended in an error; a missing score counts as 0.0")
+    kinds = "  agent LookupError 1, eval_fn KeyError 1, provider overloaded 1"
+    assert session.lines[told + 1] == kinds

@@ -17,7 +17,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -54,7 +54,8 @@ class RolloutContext:
     """What a rollout has to work with: its request, its tools and its model.
 
     An agent loop gets `request`, `tools` and `llm`; a workflow's rollout has a
-    `chat_completions_url` with an `api_key` of its own. `rollout_id` defaults to the request's.
+    `chat_completions_url` with an `api_key` of its own. `rollout_id` defaults to the request's;
+    `redact` takes secrets out of what `log_event` writes.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class RolloutContext:
         chat_completions_url: str | None = None,
         api_key: Secret | str | None = None,
         debug_dir: str | os.PathLike[str] | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         if rollout_id is None:
             rollout_id = "" if request is None else request.rollout_id
@@ -79,6 +81,7 @@ class RolloutContext:
         self._chat_completions_url = chat_completions_url
         self._api_key = Secret(api_key, "rollout key") if isinstance(api_key, str) else api_key
         self._debug_dir = debug_dir
+        self._redact = redact
         self._started = time.monotonic()
         self._tool_latency_ms = 0.0
         self._num_tool_calls = 0
@@ -234,7 +237,8 @@ class RolloutContext:
 
     def _append_event(self, event: dict[str, Any]) -> None:
         assert self._debug_dir is not None
-        line = _event_line({"timestamp": time.time(), "rollout_id": self.rollout_id, **event})
+        text = _event_text({"timestamp": time.time(), "rollout_id": self.rollout_id, **event})
+        line = (text if self._redact is None else self._redact(text)).encode("ascii") + b"\n"
         os.makedirs(self._debug_dir, mode=0o700, exist_ok=True)
         path = os.path.join(self._debug_dir, check_rollout_id(self.rollout_id) + ".jsonl")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
@@ -254,10 +258,9 @@ class RolloutContext:
         return OsmosisRolloutError(f"rollout {self.rollout_id!r} has no {what}: {hint}")
 
 
-def _event_line(event: dict[str, Any]) -> bytes:
+def _event_text(event: dict[str, Any]) -> str:
     try:
-        text = json.dumps(event, default=repr, allow_nan=False)
+        return json.dumps(event, default=repr, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         # Odd keys, NaN or cycles: keep the event, as text.
-        text = json.dumps({key: repr(value) for key, value in event.items()})
-    return text.encode("ascii") + b"\n"
+        return json.dumps({key: repr(value) for key, value in event.items()})

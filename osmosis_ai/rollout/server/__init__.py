@@ -13,11 +13,13 @@ From the wire to the agent and back:
     addresses        which trainers may be called, and at which address
     service          admission, the life of a rollout, draining
     rollouts         the records: one a rollout, found again by its identity
-    execution        one rollout, whatever the agent does, ends as one callback body
+    running          one rollout within its time; execution: whatever it does, one callback body
     workers          the threads in which agents run, away from the server's own loop
     trainer_client   calls to the trainer, with retries; trainer_wire: its connections
     callbacks        each result handed over once, however long the trainer is away
     journal          results on disk, when there is a folder for them
+    events           the log's lines and the counters of /metrics
+    settings         limits, deadlines and rules
     registration     telling the platform where the server is
     listening        uvicorn, with deadlines for slow clients
 """

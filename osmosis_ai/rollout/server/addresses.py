@@ -152,9 +152,7 @@ def _parsed(url: str) -> Trainer:
 def _literal(host: str, port: int) -> tuple[str, ...]:
     """The address when `host` is one, in any spelling that the system's resolver takes."""
     try:
-        found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
-        )
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):
         return ()
     return tuple(str(where[0]) for *_, where in found)

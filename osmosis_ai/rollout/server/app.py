@@ -98,7 +98,7 @@ class RolloutApp:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def create_app(
+def create_app(  # noqa: PLR0913  the contract's signature
     agent_loop: RolloutAgentLoop,
     *,
     max_concurrent: int | None = None,

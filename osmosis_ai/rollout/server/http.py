@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +36,10 @@ class Reply:
         headers = [
             (b"content-type", self.content_type.encode("ascii")),
             (b"content-length", b"%d" % len(self.body)),
-            *((name.encode("ascii"), value.encode("ascii")) for name, value in self.headers.items()),
+            *(
+                (name.encode("ascii"), value.encode("ascii"))
+                for name, value in self.headers.items()
+            ),
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
@@ -105,6 +110,42 @@ class ByteBudget:
         self.held -= size
 
 
+class Turns:
+    """Lets a few requests through in each pass of the event loop, the others in order.
+
+    A thousand inits at once would otherwise be one long pass in which nobody else is answered.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = self._left = size
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._scheduled = False
+
+    async def wait(self) -> None:
+        """Come back when it is this request's turn, mostly at once."""
+        loop = asyncio.get_running_loop()
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._next, loop)
+        if self._left:
+            self._left -= 1
+            return
+        turn = loop.create_future()
+        self._queue.append(turn)
+        await turn
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._left = self._size
+        while self._queue and self._left:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._left -= 1
+        self._scheduled = bool(self._queue)
+        if self._scheduled:
+            loop.call_soon(self._next, loop)
+
+
 class Body:
     """A request's body, read within a size, a deadline and a budget."""
 
@@ -121,12 +162,31 @@ class Body:
         declared = next((value for name, value in headers if name == b"content-length"), b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > self._limit:
             raise self._too_large()
+        await self._within_time(receive)
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    async def _within_time(self, receive: Receive) -> None:
+        # As asyncio.timeout, which Python 3.10 lacks; wait_for costs a task for each request.
+        task = asyncio.current_task()
+        assert task is not None
+        late = False
+
+        def expire() -> None:
+            nonlocal late
+            late = task.cancel()
+
+        timer = asyncio.get_running_loop().call_later(self._timeout_s, expire)
         try:
-            await asyncio.wait_for(self._read(receive), self._timeout_s)
-        except asyncio.TimeoutError:
+            await self._read(receive)
+        except asyncio.CancelledError:
+            if not late:
+                raise
+            if sys.version_info >= (3, 11):
+                task.uncancel()
             told = f"the body did not arrive within {self._timeout_s:g} s"
             raise Refused(408, "body_timeout", told, hang_up=True) from None
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        finally:
+            timer.cancel()
 
     async def _read(self, receive: Receive) -> None:
         more = True

@@ -42,7 +42,7 @@ def read_init(body: bytes) -> Init:
     unknown = len(data.keys() - _FIELDS)
     if unknown:
         known = ", ".join(sorted(_FIELDS))
-        raise _invalid(f"the body has {unknown} unknown fields; the fields are: {known}")
+        raise _invalid(f"unknown fields in the body: {unknown}; the known ones are: {known}")
     try:
         request = RolloutRequest.model_validate(data)
     except ValidationError as error:

@@ -19,6 +19,10 @@ HEAD_TIMEOUT_S = 10.0
 MAX_HEAD_BYTES = 64 * 1024
 CONNECTION_LIMIT = 8192
 """Connections beyond are answered with 503."""
+BACKLOG = 2048
+"""Connections that the system keeps until they are accepted."""
+ACCEPTED_AT_ONCE = 64
+"""A flood of new clients is taken in portions: those that are connected are answered between."""
 RESERVED_FILES = 256
 """Open files that are left to everything but clients."""
 GRACE_S = 5
@@ -80,14 +84,32 @@ class GuardedProtocol(HttpToolsProtocol):
             self._due = None
 
 
+class Server(uvicorn.Server):
+    """uvicorn's server with a long queue before a short arm.
+
+    asyncio accepts as many connections in one go as the queue is long, which is why it is told of
+    a short one first.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then let the system keep more."""
+        await super().startup(sockets=sockets)
+        for bound in sockets or ():
+            bound.listen(BACKLOG)
+
+
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; raises OSError when the address is taken or not this machine's."""
+    """A socket that clients can connect to from now on, though they are answered only later.
+
+    Raises OSError when the address is taken or not this machine's.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
     bound = socket.socket(*found[0][:3])
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(found[0][4])
+        bound.listen(BACKLOG)
     except BaseException:
         bound.close()
         raise
@@ -106,6 +128,7 @@ def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        backlog=ACCEPTED_AT_ONCE,
         limit_concurrency=_connection_limit(),
         timeout_graceful_shutdown=GRACE_S,
         **options,

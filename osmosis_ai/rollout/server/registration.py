@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PATH = "/api/cli/rollout-server/register"
 TIMEOUT_S = 20.0
 TRIES = 3
+PAUSE_S = 1.0
 _HEALTH_TRIES = 100
 _LIMIT = 64 * 1024
 
@@ -37,7 +38,7 @@ class RegistrationFailed(Exception):
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(  # type: ignore[override]  # None is what the caller expects for "no"
+    def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> None:
         return None
@@ -92,7 +93,7 @@ async def _register(
         except _Passing as error:
             if attempt == TRIES:
                 raise RegistrationFailed(str(error)) from None
-            await asyncio.sleep(2.0**attempt / 2)
+            await asyncio.sleep(PAUSE_S * attempt)
     raise AssertionError("unreachable")
 
 
@@ -131,9 +132,12 @@ def _send(login: PlatformLogin, document: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _client_headers() -> dict[str, str]:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    own = version("pytest-osmosis")
+    try:
+        own = version("pytest-osmosis")
+    except PackageNotFoundError:  # run from a source tree
+        own = "unknown"
     return {"User-Agent": f"osmosis-cli/{own}", "X-Osmosis-CLI-Version": own}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from .access import Access
 from .app import AppOptions
 from .events import event
-from .http import Body, Receive, Refused, Reply, Send, json_reply
+from .http import Body, Receive, Refused, Reply, Send, Turns, json_reply
 from .init_body import read_init
 from .rollouts import Rollout
 from .service import RolloutService
@@ -22,6 +22,7 @@ Handler = Callable[[Mapping[str, Any], Receive], Awaitable[Reply]]
 _INTERNAL = Refused(500, "internal", "the server failed; its log says why", hang_up=True)
 _UNKNOWN_PATH = Refused(404, "not_found", "there is nothing at this path", hang_up=True)
 _ROLLOUT = "/rollout/"
+INITS_A_PASS = 16
 
 
 class Routes:
@@ -31,6 +32,7 @@ class Routes:
         self.service = RolloutService(options)
         self._name = options.agent.name
         self._access = Access(options.api_key)
+        self._turns = Turns(INITS_A_PASS)
         self._open: dict[str, tuple[str, Handler]] = {
             "/health": ("GET", self._health),
             "/metrics": ("GET", self._metrics),
@@ -63,7 +65,6 @@ class Routes:
             raise Refused(
                 405, "method", f"use {method} here", headers={"allow": method}, hang_up=True
             )
-        await self.service.start()
         return await handler(scope, receive)
 
     def _route(self, path: str) -> tuple[str, Handler]:
@@ -75,6 +76,8 @@ class Routes:
         return found
 
     async def _init(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        await self.service.start()
+        await self._turns.wait()
         settings, budget = self.service.settings, self.service.budget
         body = Body(budget, limit=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
         try:

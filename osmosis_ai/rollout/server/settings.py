@@ -56,10 +56,11 @@ class ServerSettings:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if number and not 0 < value < float("inf"):
                 raise ValueError(f"{field.name} must be more than 0, not {value!r}")
-        from .addresses import check_origin
+        if self.allowed_trainers:
+            from .addresses import check_origin  # brings asyncio, which making an app does not need
 
-        for origin in self.allowed_trainers:
-            check_origin(origin)
+            for origin in self.allowed_trainers:
+                check_origin(origin)
 
 
 def settings_from(environ: Mapping[str, str] | None = None) -> ServerSettings:

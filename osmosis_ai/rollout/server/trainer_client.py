@@ -52,14 +52,10 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 def retries(count: int) -> RetryPolicy:
     """The contract's policy: `count` further tries after the first, from 1 s on."""
     return RetryPolicy(
-        max_tries=count + 1,
-        base_s=1.0,
-        statuses=frozenset(range(500, 600)),
-        tries_for={"protocol": 1},  # a broken answer is one that the trainer has counted
+        max_tries=count + 1, base_s=1.0, statuses=frozenset(range(500, 600)), tries_for={}
     )
 
 
-CALL_RETRIES = retries(3)
 CALLBACK_RETRIES = retries(2)
 
 
@@ -79,9 +75,7 @@ class TrainerChannel:
         self._trainer = trainer
         self._request_timeout_s = request_timeout_s
 
-    async def ask(
-        self, post: Post, policy: RetryPolicy, read: Callable[[Reply], T]
-    ) -> Success[T]:
+    async def ask(self, post: Post, policy: RetryPolicy, read: Callable[[Reply], T]) -> Success[T]:
         """What `read` makes of the reply with a 2xx status; raises an OsmosisRolloutError."""
         sent = replace(post, key=self.key)
 
@@ -89,7 +83,11 @@ class TrainerChannel:
             reply = await self._pool.post(self._trainer, sent, timeout_s)
             if not 200 <= reply.status < 300:
                 raise _fault_of(reply, policy)
-            return read(reply)
+            try:
+                return read(reply)
+            except CallFault as fault:
+                fault.retried = False  # the trainer has counted this call as answered
+                raise
 
         tries = Tries(policy, LocalGate(), request_timeout_s=self._request_timeout_s)
         try:

@@ -92,9 +92,7 @@ class TrainerPool:
                 break
             await asyncio.sleep(0)
 
-    async def _roundtrip(
-        self, connection: TrainerConnection, post: Post, deadline: float
-    ) -> Reply:
+    async def _roundtrip(self, connection: TrainerConnection, post: Post, deadline: float) -> Reply:
         try:
             reply = await connection.post(post, deadline)
         except BaseException:

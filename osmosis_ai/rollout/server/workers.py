@@ -21,8 +21,9 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-BLOCKED_S = 0.5
-"""A loop that does not answer for so long is taken to be blocked."""
+BLOCKED_LOOKS = 5
+"""A loop that is found silent so often in a row is blocked; counted in looks, not in seconds, since
+a machine that stands still stops the one who looks as well."""
 _WATCH_S = 0.1
 _CLOSE_S = 2.0
 _LEAVE_S = 0.2
@@ -90,7 +91,8 @@ class Worker(Generic[R]):
         self.loop = asyncio.new_event_loop()
         self.jobs: set[Job[R, Any]] = set()
         """Given to this worker and not ended; the server's thread alone looks at it."""
-        self._asked_at: float | None = None
+        self._asked = False
+        self._looks = 0
         self._stopping = False
         self._thread = threading.Thread(
             target=self._serve, name=f"osmosis-agent-{number}", daemon=True
@@ -102,19 +104,19 @@ class Worker(Generic[R]):
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(function, *args)
 
-    def blocked_for(self) -> float:
-        """Seconds since the loop was last asked for a sign of life, 0 when it has given one."""
-        asked_at = self._asked_at
-        if asked_at is None:
-            self._asked_at = time.monotonic()
+    def silent_looks(self) -> int:
+        """How often in a row it was found not to have given the sign of life it was asked for."""
+        if self._asked:
+            self._looks += 1
+        else:
+            self._asked, self._looks = True, 0
             self.call(self._answer)
-            return 0.0
-        return time.monotonic() - asked_at
+        return self._looks
 
     def where(self) -> str:
         """What the thread is at: the innermost frames."""
         frame = sys._current_frames().get(self._thread.ident or 0)
-        return "".join(traceback.format_stack(frame, limit=-3)).strip() if frame else "ended"
+        return "".join(traceback.format_stack(frame, limit=3)).strip() if frame else "ended"
 
     def stop(self) -> None:
         """Let the loop end, once it gets around to it."""
@@ -125,7 +127,7 @@ class Worker(Generic[R]):
         self._thread.join(timeout_s)
 
     def _answer(self) -> None:
-        self._asked_at = None
+        self._asked = False
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -141,6 +143,9 @@ class Worker(Generic[R]):
             task.cancel()
         if left:
             self.loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_S))
+        for task in left:
+            # What does not end is known to have been left behind; asyncio would complain again.
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
@@ -235,7 +240,7 @@ class Workers(Generic[R]):
                     self._look_at(worker)
 
     def _look_at(self, worker: Worker[R]) -> None:
-        if worker.blocked_for() < BLOCKED_S:
+        if worker.silent_looks() < BLOCKED_LOOKS:
             self._blocked.discard(worker)
             return
         if worker not in self._blocked:

@@ -19,6 +19,7 @@ from osmosis_ai import (
     aevaluate_rubric,
     evaluate_rubric,
 )
+from osmosis_ai.reasons import heard
 from tests.endpoints import Ask, Endpoint, completion, reply, tool_call
 
 KEY = "sk-judge-0123456789abcdef"
@@ -84,6 +85,17 @@ def test_the_sync_form_works_inside_a_running_loop(judge: Endpoint) -> None:
         return evaluate_rubric(RUBRIC, "Paris", info(judge))
 
     assert asyncio.run(agent()) == 0.8
+
+
+def test_why_it_scored_so_is_told_to_whoever_listens(judge: Endpoint) -> None:
+    async def agent() -> float:
+        found: float = await aevaluate_rubric(RUBRIC, "Paris", info(judge))
+        return found
+
+    with heard() as reasons:
+        assert score(judge) == 0.8
+        assert asyncio.run(agent()) == 0.8
+    assert reasons == ["because", "because"]
 
 
 def test_the_details_hold_score_explanation_raw_reply_and_what_it_took(judge: Endpoint) -> None:
@@ -388,9 +400,7 @@ def test_no_text_reaches_the_judge_as_an_order(place: str) -> None:
         texts: dict[str, Any] = {"solution_str": "Lyon"}
         texts[place] = {"note": text, text[:50]: 1} if place == "metadata" else text
         solution = texts.pop("solution_str")
-        found: float = await aevaluate_rubric(
-            RUBRIC, solution, info(judge), score_max=10, **texts
-        )
+        found: float = await aevaluate_rubric(RUBRIC, solution, info(judge), score_max=10, **texts)
         return found
 
     async def all_attacks(judge: Endpoint) -> list[float]:

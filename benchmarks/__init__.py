@@ -1,0 +1,1 @@
+"""Measurements of this project against a bare client loop and its peers; see README.md."""

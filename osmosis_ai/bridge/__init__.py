@@ -1,0 +1,14 @@
+"""The bridge: an OpenAI-compatible URL on loopback for agents that bring a client of their own.
+
+    Bridge     serves one model, whatever it is, from a thread of its own
+    Account    one rollout's key at the bridge, what its calls took, and what was said
+
+Knows neither agents nor who runs them.
+"""
+
+from __future__ import annotations
+
+from .account import Account
+from .bridge import Bridge
+
+__all__ = ["Account", "Bridge"]

@@ -1,0 +1,62 @@
+"""What a server of ours is asked and answers, and how an answer is written.
+
+Knows the bytes of a response; those of requests are read in `connection`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A status and a body, sent after `delay_s`."""
+
+    status: int
+    body: Mapping[str, Any] | bytes
+    """An object that is sent as JSON, or bytes as they are."""
+    delay_s: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+
+
+def problem(status: int, message: str, **more: Any) -> Response:
+    """A response with OpenAI's error object."""
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return Response(status, {"error": {**error, **more}})
+
+
+def encode(response: Response, *, keep_alive: bool) -> bytes:
+    """The response as it goes over the wire."""
+    body = response.body
+    if not isinstance(body, bytes):
+        body = json.dumps(body, ensure_ascii=True).encode("ascii")
+    lines = [
+        f"HTTP/1.1 {response.status} {_phrase(response.status)}",
+        f"Content-Type: {response.content_type}",
+        f"Content-Length: {len(body)}",
+        f"Connection: {'keep-alive' if keep_alive else 'close'}",
+        *(f"{name}: {value}" for name, value in response.headers.items()),
+    ]
+    return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + body
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

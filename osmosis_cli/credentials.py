@@ -1,0 +1,190 @@
+"""Who is logged in to the platform: the token in the environment, else the credentials file.
+
+Only reads. A token is handed out together with the platform that issued it and is good for no
+other one. Sends nothing.
+
+    Exception
+    └── LoginProblem      there is a login that cannot be used; `str()` says why and what to do
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from osmosis_ai.secret import Secret, check_api_key
+
+DEFAULT_PLATFORM = "https://platform.osmosis.ai"
+TOKEN = "OSMOSIS_TOKEN"
+TOKEN_PLATFORM = "OSMOSIS_TOKEN_PLATFORM_URL"
+PLATFORM = "OSMOSIS_PLATFORM_URL"
+CONFIG_DIR = "OSMOSIS_CONFIG_DIR"
+SKEW_S = 60.0
+"""A token that expires so soon is treated as expired."""
+
+_AGAIN = "run `osmosis login`"
+_LIMIT = 1024 * 1024
+
+
+class LoginProblem(Exception):
+    """There is a login, but it cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A token and the platform that issued it."""
+
+    platform_url: str
+    token: Secret
+    workspace: str | None = None
+    """None for a token from the environment."""
+
+
+def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
+    """The login for the chosen platform, None when there is none; raises LoginProblem."""
+    environ = os.environ if environ is None else environ
+    platform = platform_url(environ)
+    if environ.get(TOKEN):
+        return _from_environment(environ, platform)
+    return _from_file(credentials_path(environ), platform)
+
+
+def platform_url(environ: Mapping[str, str]) -> str:
+    """The platform's origin; raises LoginProblem unless it is https, or http on loopback."""
+    text = environ.get(PLATFORM, "").strip() or DEFAULT_PLATFORM
+    try:
+        return _origin(text)
+    except ValueError as error:
+        raise LoginProblem(f"{PLATFORM}: {error}") from None
+
+
+def credentials_path(environ: Mapping[str, str]) -> Path:
+    """Where `osmosis login` keeps what it was given."""
+    if folder := environ.get(CONFIG_DIR):
+        return Path(folder).expanduser() / "credentials.json"
+    base = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "osmosis" / "credentials.json"
+
+
+def _from_environment(environ: Mapping[str, str], platform: str) -> Login:
+    bound = environ.get(TOKEN_PLATFORM, "").strip() or DEFAULT_PLATFORM
+    try:
+        issuer = _origin(bound)
+        token = check_api_key(environ[TOKEN], TOKEN)
+    except ValueError as error:
+        raise LoginProblem(str(error)) from None
+    if issuer != platform:
+        raise LoginProblem(
+            f"{TOKEN} is for {issuer}, but {PLATFORM} names {platform}: if the token was issued "
+            f"there, set {TOKEN_PLATFORM} to the same address"
+        )
+    return Login(platform_url=platform, token=token)
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    host = parts.hostname or ""
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    plain = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc)
+    if not host or not plain or port == 0 or parts.scheme not in ("http", "https"):
+        raise ValueError("expected an address like https://platform.osmosis.ai")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise ValueError("plain http is for this machine alone; write https://")
+    name = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{name}" + (f":{port}" if port not in (None, usual) else "")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _from_file(path: Path, platform: str) -> Login | None:
+    document = _read(path)
+    if document is None:
+        return None
+    spaces, active = document.get("workspaces"), document.get("active_workspace")
+    if not isinstance(spaces, dict) or not all(isinstance(s, dict) for s in spaces.values()):
+        raise _unusable(path, "it has no table of workspaces")
+    here = {name: space for name, space in spaces.items() if _issuer(space, path) == platform}
+    if not here:
+        return None
+    name = active if active in here else next(iter(here))
+    return Login(platform_url=platform, token=_token(here[name], path), workspace=name)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            _check_private(path, os.fstat(file.fileno()))
+            document = json.loads(file.read(_LIMIT).decode("utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LoginProblem(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise _unusable(path, "it is not JSON") from None
+    if not isinstance(document, dict):
+        raise _unusable(path, "it is not a JSON object")
+    return document
+
+
+def _check_private(path: Path, found: os.stat_result) -> None:
+    if os.name != "posix":
+        return
+    if found.st_uid != os.geteuid():
+        raise LoginProblem(f"{path} belongs to another user; {_AGAIN}")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise LoginProblem(f"{path} can be read by others: run `chmod 600 {path}`, or {_AGAIN}")
+
+
+def _issuer(space: Mapping[str, Any], path: Path) -> str:
+    try:
+        return _origin(str(space.get("platform_url") or DEFAULT_PLATFORM))
+    except ValueError as error:
+        raise _unusable(path, f"its platform_url: {error}") from None
+
+
+def _token(space: Mapping[str, Any], path: Path) -> Secret:
+    value, expires = space.get("access_token"), space.get("expires_at")
+    if not isinstance(value, str):
+        raise _unusable(path, "it has no access_token")
+    if isinstance(expires, str):
+        _check_expiry(expires, path)
+    try:
+        return check_api_key(value, "the token of your login")
+    except ValueError as error:
+        raise _unusable(path, str(error)) from None
+
+
+def _check_expiry(text: str, path: Path) -> None:
+    try:
+        # Python 3.10 does not know `Z`.
+        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    except ValueError:
+        raise _unusable(path, "its expires_at is no date") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    if moment.timestamp() <= time.time() + SKEW_S:
+        raise LoginProblem(f"your login expired on {moment:%Y-%m-%d at %H:%M} UTC: {_AGAIN}")
+
+
+def _unusable(path: Path, what: str) -> LoginProblem:
+    return LoginProblem(f"{path} was left unchanged: {what}; repair it, or move it and {_AGAIN}")

@@ -1,0 +1,53 @@
+"""`RolloutAgentLoop`s: `run(ctx)` with the model behind `ctx.chat`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import AgentRun, Outcome
+
+if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
+
+
+class LoopAgent:
+    """Runs an agent loop."""
+
+    max_concurrent: int | None = None
+    reward_hint = "return ctx.complete(messages, reward=...)"
+
+    def __init__(self, loop: RolloutAgentLoop) -> None:
+        self._loop = loop
+
+    async def run(self, run: AgentRun) -> Outcome:
+        """One rollout of the loop."""
+        from osmosis_ai.rollout.core.schemas import RolloutRequest
+        from osmosis_ai.rollout.llm import ModelLLM
+        from osmosis_ai.rollout.runner import run_rollout
+        from osmosis_ai.rollout.tools import dump_tools
+
+        loop = self._loop
+        request = RolloutRequest.for_eval(
+            rollout_id=run.rollout_id,
+            messages=run.messages,
+            completion_params=dict(run.params),
+            metadata={**run.metadata, "ground_truth": run.ground_truth},
+            max_turns=run.max_turns,
+        )
+        tools = loop.get_tools(request)
+        run.llm = ModelLLM(
+            await run.services.model(),
+            tools=dump_tools(tools, owner=f"{type(loop).__name__}.get_tools"),
+            params=run.sent,
+            record=True,
+        )
+        result = await run_rollout(
+            loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
+        )
+        failed = result.status == "ERROR"
+        return Outcome(
+            result.final_messages,
+            error=(result.error_message or "") if failed else None,
+            reward=result.reward,
+            tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
+        )

@@ -1,0 +1,73 @@
+"""What a program printed, read as the end of its rollout.
+
+A list of messages, an object with `messages` (and perhaps `reward`), or else plain text: the last
+assistant message.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from ..blame import AgentFailed
+from ..scoring import last_assistant_text
+from .base import Outcome, count_tool_results
+
+Messages = list[dict[str, Any]]
+
+
+def read_printed(text: str, *, prompt: Messages, recorded: Messages) -> Outcome:
+    """The outcome that `text` tells; AgentFailed when it is an object that is none.
+
+    `recorded` is the conversation as the bridge saw it: what plain text stands at the end of.
+    """
+    text = text.strip()
+    found = _json(text)
+    if isinstance(found, dict) and "messages" in found:
+        return _from_object(found)
+    if _are_messages(found):
+        return _outcome(found)
+    if not text:
+        if not recorded:
+            raise AgentFailed("the program printed nothing and asked the model nothing")
+        return _outcome(recorded)
+    if last_assistant_text(recorded).strip() == text:
+        return _outcome(recorded)
+    return _outcome([*(recorded or prompt), {"role": "assistant", "content": text}])
+
+
+def _from_object(found: dict[str, Any]) -> Outcome:
+    if not _are_messages(found["messages"]) and found["messages"] != []:
+        raise AgentFailed("the program printed 'messages' that are not a list of messages")
+    outcome = _outcome(found["messages"])
+    reward = found.get("reward")
+    if reward is not None:
+        if not isinstance(reward, (int, float)) or not math.isfinite(reward):
+            raise AgentFailed(f"the program printed the reward {reward!r}; expected a number")
+        outcome.reward = float(reward)
+    error = found.get("error")
+    if error:
+        outcome.error = str(error)
+    return outcome
+
+
+def _outcome(messages: Messages) -> Outcome:
+    return Outcome(messages, tool_calls=count_tool_results(messages))
+
+
+def _json(text: str) -> Any:
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _are_messages(found: object) -> bool:
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in found)
+    )

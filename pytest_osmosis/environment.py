@@ -1,0 +1,108 @@
+"""Where a session ran: versions, platform, the project's git commit, the command line without keys.
+
+Asks git by its executable, with nothing of the repository's configuration that could run a program.
+Knows neither pytest nor what a report makes of it.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("pytest-osmosis", "pytest", "pytest-xdist", "litellm", "aiohttp")
+"""Distributions whose versions are told."""
+GIT_TIMEOUT_S = 2.0
+_GIT = (
+    "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+)  # fmt: skip
+_SENSITIVE = re.compile(
+    r"(?:key|token|secrets?|passwords?|passwd|credentials?|auth)$", re.IGNORECASE
+)
+_NAMED = re.compile(r"(?P<option>-{0,2}[\w.-]+)=(?P<value>.*)", re.DOTALL)
+_USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
+MASK = "***"
+
+
+def describe(
+    arguments: Iterable[str],
+    *,
+    folder: Path,
+    redact: Callable[[str], str],
+    program: str = "pytest",
+) -> dict[str, Any]:
+    """Everything that is told of the environment, as plain JSON values."""
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
+        "git": git_state(folder),
+        "command_line": command_line(arguments, redact=redact, program=program),
+    }
+
+
+def command_line(
+    arguments: Iterable[str], *, redact: Callable[[str], str], program: str = "pytest"
+) -> str:
+    """The command as it could be typed again, with what may be a secret left out."""
+    shown: list[str] = []
+    hide_next = False
+    for argument in arguments:
+        shown.append(MASK if hide_next else _masked(argument))
+        hide_next = not hide_next and argument.startswith("-") and _names_secret(argument)
+    return redact(f"{program} {shlex.join(shown)}".rstrip())
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """`commit`, and whether tracked files were changed since (`dirty`); None outside of git."""
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if commit is None:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules")
+    return {"commit": commit, "dirty": None if changed is None else bool(changed)}
+
+
+def sensitive(name: str) -> bool:
+    """Whether a setting of that name may hold a secret."""
+    return _SENSITIVE.search(name) is not None
+
+
+def _versions() -> Mapping[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _masked(argument: str) -> str:
+    named = _NAMED.fullmatch(argument)
+    if named is not None and _names_secret(named["option"]):
+        return f"{named['option']}={MASK}"
+    return _USERINFO.sub(f"{MASK}@", argument)
+
+
+def _names_secret(option: str) -> bool:
+    return sensitive(option.rpartition(".")[2])
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            [*_GIT, "-C", str(folder), *words],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=GIT_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

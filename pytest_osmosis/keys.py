@@ -1,0 +1,157 @@
+"""The evaluated model's key: found, checked, and kept out of sight of the code that is evaluated.
+
+Agents and eval functions run in processes that hold the key in their environment. It is taken out
+of there before any code of the user's is loaded, and lives in the `ModelSpec` from then on. Knows
+neither pytest nor what the key is used for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from osmosis_ai.secret import Secret, check_api_key
+
+from .spec import EvalSpec, ModelSpec, SessionSpec
+
+NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
+"""Providers that answer nobody without one; others may have credentials of another kind."""
+_ALSO_SECRET = ("_API_KEY", "_API_TOKEN", "_ACCESS_KEY", "_SESSION_TOKEN", "_AD_TOKEN")
+
+
+class NotUsable(Exception):
+    """An evaluation cannot be prepared; `str()` is the sentence for the user."""
+
+
+def key_of(model: ModelSpec) -> Secret | None:
+    """The API key that was given or that its variable holds; None when there is none.
+
+    Raises NotUsable when the key cannot be one, or when a variable that has to be set is not.
+    """
+    if model.persona is not None:
+        return None
+    try:
+        if model.api_key is not None:
+            return check_api_key(model.api_key.reveal(), model.api_key.name)
+        for name in _usual_variables(model):
+            if os.environ.get(name, "").strip() or (name in os.environ and model.api_key_env):
+                return check_api_key(os.environ[name], name)
+        _refuse_missing(model)
+    except ValueError as error:
+        raise NotUsable(f"API key: {error}") from None
+    return None
+
+
+def secrets_of(model: ModelSpec) -> list[Secret]:
+    """The values that must appear nowhere: the key, and what else looks like one by its name."""
+    names = {model.api_key_env} if model.api_key_env else _secret_variables()
+    values = [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
+    return [*values, *([model.api_key] if model.api_key is not None else [])]
+
+
+def resolved(session: SessionSpec) -> SessionSpec:
+    """The session with every model's key in its spec, so that no environment is asked again."""
+    found: dict[int, ModelSpec] = {}
+
+    def with_key(spec: EvalSpec) -> EvalSpec:
+        model = spec.model
+        if id(model) not in found:
+            found[id(model)] = replace(model, api_key=key_of(model)) if model.model else model
+        return replace(spec, model=found[id(model)])
+
+    return replace(
+        session,
+        evals=tuple(with_key(spec) for spec in session.evals),
+        defaults=None if session.defaults is None else with_key(session.defaults),
+    )
+
+
+def to_withhold(session: SessionSpec) -> tuple[Secret, ...]:
+    """The variables that hold a model's key, less those that the user lets pass."""
+    specs = [*session.evals, *([session.defaults] if session.defaults is not None else [])]
+    models = {id(spec.model): spec.model for spec in specs}
+    names = {name for model in models.values() for name in _holding(model)}
+    return tuple(Secret(os.environ[name], name) for name in sorted(names - {*session.pass_env}))
+
+
+class Environment:
+    """The process's environment without some variables, until they are given back."""
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        self._secrets = tuple(secrets)
+
+    def withhold(self) -> None:
+        """Take them out; programs that are started from now on do not get them either."""
+        for secret in self._secrets:
+            os.environ.pop(secret.name, None)
+
+    def give_back(self) -> None:
+        """Put them back; harmless when repeated."""
+        for secret in self._secrets:
+            os.environ.setdefault(secret.name, secret.reveal())
+
+    @contextmanager
+    def withheld(self) -> Iterator[None]:
+        """The same for a while."""
+        self.withhold()
+        try:
+            yield
+        finally:
+            self.give_back()
+
+
+def advice(text: str, withheld: Iterable[Secret]) -> str:
+    """What to do about an error that a withheld variable may be the reason of; or nothing."""
+    names = [secret.name for secret in withheld if secret.name in text]
+    if not names:
+        return ""
+    return (
+        f"{names[0]} holds the evaluated model's key and is kept from the code under test: "
+        f"--osmosis-pass-env {names[0]} lets it pass"
+    )
+
+
+def _holding(model: ModelSpec) -> set[str]:
+    """The variables that hold this model's key, whatever they are called."""
+    if model.persona is not None or not model.model:
+        return set()
+    names = {name for name in _usual_variables(model) if os.environ.get(name)}
+    values = {os.environ[name] for name in names}
+    if model.api_key is not None:
+        values.add(model.api_key.reveal())
+    return names | {name for name, value in os.environ.items() if value in values and value}
+
+
+def _usual_variables(model: ModelSpec) -> tuple[str, ...]:
+    if model.api_key_env is not None:
+        return (model.api_key_env,)
+    if model.base_url is not None:
+        return ()
+    from osmosis_ai.providers import key_variables
+
+    return key_variables(_provider(model))
+
+
+def _provider(model: ModelSpec) -> str:
+    from osmosis_ai.providers import parse_model_name
+
+    try:
+        return parse_model_name(model.model).provider
+    except ValueError as error:
+        raise NotUsable(f"--osmosis-model: {error}") from None
+
+
+def _refuse_missing(model: ModelSpec) -> None:
+    if model.api_key_env_named:
+        raise ValueError(f"{model.api_key_env} is not set: export it, or name another variable")
+    if model.base_url is None and _provider(model) in NEED_A_KEY:
+        name = _usual_variables(model)[0]
+        raise ValueError(
+            f"{name} is not set: export it, or name another variable with --osmosis-api-key-env"
+        )
+
+
+def _secret_variables() -> set[str]:
+    return {name for name in os.environ if name.endswith(_ALSO_SECRET)}

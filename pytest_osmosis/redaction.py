@@ -1,0 +1,65 @@
+"""Secrets out of whatever pytest itself would show: reports of any item, and log records.
+
+What the evaluation writes is redacted where it is made; here is what passes by it: tracebacks with
+arguments and locals, captured output, logging of libraries at DEBUG.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from osmosis_ai.secret import Redactor
+
+
+def redact_report(report: pytest.TestReport | pytest.CollectReport, redact: Redactor) -> None:
+    """Mask every secret in a report's traceback, sections and properties."""
+    shown = report.longrepr
+    if shown is not None and not isinstance(shown, tuple):
+        text = str(shown)
+        masked = redact(text)
+        if masked != text:
+            report.longrepr = masked
+    report.sections = [(title, redact(text)) for title, text in report.sections]
+    if isinstance(report, pytest.TestReport):
+        report.user_properties = [
+            (name, redact(value) if isinstance(value, str) else value)
+            for name, value in report.user_properties
+        ]
+
+
+class LogFilter(logging.Filter):
+    """Masks secrets in the message and the exception of every record that passes."""
+
+    def __init__(self, redact: Redactor) -> None:
+        super().__init__()
+        self._redact = redact
+        self._formatter = logging.Formatter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record, without its secrets."""
+        message = _message(record)
+        masked = self._redact(message)
+        if masked != message:
+            record.msg, record.args = masked, None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self._formatter.formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = self._redact(record.exc_text)
+        return True
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError):  # wrong arguments: logging itself will say so
+        return str(record.msg)
+
+
+def handlers_of(plugin: Any) -> list[logging.Handler]:
+    """The handlers of pytest's logging plugin."""
+    names = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_handler")
+    found = (getattr(plugin, name, None) for name in names)
+    return [handler for handler in found if isinstance(handler, logging.Handler)]

@@ -1,0 +1,78 @@
+"""What GitHub Actions shows by itself: the step summary, and annotations for rows that failed.
+
+Text of the user's and of models stays within the one line of its command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..failures import clean
+from ..results import EvalResult, SuiteResult
+from .files import Sections
+from .markdown import render
+from .noteworthy import lowest_rows, row_name
+from .view import counted, verdicts_of
+
+ANNOTATIONS = 10
+"""As many as GitHub shows of one step."""
+MESSAGE_LIMIT = 1_000
+
+
+def append_summary(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+    """Append the Markdown report to the step's summary; OSError when it cannot be."""
+    with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(render(result, sections) + "\n")
+
+
+def annotated(result: EvalResult) -> list[str]:
+    """Workflow commands: gates that were not passed, then the rows that passed least."""
+    found = [*_of_gates(result), *_of_rows(result)]
+    return found[:ANNOTATIONS]
+
+
+def _of_gates(result: EvalResult) -> Iterator[str]:
+    for suite in result.suites:
+        for verdict in verdicts_of(suite):
+            if verdict.outcome != "passed":
+                level = "error" if verdict.outcome == "failed" else "warning"
+                title = f"gate {verdict.outcome}: {verdict.gate.text}"
+                yield _command(level, title, verdict.sentence(), suite)
+
+
+def _of_rows(result: EvalResult) -> Iterator[str]:
+    for suite in result.suites:
+        level = "warning" if verdicts_of(suite) else "error"
+        for low in lowest_rows(suite)[:ANNOTATIONS]:
+            title = (
+                f"{row_name(low.row)}: {low.passed} of {counted(len(low.row.runs), 'run')} passed"
+            )
+            first = next(run for run in low.row.runs if not run.passed)
+            scores = ", ".join(f"{name} {score:g}" for name, score in first.scores.items())
+            message = first.error or f"{scores}\n{first.answer or ''}".strip()
+            yield _command(level, title, message, suite)
+
+
+def _command(level: str, title: str, message: str, suite: SuiteResult) -> str:
+    text = clean(message)[:MESSAGE_LIMIT] or title
+    properties = {"title": clean(title)}
+    if file := _in_workspace(suite.info.data):
+        properties["file"] = file
+    told = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
+    return f"::{level} {told}::{_escaped(text)}"
+
+
+def _in_workspace(data: str) -> str | None:
+    """The data file as GitHub names it."""
+    try:
+        return str(Path(data).relative_to(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()))
+    except ValueError:
+        return None
+
+
+def _escaped(text: str, also: str = "") -> str:
+    for char in "%\r\n" + also:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text

@@ -1,0 +1,161 @@
+"""The Markdown report: verdicts, the table, what changed, then the worst rows, collapsed.
+
+For GitHub's dialect. Text of the user's and of models goes through `escaped` or into a fence: it
+cannot become markup. Within GitHub's limit for a step summary, whatever the result holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..atomic import write_whole
+from ..failures import clean
+from ..results import EvalResult
+from .files import Sections
+from .view import Against, Bad, Moved, SuiteView, Table, View, counted, view_of
+
+SIZE_LIMIT = 900_000
+"""Bytes; GitHub refuses a step summary of more than 1 MiB."""
+NAMES_SHOWN = 20
+ANSWER_SHOWN = 200
+"""Characters of an answer beside a row that changed."""
+_MARKS = {"passed": "✅", "failed": "❌", "inconclusive": "❔"}
+_ACTIVE = re.compile(r"[\\`*_{}\[\]<>()#|!&~@$^\"']|:(?=//)|(?<=www)\.|:(?=\w+:)")
+
+
+def render(result: EvalResult, sections: Sections | None = None) -> str:
+    """The report."""
+    text = "\n".join(_lines(view_of(result, sections))) + "\n"
+    if len(text.encode()) <= SIZE_LIMIT:
+        return text
+    return "\n".join(_lines(view_of(result), rows=False)) + "\n"
+
+
+def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+    """Write the report; OSError when it cannot be written, the old file then untouched."""
+    write_whole(path, render(result, sections).encode("utf-8", "backslashreplace"))
+
+
+def escaped(text: str) -> str:
+    """Text on one line that shows as it is, wherever it stands."""
+    flat = " ".join(clean(text).split())
+    return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", flat)
+
+
+def code(text: str) -> str:
+    """The same in the type of code; also within a table."""
+    return f"<code>{escaped(text)}</code>"
+
+
+def fenced(text: str) -> Iterator[str]:
+    """Text over several lines as it is: the fence is longer than any within."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}text"
+    yield from clean(text).split("\n")
+    yield fence
+
+
+def table(shown: Table) -> Iterator[str]:
+    """A table, figures to the right."""
+    yield "| " + " | ".join(escaped(cell) for cell in shown.header) + " |"
+    yield "| --- |" + " ---: |" * (len(shown.header) - 1)
+    for name, *figures in shown.rows:
+        yield f"| {code(name)} | " + " | ".join(escaped(cell) for cell in figures) + " |"
+
+
+def _lines(view: View, *, rows: bool = True) -> Iterator[str]:
+    yield f"## {_MARKS[view.state]} Evaluation: {escaped(view.headline)}"
+    yield from ["", *(f"- {escaped(remark)}" for remark in view.remarks)] if view.remarks else []
+    for suite in view.suites:
+        yield ""
+        yield from _suite(suite, titled=len(view.suites) > 1, rows=rows)
+    if view.environment:
+        yield from ["", "<details><summary>Environment</summary>", ""]
+        for name, value in view.environment:
+            yield f"- {name}: {code(value)}"
+        yield from ["", "</details>"]
+
+
+def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
+    if titled:
+        yield from [f"### {escaped(suite.name)}", ""]
+    yield escaped(suite.subject)
+    yield ""
+    if suite.verdicts:
+        yield from _verdicts(suite)
+        yield ""
+    if suite.table.rows:
+        yield from table(suite.table)
+        yield ""
+    yield from (f"- {escaped(fact)}" for fact in suite.facts)
+    yield from _baseline(suite)
+    if rows:
+        yield from _lowest(suite)
+    if suite.slowest:
+        yield from ["", "Slowest: " + ", ".join(code(each) for each in suite.slowest)]
+
+
+def _verdicts(suite: SuiteView) -> Iterator[str]:
+    yield "| verdict | gate | found |"
+    yield "| --- | --- | --- |"
+    for outcome, gate, sentence in suite.verdicts:
+        yield f"| {_MARKS[outcome]} {outcome} | {code(gate)} | {escaped(sentence)} |"
+
+
+def _baseline(suite: SuiteView) -> Iterator[str]:
+    if not suite.baseline:
+        return
+    yield from ["", f"#### Against the baseline {code(suite.baseline)}"]
+    if suite.notes:
+        yield ""
+        yield from (f"- {escaped(note)}" for note in suite.notes)
+    for each in suite.against:
+        yield from _against(each)
+
+
+def _against(each: Against) -> Iterator[str]:
+    yield ""
+    if each.is_unchanged:
+        yield f"{code(each.eval_fn)} over {counted(each.rows, 'row')}: no difference"
+    else:
+        yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
+        yield from table(each.table)
+    for title, rows in (("Newly broken", each.broken), ("Newly mended", each.mended)):
+        if rows:
+            yield from ["", f"{title}:", ""]
+            yield from (_moved(row) for row in rows[:NAMES_SHOWN])
+        if len(rows) > NAMES_SHOWN:
+            yield f"- and {len(rows) - NAMES_SHOWN} more"
+
+
+def _moved(row: Moved) -> str:
+    said = [
+        f"{label} {code(answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + ' …')}"
+        for label, answer in (("was", row.was), ("now", row.now))
+        if answer
+    ]
+    return f"- {code(row.name)} {escaped(row.passes)}" + (f": {', '.join(said)}" if said else "")
+
+
+def _lowest(suite: SuiteView) -> Iterator[str]:
+    if not suite.lowest:
+        return
+    yield from ["", "#### Lowest rows", ""]
+    for bad in suite.lowest:
+        yield from _bad(bad)
+    if suite.more_low:
+        yield f"and {suite.more_low} more that did not pass every time"
+
+
+def _bad(bad: Bad) -> Iterator[str]:
+    yield f"<details><summary>{code(bad.name)} {escaped(bad.found)}</summary>"
+    yield ""
+    for title, text in bad.runs:
+        if len(bad.runs) > 1:
+            yield from [code(title), ""]
+        yield from fenced(text or "(nothing was recorded)")
+        yield ""
+    yield from ["</details>", ""]

@@ -1,0 +1,97 @@
+"""What people look at first in a result: the lowest and slowest rows, the errors and their counts.
+
+Pure; every report that names rows picks them here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from ..results import RowResult, RunResult, SuiteResult
+
+SLOWEST_SHOWN = 3
+SLOW_MS = 1_000.0
+"""From which on a run is worth naming for its time."""
+KINDS_SHOWN = 5
+_EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Low:
+    """A row that did not pass every time."""
+
+    row: RowResult
+    passed: int
+    """Runs that passed."""
+
+    @property
+    def share(self) -> float:
+        """Of its runs."""
+        return self.passed / len(self.row.runs)
+
+
+def row_name(row: RowResult) -> str:
+    """The row as people know it."""
+    return row.row_id or f"row-{row.row_index}"
+
+
+def run_name(row: RowResult, run: RunResult, *, n: int) -> str:
+    """The run as people know it; just the row where it has one run."""
+    return row_name(row) if n == 1 else f"{row_name(row)}[run-{run.run_index}]"
+
+
+def lowest_rows(suite: SuiteResult) -> list[Low]:
+    """The rows that are not perfect, the fewest passes first, then the lowest mean score."""
+    tallies = (Low(row, sum(run.passed for run in row.runs)) for row in suite.rows)
+    low = [each for each in tallies if each.passed < len(each.row.runs)]
+    return sorted(low, key=lambda each: (each.share, _mean_score(each.row), each.row.row_index))
+
+
+def slow_runs(suite: SuiteResult, limit: int = SLOWEST_SHOWN) -> list[str]:
+    """The runs that took longest, each with its time; none where all took about as long."""
+    return [
+        f"{run_name(row, run, n=suite.info.n)} {run.duration_ms / 1000:.1f} s"
+        for row, run in _slowest(suite)[:limit]
+    ]
+
+
+def _slowest(suite: SuiteResult) -> list[tuple[RowResult, RunResult]]:
+    runs = [(row, run) for row in suite.rows for run in row.runs]
+    runs.sort(key=lambda pair: (-pair[1].duration_ms, pair[0].row_index, pair[1].run_index))
+    if len(runs) < 2 or runs[0][1].duration_ms < SLOW_MS:
+        return []
+    return runs if runs[0][1].duration_ms >= 2 * runs[len(runs) // 2][1].duration_ms else []
+
+
+def error_kinds(suite: SuiteResult) -> list[tuple[str, int]]:
+    """Kinds of errors with their counts, the commonest first: "provider: overloaded", "timeout"."""
+    counts = Counter(error_kind(run) for row in suite.rows for run in row.runs if run.error_type)
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def some_error_kinds(suite: SuiteResult) -> list[str]:
+    """Kinds with their counts, as people read them; the rare ones together."""
+    kinds = error_kinds(suite)
+    shown = [f"{kind} {count}" for kind, count in kinds[:KINDS_SHOWN]]
+    others = sum(count for _, count in kinds[KINDS_SHOWN:])
+    return [*shown, f"others {others}"] if others else shown
+
+
+def error_kind(run: RunResult) -> str:
+    """What kind of error a run ended in; for an error of the user's code, the exception's name."""
+    kind = run.error_type or ""
+    detail = run.error_kind or (_exception(run.error) if kind in ("agent", "eval_fn") else None)
+    return f"{kind} {detail}" if detail else kind
+
+
+def _exception(message: str | None) -> str | None:
+    """The name in "KeyError: 'x'" or "`rewards:judge` raised KeyError: 'x'"."""
+    found = _EXCEPTION.search(message or "")
+    return found[1] if found else None
+
+
+def _mean_score(row: RowResult) -> float:
+    scores = [score for run in row.runs for score in run.scores.values()]
+    return sum(scores) / len(scores) if scores else 0.0

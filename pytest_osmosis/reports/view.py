@@ -1,0 +1,336 @@
+"""A result as people read it, in order: verdicts, figures, what changed, what to look at.
+
+Text and numbers formatted, nothing escaped: what Markdown and HTML both show is decided here, once.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..comparison import Change, Comparison
+from ..intervals import Interval
+from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
+from ..tally import Count
+from ..verdicts import Verdict
+from .files import Sections
+from .noteworthy import error_kinds, lowest_rows, row_name, run_name, slow_runs, some_error_kinds
+
+State = Literal["passed", "failed", "inconclusive"]
+
+LOWEST_SHOWN = 10
+RUNS_SHOWN = 3
+"""Runs of one row."""
+SECTION_LIMIT = 6_000
+"""Characters of one run's section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells of text; the first column is names, the others are figures."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that did not pass every time, and what became of the runs that did not."""
+
+    name: str
+    found: str
+    """ "2 of 5 runs passed" """
+    runs: Sequence[tuple[str, str]]
+    """Title and section of each run that did not pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A row that passes on one side only, with an answer of either."""
+
+    name: str
+    passes: str
+    """ "5/5 → 1/5" """
+    was: str | None
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What changed against a baseline, for one eval function."""
+
+    eval_fn: str
+    rows: int
+    is_unchanged: bool
+    """No metric differs, and no row."""
+    table: Table
+    broken: Sequence[Moved]
+    mended: Sequence[Moved]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteView:
+    """One evaluation."""
+
+    name: str
+    subject: str
+    facts: Sequence[str]
+    """Tokens, cost, errors and what is missing; a sentence each."""
+    table: Table
+    verdicts: Sequence[tuple[State, str, str]]
+    """Outcome, gate, sentence."""
+    baseline: str
+    """Where the baseline is from; "" without one."""
+    against: Sequence[Against]
+    notes: Sequence[str]
+    """What is said about the baseline as a whole."""
+    lowest: Sequence[Bad]
+    more_low: int
+    """Rows that did not pass every time and are not in `lowest`."""
+    slowest: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A session."""
+
+    state: State
+    headline: str
+    remarks: Sequence[str]
+    """Why not everything was run, if so."""
+    suites: Sequence[SuiteView]
+    environment: Sequence[tuple[str, str]]
+
+
+def view_of(result: EvalResult, sections: Sections | None = None) -> View:
+    """Everything that there is to read."""
+    state = state_of(result)
+    return View(
+        state=state,
+        headline=_headline(result, state),
+        remarks=[*_remarks(result)],
+        suites=[_suite(suite, sections or {}) for suite in result.suites],
+        environment=[*_environment(result)],
+    )
+
+
+def verdicts_of(suite: SuiteResult) -> Sequence[Verdict]:
+    """The verdicts on a suite's gates; none without gates."""
+    return suite.verdicts
+
+
+def state_of(result: EvalResult) -> State:
+    """What the whole session came to: the gates' word where there are any, else the runs'."""
+    outcomes = [verdict.outcome for suite in result.suites for verdict in verdicts_of(suite)]
+    if not outcomes:
+        runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+        ended = all(suite.finished >= suite.selected for suite in result.suites)
+        return "passed" if ended and all(run.passed for run in runs) else "failed"
+    for outcome in ("failed", "inconclusive"):
+        if outcome in outcomes:
+            return outcome
+    return "passed"
+
+
+def _headline(result: EvalResult, state: State) -> str:
+    verdicts = [verdict for suite in result.suites for verdict in verdicts_of(suite)]
+    if verdicts:
+        number = sum(verdict.outcome == state for verdict in verdicts)
+        gates = "gate" if len(verdicts) == 1 else "gates"
+        word = {"inconclusive": "undecided"}.get(state, state)
+        return f"{number} of {len(verdicts)} {gates} {word}"
+    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    selected = sum(suite.selected for suite in result.suites)
+    done = "" if len(runs) >= selected else f", {selected - len(runs)} not run"
+    return f"{sum(run.passed for run in runs)} of {counted(len(runs), 'run')} passed{done}"
+
+
+def _remarks(result: EvalResult) -> Iterator[str]:
+    if result.halted:
+        yield f"stopped: {result.halted}"
+    if result.interrupted:
+        yield f"interrupted by {result.interrupted}"
+    if result.saved is not None:
+        yield f"{result.saved.runs} of {result.saved.of} runs did not have to be run"
+
+
+def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
+    lowest = lowest_rows(suite)
+    baseline = suite.baseline
+    return SuiteView(
+        name=suite.info.name,
+        subject=_subject(suite),
+        facts=facts(suite),
+        table=figures(suite),
+        verdicts=[
+            (verdict.outcome, verdict.gate.text, verdict.sentence())
+            for verdict in verdicts_of(suite)
+        ],
+        baseline=baseline.source or "baseline" if baseline else "",
+        against=[against(each) for each in (baseline.comparisons if baseline else ())],
+        notes=baseline.notes if baseline else (),
+        lowest=[
+            Bad(
+                name=row_name(low.row),
+                found=f"{low.passed} of {counted(len(low.row.runs), 'run')} passed",
+                runs=[
+                    (run_name(low.row, run, n=suite.info.n), section_of(run, suite, sections))
+                    for run in _shown(low.row.runs)
+                ],
+            )
+            for low in lowest[:LOWEST_SHOWN]
+        ],
+        more_low=max(0, len(lowest) - LOWEST_SHOWN),
+        slowest=slow_runs(suite),
+    )
+
+
+def _shown(runs: Sequence[RunResult]) -> list[RunResult]:
+    return [run for run in runs if not run.passed][:RUNS_SHOWN]
+
+
+def _subject(suite: SuiteResult) -> str:
+    info = suite.info
+    where = f" at {info.endpoint}" if info.endpoint else ""
+    on = f": {info.agent} on {info.name}" if info.agent else f": {info.name}"
+    return f"{info.model}{where}{on}, {counted(info.rows, 'row')} x {counted(info.n, 'run')}"
+
+
+def figures(suite: SuiteResult) -> Table:
+    """One line an eval function."""
+    ks = sorted({k for function in suite.functions for k in function.pass_at})
+    intervals = [function.intervals.get("mean") for function in suite.functions]
+    header = ["eval function", "mean", _interval_title(intervals), *(f"pass@{k}" for k in ks)]
+    header += [f"pass^{ks[-1]}"] if ks else []
+    return Table([*header, "scored"], [_cells(each, ks, suite) for each in suite.functions])
+
+
+def _interval_title(intervals: Sequence[Interval | None]) -> str:
+    confidence = next((each.confidence for each in intervals if each), 0.95)
+    return f"{100 * confidence:g}% interval"
+
+
+def _cells(function: FunctionResult, ks: Sequence[int], suite: SuiteResult) -> list[str]:
+    cells = [function.name, f"{function.mean:.3f}", span(function.intervals.get("mean"))]
+    cells += [f"{function.pass_at[k]:.3f}" for k in ks]
+    cells += [f"{function.pass_hat[ks[-1]]:.3f}"] if ks else []
+    return [*cells, f"{function.scored}/{suite.finished}"]
+
+
+def facts(suite: SuiteResult) -> list[str]:
+    """What the session used and what is missing, a sentence each."""
+    told = [usage(suite)]
+    if kinds := error_kinds(suite):
+        listed = ", ".join(some_error_kinds(suite))
+        told.append(
+            f"{counted(sum(count for _, count in kinds), 'run')} ended in an error: {listed}"
+        )
+    if suite.finished < suite.info.total_runs:
+        told.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
+    return told
+
+
+def usage(suite: SuiteResult) -> str:
+    """Rollouts, tokens, cost, retries."""
+    kept = f" ({suite.cached} from the journal)" if suite.cached else ""
+    parts = [counted(suite.finished, "rollout") + kept]
+    if suite.total_tokens is not None:
+        parts.append(f"{suite.total_tokens:,} tokens")
+    if suite.cost_usd is not None:
+        parts.append(f"${suite.cost_usd:.4f}")
+    if suite.retries:
+        parts.append("1 retry" if suite.retries == 1 else f"{suite.retries} retries")
+    return ", ".join(parts)
+
+
+def against(comparison: Comparison) -> Against:
+    """One eval function here and in the baseline."""
+    title = _interval_title([each.paired.interval for each in comparison.differences])
+    return Against(
+        eval_fn=comparison.eval_fn,
+        rows=comparison.rows,
+        is_unchanged=not (comparison.broken or comparison.mended)
+        and all(each.paired.difference == 0.0 for each in comparison.differences),
+        table=Table(
+            ["metric", "baseline", "now", "difference", title, "p"],
+            [
+                [
+                    each.metric,
+                    f"{each.baseline:.3f}",
+                    f"{each.current:.3f}",
+                    f"{each.paired.difference:+.3f}",
+                    span(each.paired.interval, signed=True),
+                    "" if each.paired.p is None else p_value(each.paired.p),
+                ]
+                for each in comparison.differences
+                if each.metric != "pass^1"  # the same as pass@1
+            ],
+        ),
+        broken=[_moved(each) for each in comparison.broken],
+        mended=[_moved(each) for each in comparison.mended],
+    )
+
+
+def _moved(change: Change) -> Moved:
+    return Moved(
+        name=change.name,
+        passes=f"{_passes(change.baseline)} → {_passes(change.current)}",
+        was=change.baseline_answer,
+        now=change.answer,
+    )
+
+
+def _passes(found: Count) -> str:
+    return f"{found.passes}/{found.known + found.unknown}"
+
+
+def span(interval: Interval | None, *, signed: bool = False) -> str:
+    """Both limits, or nothing where they are undefined."""
+    if interval is None:
+        return ""
+    sign = "+" if signed else ""
+    return f"{interval.low:{sign}.3f} .. {interval.high:{sign}.3f}"
+
+
+def p_value(p: float) -> str:
+    """A p in three characters or so."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
+    """What a run's item printed; without that, what the result itself tells."""
+    text = sections.get(run.key)
+    if text is None:
+        text = "\n\n".join(_own_words(run, suite))
+    if len(text) > SECTION_LIMIT:
+        half = SECTION_LIMIT // 2
+        text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return text
+
+
+def _own_words(run: RunResult, suite: SuiteResult) -> list[str]:
+    words = [run.error] if run.error else []
+    low = [
+        f"{name} scored {score:g}, below the threshold {suite.info.pass_threshold:g}"
+        for name, score in run.scores.items()
+        if score < suite.info.pass_threshold
+    ]
+    return [*words, *low, *([run.answer] if run.answer else [])]
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, plural where it must be."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _environment(result: EvalResult) -> list[tuple[str, str]]:
+    found = result.environment
+    if not found:
+        return []
+    told = [("command", str(found["command_line"]))]
+    if git := found.get("git"):
+        told.append(("commit", git["commit"] + (" and changes" if git["dirty"] else "")))
+    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+    return [*told, ("versions", versions), ("platform", str(found["platform"]))]

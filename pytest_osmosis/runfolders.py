@@ -1,0 +1,105 @@
+"""Where evaluations are kept: `.osmosis/runs/<run name>/`, and what was kept there before.
+
+    <root>/.osmosis/.gitignore             keeps all of it out of version control
+    <root>/.osmosis/runs/<name>/           the evaluation that goes on, or ended last
+    <root>/.osmosis/runs/<name>@<time>/    an earlier one
+    <root>/.osmosis/runs/.<name>.lock      held while a session works on <name>
+
+Knows names and folders; does not know what is in the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from .journal import FILE
+from .locking import FileLock, holder_of
+
+OSMOSIS = ".osmosis"
+RUNS = "runs"
+_NAME_LIMIT = 100
+
+
+def runs_folder(root: Path, run_dir: Path | None) -> Path:
+    """Where the evaluations of a project are kept."""
+    return run_dir if run_dir is not None else root / OSMOSIS / RUNS
+
+
+def run_name(subject: str, model: str) -> str:
+    """A folder's name for what is evaluated (a path, a node id) and the model."""
+    name = f"{_slug(subject)}-{_slug(model)}"
+    return name if len(name) <= _NAME_LIMIT else marked(name[: _NAME_LIMIT - 7], name)
+
+
+def marked(name: str, whole: str) -> str:
+    """The name with a mark made from `whole`, where the name alone is not one thing's only."""
+    return f"{name}-{hashlib.sha256(whole.encode()).hexdigest()[:6]}"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "x"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder of ours, and those above it, for this user alone and outside of git."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+    ours = next((path for path in (folder, *folder.parents) if path.name == OSMOSIS), None)
+    top = ours or (missing[-1] if missing else None)
+    if top is not None:
+        _ignore(top / ".gitignore")
+
+
+def _ignore(path: Path) -> None:
+    with contextlib.suppress(FileExistsError), path.open("x") as file:
+        file.write("*\n")
+
+
+def lock(folder: Path) -> FileLock:
+    """Take the lock of the evaluation that is kept in `folder`; raises like `FileLock`."""
+    return FileLock(_lock_path(folder))
+
+
+def user_of(folder: Path) -> int | None:
+    """The process that works on the evaluation in `folder`; -1 when it cannot be told which."""
+    return holder_of(_lock_path(folder))
+
+
+def _lock_path(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
+
+
+def aside(folder: Path, stamp: str) -> Path:
+    """A free place for an evaluation that is to be moved aside."""
+    target = folder.with_name(f"{folder.name}@{stamp}")
+    number = 2
+    while target.exists():
+        target = folder.with_name(f"{folder.name}@{stamp}-{number}")
+        number += 1
+    return target
+
+
+def is_archived(folder: Path) -> bool:
+    """Whether another evaluation has taken the folder's place."""
+    return "@" in folder.name
+
+
+def kept_in(runs: Path) -> Iterator[Path]:
+    """The folders of all evaluations that are kept, by name."""
+    if runs.is_dir():
+        yield from sorted(path.parent for path in runs.glob(f"*/{FILE}"))
+
+
+def remove(folder: Path) -> None:
+    """Delete an evaluation: first its journal, so that a part of it is never taken for one."""
+    (folder / FILE).unlink(missing_ok=True)
+    shutil.rmtree(folder)
+    if not is_archived(folder):
+        _lock_path(folder).unlink(missing_ok=True)

@@ -1,0 +1,107 @@
+"""Digests of the code that an evaluation depends on: a module's file, and the project's own files
+that it imports, directly or not. Read from the text, so that imports inside functions count too.
+
+Knows Python files; what is imported from installed packages is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+
+def source_files(spec: str, roots: Sequence[Path]) -> list[Path]:
+    """The files behind `module:attribute` or `path/to/file.py:attribute`, once it was loaded.
+
+    Of a command, the files that its words name.
+    """
+    source = spec.rpartition(":")[0].strip()
+    module = None if source == "cmd" else sys.modules.get(source)
+    if module is not None:
+        return [] if module.__file__ is None else [Path(module.__file__).resolve()]
+    words = [source] if source.endswith(".py") else _words(spec)
+    places = [folder / word for word in words for folder in (Path.cwd(), *roots)]
+    return list(dict.fromkeys(place.resolve() for place in places if place.is_file()))
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command.partition(":")[2])
+    except ValueError:
+        return []
+
+
+def digests(files: Iterable[Path], roots: Sequence[Path]) -> dict[str, str]:
+    """Digest by file, relative to the first root that holds it, of files and what they import."""
+    found: dict[Path, str] = {}
+    for file in files:
+        _walk(file, roots, found)
+    return {_shown(file, roots): digest for file, digest in sorted(found.items())}
+
+
+def _walk(file: Path, roots: Sequence[Path], found: dict[Path, str]) -> None:
+    waiting = [file]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        try:
+            source = file.read_bytes()
+        except OSError:
+            continue  # it was loaded from somewhere else than a plain file
+        found[file] = hashlib.sha256(source).hexdigest()[:16]
+        for name in _imported(source, file):
+            waiting.extend(_files_of(name, [_package_top(file), *roots]))
+
+
+def _package_top(file: Path) -> Path:
+    """The folder from which the file's module has its full name."""
+    top = file.parent
+    while (top / "__init__.py").is_file() and top != top.parent:
+        top = top.parent
+    return top
+
+
+def _imported(source: bytes, file: Path) -> Iterator[str]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return  # no Python: its digest alone counts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, file)
+            if base:
+                yield base
+            yield from (f"{base}.{alias.name}".lstrip(".") for alias in node.names)
+
+
+def _absolute(node: ast.ImportFrom, file: Path) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = file.parent.relative_to(_package_top(file)).parts
+    kept = parts[: len(parts) - (node.level - 1)]
+    return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def _files_of(name: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """The files of a module and of the packages above it, where they belong to the project."""
+    parts = name.split(".")
+    for folder in dict.fromkeys(folders):
+        for depth in range(1, len(parts) + 1):
+            place = folder.joinpath(*parts[:depth])
+            for file in (place.with_suffix(".py"), place / "__init__.py"):
+                if file.is_file() and "site-packages" not in file.parts:
+                    yield file.resolve()
+
+
+def _shown(file: Path, roots: Sequence[Path]) -> str:
+    for root in roots:
+        if file.is_relative_to(root):
+            return file.relative_to(root).as_posix()
+    return file.name

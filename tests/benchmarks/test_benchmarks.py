@@ -1,0 +1,82 @@
+"""The benchmark still measures: its quickest cell, and what it makes of numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.bench import Bench
+from benchmarks.measure import CommandFailed, Cost, Spread, environment, execute
+from benchmarks.peers import PEERS, peers
+from benchmarks.rounds import Observation, Series, interleaved
+from benchmarks.table import Line, as_markdown, as_text
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with Bench.opened(tmp_path, repeats=1, quick=True) as bench:
+        yield bench
+
+
+def test_the_endpoint_s_ceiling_is_measured_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "performance.md"
+    assert main(["--quick", "ceiling", "--write", str(page)]) == 0
+    assert "requests/s" in capsys.readouterr().out
+    assert "| endpoint's ceiling | 0 ms, B 64, N 500 |" in page.read_text()
+
+
+def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
+    ours = bench.ours(0.0, n=3, in_flight=2)()
+    bare = bench.bare(0.0, n=3, in_flight=2)()
+    assert ours.counts["requests"] == bare.counts["requests"] == 3
+    assert 0 < ours.first_s <= ours.cost.wall_s
+    assert ours.cost.cpu_s > 0 and ours.cost.rss_mb > 1
+
+
+def test_a_command_that_fails_is_no_measurement(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print('too bad'); raise SystemExit(3)"]
+    with pytest.raises(CommandFailed, match=r"ended with 3:\ntoo bad"):
+        execute(command, cwd=tmp_path, env=environment(tmp_path))
+
+
+def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
+    order: list[str] = []
+
+    def contender(name: str, wall_s: float) -> Observation:
+        order.append(name)
+        return Observation(Cost(wall_s, 0.5, 10.0, 0.0), {"max_in_flight": 4})
+
+    found = interleaved(
+        {"a": lambda: contender("a", 1.0), "b": lambda: contender("b", 2.0)}, repeats=2
+    )
+    assert order == ["a", "b"] * 3
+    assert found["a"].faster_than(found["b"]).values == (2.0, 2.0)
+    assert found["a"].cpu_ms(100).median == 5.0
+
+
+def test_a_spread_shows_its_range_when_there_is_one() -> None:
+    assert Spread.of([3.0, 1.0, 2.0]).show() == "2.00 (1.00–3.00)"
+    assert Spread.of([1.234]).show(1) == "1.2"
+    assert Series(()).wall_s.values == ()
+
+
+def test_a_peer_that_is_not_installed_is_skipped_and_said(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OSMOSIS_BENCH_PEERS", str(tmp_path / "none"))
+    lines = peers(bench)
+    assert [line.subject for line in lines] == list(PEERS)
+    assert all("skipped" in line.result for line in lines)
+
+
+def test_lines_become_columns_and_a_page() -> None:
+    lines = [Line("throughput", "B 1", "ours", "0.50"), Line("", "", "bare")]
+    assert as_text(lines).splitlines()[1].split() == ["throughput", "B", "1", "ours", "0.50"]
+    page = as_markdown(lines, notes=["a machine"], command="tox -e bench")
+    assert "- a machine" in page and "| throughput | B 1 | ours | 0.50 |" in page

@@ -1,0 +1,124 @@
+"""Makes the Nth call of the operating system fail, for N = 1, 2, 3, … until nothing fails any more.
+
+    python -m tests.nth_failure journal ENOSPC FOLDER
+
+Each attempt runs in a process of its own, in a folder of its own, and ends with a line of JSON:
+`{"n": 3, "failed_in": "fsync", "acknowledged": 2}`. `exit` in place of an errno ends the process.
+What is left on disk afterwards is for a test to judge.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CALLS = ("open", "write", "fsync", "replace", "rename")
+MOST = 200
+
+Acknowledge = Callable[[int], None]
+
+
+def journal(folder: Path, acknowledge: Acknowledge) -> None:
+    """A journal is made, and six runs are kept in it, two at a time."""
+    from pytest_osmosis.commit import AppendFile, GroupCommit
+    from pytest_osmosis.journal import FILE, create, run_line
+    from pytest_osmosis.results import RunResult
+
+    plan = {"n": 1, "rows": [[0, 6]], "digests": "x" * 72, "names": None}
+    create(folder / FILE, {"name": "x"}, {"number": 1, "plan": plan})
+    failed: list[object] = []
+    commit = GroupCommit(on_failure=lambda *what: failed.append(what), linger_s=60)
+    file = AppendFile(folder / FILE)
+    for row in range(0, 6, 2):
+        tickets = [
+            commit.append(file, run_line(RunResult("d", each, 0, passed=True).to_json(), "why"))
+            for each in (row, row + 1)
+        ]
+        commit.wait(tickets[-1])
+        if failed:
+            raise OSError("told")
+        acknowledge(row + 2)
+
+
+def report(folder: Path, acknowledge: Acknowledge) -> None:
+    """A file is replaced, twice."""
+    from pytest_osmosis.atomic import write_whole
+
+    for number in (1, 2):
+        write_whole(folder / "report.json", json.dumps({"number": number} | FILLER).encode())
+        acknowledge(number)
+
+
+FILLER: dict[str, Any] = {"filler": "x" * 5000}
+
+
+class Nth:
+    """Counts the calls from all of the process, and makes one of them fail."""
+
+    def __init__(self, n: int, fault: str) -> None:
+        self.left = n
+        self.fault = fault
+        self.failed_in: str | None = None
+
+    def install(self) -> None:
+        for name in CALLS:
+            setattr(os, name, self._wrapped(name, getattr(os, name)))
+
+    def _wrapped(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            self.left -= 1
+            if self.left != 0:
+                return call(*args, **kwargs)
+            self.failed_in = name
+            if name == "write":  # as a full disk does it: a part is written, then no more
+                call(args[0], bytes(args[1])[: len(args[1]) // 2])
+            if self.fault == "exit":
+                os._exit(7)
+            number = getattr(errno, self.fault)
+            raise OSError(number, os.strerror(number))
+
+        return wrapped
+
+
+def attempt(operation: Callable[[Path, Acknowledge], None], folder: Path, nth: Nth) -> None:
+    """One attempt, in a child; acknowledgements outlive it in a file."""
+    told, write = os.open(folder.with_suffix(".acknowledged"), os.O_WRONLY | os.O_CREAT), os.write
+    nth.install()
+    try:
+        operation(folder, lambda count: os.truncate(told, 0) or write_at(write, told, count))
+    except OSError:
+        os._exit(1)
+    os._exit(0 if nth.failed_in is None else 2)
+
+
+def write_at(write: Callable[[int, bytes], int], descriptor: int, count: int) -> None:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    write(descriptor, str(count).encode())
+
+
+def main(operation: str, fault: str, folder: Path) -> None:
+    import pytest_osmosis.atomic
+    import pytest_osmosis.commit
+    import pytest_osmosis.journal  # noqa: F401 - imported before any call can fail
+
+    for n in range(1, MOST):
+        place = folder / str(n)
+        place.mkdir()
+        child = os.fork()
+        if child == 0:
+            attempt(globals()[operation], place, Nth(n, fault))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        text = place.with_suffix(".acknowledged").read_text()
+        print(json.dumps({"n": n, "status": status, "acknowledged": int(text or 0)}), flush=True)
+        if status == 0:
+            return
+    raise SystemExit(f"still failing at call {MOST}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

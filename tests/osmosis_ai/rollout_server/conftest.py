@@ -1,0 +1,47 @@
+"""A trainer, and retries that do not make tests wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from osmosis_ai.rollout import create_app
+from osmosis_ai.rollout.server import callbacks, trainer_client
+from osmosis_ai.rollout.server.settings import ServerSettings
+from tests.osmosis_ai.rollout_server.agents import Behaving
+from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasty = trainer_client.retries
+    monkeypatch.setattr(trainer_client, "retries", lambda count: replace(hasty(count), base_s=0.01))
+    monkeypatch.setattr(callbacks, "CALLBACK_RETRIES", replace(hasty(2), base_s=0.01))
+    monkeypatch.setattr(callbacks, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(callbacks, "LONGEST_PAUSE_S", 0.1)
+
+
+@pytest.fixture
+def trainer() -> Iterator[Trainer]:
+    with Trainer() as running:
+        yield running
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """Serve an agent for the test; keywords are settings, or arguments of create_app."""
+    with ExitStack() as stack:
+
+        def start(agent: Any = None, *, key: str | None = KEY, **options: Any) -> Served:
+            known = set(ServerSettings.__dataclass_fields__)
+            chosen = {name: value for name, value in options.items() if name in known}
+            rest = {name: value for name, value in options.items() if name not in known}
+            settings = ServerSettings(**{"local": True, "drain_s": 0.2, **chosen})
+            app = create_app(agent or Behaving(), settings=settings, api_key=key, **rest)
+            return stack.enter_context(served(app, key))
+
+        yield start

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.rollout import create_app
+from osmosis_ai.rollout.server.journal import Journal, JournalInUse
+from osmosis_ai.rollout.server.settings import ServerSettings
+from tests.osmosis_ai.rollout_server.agents import Asking
+from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
+
+
+def wait_for_delivery(served: Served, rollout_id: str, *wanted: str) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for _ in range(2000):
+        record = served.record(rollout_id)
+        if record["delivery"] in wanted:
+            return record
+    raise AssertionError(record)
+
+
+def test_the_callback_says_all_that_the_contract_lists(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    serve(Asking()).init("r", trainer)
+    found = trainer.result("r")
+    metrics = found.pop("metrics")
+    assert found == {
+        "rollout_id": "r",
+        "status": "COMPLETED",
+        "final_messages": [
+            {"role": "user", "content": "question of r"},
+            {"role": "assistant", "content": "hello"},
+        ],
+        "finish_reason": "stop",
+        "error_message": None,
+        "reward": 0.5,
+        "extra_fields": {},
+    }
+    assert (metrics["num_llm_calls"], metrics["prompt_tokens"], metrics["response_tokens"]) == (
+        1,
+        3,
+        2,
+    )
+    [(path, headers)] = [one for one in trainer.headers if one[0].endswith("completed")]
+    assert (path, headers["idempotency-key"]) == ("/v1/rollout/completed", "r")
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204])
+def test_any_2xx_is_success(serve: Callable[..., Served], trainer: Trainer, status: int):
+    trainer.take = lambda body, count: Reply(status)
+    served = serve(Asking())
+    served.init("r", trainer)
+    trainer.wait_for("r")
+    wait_for_delivery(served, "r", "delivered")
+    assert trainer.tried["r"] == 1
+
+
+def test_5xx_is_retried_beyond_one_round_until_it_is_taken(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    trainer.take = lambda body, count: Reply(503 if count < 8 else 200)
+    served = serve(Asking())
+    served.init("r", trainer)
+    assert trainer.result("r")["status"] == "COMPLETED"
+    assert trainer.tried["r"] == 8
+    wait_for_delivery(served, "r", "delivered")
+    assert served.metrics()['osmosis_callbacks_total{outcome="delivered"}'] == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 422, 301])
+def test_4xx_and_redirects_are_final_and_the_result_is_kept(
+    serve: Callable[..., Served], trainer: Trainer, status: int
+):
+    trainer.take = lambda body, count: Reply(status)
+    served = serve(Asking())
+    served.init("r", trainer)
+    record = wait_for_delivery(served, "r", "refused")
+    assert record["result"]["final_messages"][-1]["content"] == "hello"
+    assert (record["state"], record["status"]) == ("ended", "COMPLETED")
+    assert trainer.tried["r"] == 1
+
+
+def test_results_reach_a_trainer_that_was_away_once_each(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    served = serve(Asking())
+    names = [f"r{number}" for number in range(20)]
+    done = dict.fromkeys(names, False)
+
+    def answer(body: dict[str, Any]) -> Any:
+        done[body["rollout_id"]] = True
+        return {"choices": [{"message": {"content": "late"}}]}
+
+    trainer.answer = answer
+    trainer.take = lambda body, count: Reply(500)
+    for name in names:
+        assert served.init(name, trainer).status == 202
+    while not all(done.values()):
+        served.health()
+    trainer.stop()
+    assert served.metrics()["osmosis_results_undelivered"] == len(names)
+    assert served.record("r0")["delivery"] == "pending"
+    trainer.take = lambda body, count: Reply()
+    trainer.start()
+    trainer.wait_for(*names)
+    assert all(len(trainer.results[name]) == 1 for name in names)
+    for name in names:
+        wait_for_delivery(served, name, "delivered")
+    assert served.metrics()["osmosis_results_undelivered"] == 0
+
+
+def test_a_result_that_nobody_takes_expires(serve: Callable[..., Served], trainer: Trainer):
+    trainer.take = lambda body, count: Reply(500)
+    served = serve(Asking(), record_ttl_seconds=0.5)
+    served.init("r", trainer)
+    for _ in range(3000):
+        if served.ask("GET", "/rollout/r").status == 404:
+            break
+    assert served.metrics()['osmosis_callbacks_total{outcome="expired"}'] == 1
+
+
+def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    trainer.answer = lambda body: {"choices": [{"message": {"content": "x" * 20_000}}]}
+    trainer.take = lambda body, count: Reply(500)
+    served = serve(Asking(), max_held_bytes=30_000)
+    for number in range(2):
+        assert served.init(f"r{number}", trainer).status == 202
+        wait_for_delivery(served, f"r{number}", "pending")
+    refused = served.init("r2", trainer)
+    assert (refused.status, refused.json()["code"]) == (429, "backlog")
+    assert int(refused.headers["retry-after"]) > 0
+    trainer.take = lambda body, count: Reply()
+    trainer.wait_for("r0", "r1")
+    for number in range(2):
+        wait_for_delivery(served, f"r{number}", "delivered")
+    assert served.init("r2", trainer).status == 202
+    trainer.wait_for("r2")
+    wait_for_delivery(served, "r2", "delivered")
+    # The oldest delivered result made room; that it was delivered is still known.
+    assert served.record("r0")["result"] is None
+    assert served.metrics()["osmosis_results_bytes"] <= 30_000
+
+
+# On disk.
+
+
+def run(trainer: Trainer, folder: Path, agent: Any = None) -> Any:
+    settings = ServerSettings(
+        local=True, state_dir=folder, drain_s=0.1, flush_s=0.1, cancel_grace_s=0.2
+    )
+    return served(create_app(agent or Asking(), settings=settings, api_key=KEY), KEY)
+
+
+def test_a_result_outlives_the_process(trainer: Trainer, tmp_path: Path):
+    trainer.take = lambda body, count: Reply(500)
+    with run(trainer, tmp_path) as first:
+        answer = first.init("r", trainer)
+        wait_for_delivery(first, "r", "pending")
+    assert not trainer.results
+    trainer.take = lambda body, count: Reply()
+    with run(trainer, tmp_path) as second:
+        assert trainer.result("r")["final_messages"][-1]["content"] == "hello"
+        wait_for_delivery(second, "r", "delivered")
+        assert second.init("r", trainer).body == answer.body
+        assert second.init("r", trainer, max_turns=3).status == 409
+    with run(trainer, tmp_path) as third:
+        assert third.record("r")["delivery"] == "delivered"
+    assert len(trainer.results["r"]) == 1
+    assert len(trainer.calls) == 1
+
+
+def test_no_key_is_on_disk_and_the_init_brings_it_again(trainer: Trainer, tmp_path: Path):
+    secret = "the-trainers-own-key-99"
+    trainer.take = lambda body, count: Reply(500)
+    with run(trainer, tmp_path) as first:
+        first.init("r", trainer, api_key=secret)
+        wait_for_delivery(first, "r", "pending")
+    files = list(tmp_path.glob("*.rollout.json"))
+    assert len(files) == 1
+    for file in tmp_path.iterdir():
+        assert secret not in file.read_text()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    trainer.take = lambda body, count: Reply()
+    trainer.headers.clear()
+    with run(trainer, tmp_path) as second:
+        assert second.record("r")["delivery"] == "needs_key"
+        assert second.init("r", trainer, api_key=secret).status == 202
+        trainer.result("r")
+        assert trainer.headers[-1][1]["authorization"] == f"Bearer {secret}"
+
+
+def test_a_rollout_that_a_crash_cut_off_ends_in_an_error(trainer: Trainer, tmp_path: Path):
+    with run(trainer, tmp_path) as first:
+        first.init("r", trainer)
+        trainer.result("r")
+        wait_for_delivery(first, "r", "delivered")
+    [file] = tmp_path.glob("*.rollout.json")
+    text = file.read_text()
+    cut = text.replace('"delivery": "delivered"', '"delivery": "none"')
+    start, end = cut.index('"result": "'), cut.rindex('"')
+    file.write_text(cut[:start] + '"result": null' + cut[end + 1 :])
+    trainer.results.clear()
+    with run(trainer, tmp_path):
+        found = trainer.result("r")
+        assert found["status"] == "ERROR"
+        assert "restarted" in found["error_message"]
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(trainer: Trainer, tmp_path: Path):
+    broken = tmp_path / "x.rollout.json"
+    broken.write_text('{"version": 1, ')
+    with run(trainer, tmp_path) as running:
+        assert running.health()["status"] == "healthy"
+    assert broken.exists()
+
+
+def test_two_servers_do_not_share_a_folder(tmp_path: Path):
+    first = Journal(tmp_path)
+    with pytest.raises(JournalInUse, match="in use"):
+        Journal(tmp_path)
+    first.close()
+    Journal(tmp_path).close()
+
+
+def test_a_disk_that_fails_refuses_the_init(
+    trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from osmosis_ai.rollout.server import journal
+
+    def full(path: Path, document: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with run(trainer, tmp_path) as running:
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "_replace", full)
+            refused = running.init("r", trainer)
+            assert refused.status == 503
+            assert "No space left" in refused.json()["error"]
+        assert running.health()["active_rollouts"] == 0
+        assert running.init("r", trainer).status == 202
+        assert trainer.result("r")["status"] == "COMPLETED"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.osmosis_ai.rollout_server.agents import Asking
+from tests.osmosis_ai.rollout_server.trainer import Served, Trainer, init_body
+
+
+def test_the_same_init_at_once_starts_one_rollout(serve: Callable[..., Served], trainer: Trainer):
+    served = serve(Asking())
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(threads.map(lambda _: served.init("same", trainer), range(32)))
+    assert {answer.status for answer in answers} == {202}
+    assert len({answer.body for answer in answers}) == 1
+    assert answers[0].json()["rollout_id"] == "same"
+    assert [tool["function"]["name"] for tool in answers[0].json()["tools"]] == ["add"]
+    trainer.result("same")
+    assert len(trainer.calls) == 1
+
+
+def test_a_repeated_init_after_the_end_gets_the_first_answer(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    served = serve(Asking())
+    first = served.init("once", trainer)
+    trainer.result("once")
+    again = served.init("once", trainer)
+    assert (again.status, again.body) == (202, first.body)
+    body = init_body("once", trainer)
+    reordered = json.dumps(dict(reversed(body.items())), indent=1).encode()
+    assert served.ask("POST", "/v1/rollout/init", reordered).status == 202
+    assert len(trainer.calls) == len(trainer.results["once"]) == 1
+
+
+def test_another_body_for_the_same_rollout_is_a_conflict(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    served = serve(Asking())
+    assert served.init("one", trainer).status == 202
+    for fields in ({"max_turns": 3}, {"metadata": {"x": 1}}, {"idempotency_key": "k"}):
+        assert served.init("one", trainer, **fields).status == 409
+    trainer.result("one")
+    assert served.init("one", trainer, max_turns=3).status == 409
+    assert len(trainer.calls) == 1
+
+
+def test_the_idempotency_key_is_the_identity(serve: Callable[..., Served], trainer: Trainer):
+    served = serve(Asking())
+    first = served.init("a", trainer, idempotency_key="key-1")
+    assert served.init("a", trainer, idempotency_key="key-1").body == first.body
+    assert served.init("b", trainer, idempotency_key="key-1").status == 409
+    assert served.init("key-1", trainer).status == 202  # an id is no key
+    trainer.wait_for("a", "key-1")
+    assert len(trainer.calls) == 2
+
+
+def test_a_record_is_forgotten_when_its_time_is_up(serve: Callable[..., Served], trainer: Trainer):
+    served = serve(Asking(), record_ttl_seconds=0.1)
+    served.init("old", trainer)
+    trainer.result("old")
+    for _ in range(500):
+        if served.ask("GET", "/rollout/old").status == 404:
+            break
+    assert served.init("old", trainer, max_turns=3).status == 202

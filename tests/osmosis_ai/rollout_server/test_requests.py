@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from osmosis_ai.rollout.server.listening import GuardedProtocol
+from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body
+
+HEAD = f"POST /v1/rollout/init HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
+LARGE = 60 * 1024 * 1024
+
+
+@contextmanager
+def connected(served: Served) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+        yield connection
+
+
+def status_of(connection: socket.socket) -> int:
+    """The status of the reply, which must be followed by the end of the connection."""
+    received = b""
+    while chunk := connection.recv(65536):
+        received += chunk
+    return int(received.split()[1])
+
+
+def test_a_large_body_is_refused_before_it_is_sent(serve: Callable[..., Served]):
+    with connected(serve()) as connection:
+        connection.sendall(f"{HEAD}Content-Length: {LARGE}\r\n\r\n".encode())
+        assert status_of(connection) == 413
+
+
+def test_without_the_key_no_body_is_waited_for(serve: Callable[..., Served]):
+    head = HEAD.replace(KEY, "wrong")
+    with connected(serve()) as connection:
+        connection.sendall(f"{head}Content-Length: {LARGE}\r\n\r\n".encode())
+        assert status_of(connection) == 401
+
+
+def test_a_body_without_a_length_is_read_up_to_the_limit(serve: Callable[..., Served]):
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    with connected(serve(max_body_bytes=1_000_000)) as connection:
+        connection.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode())
+        with pytest.raises((ConnectionError, AssertionError)):
+            for _ in range(10_000):  # for ever, as far as the server is concerned
+                connection.sendall(chunk)
+            raise AssertionError("the server read on")
+
+
+def test_a_body_that_does_not_arrive_ends_in_408(serve: Callable[..., Served]):
+    with connected(serve(body_timeout_s=0.2)) as connection:
+        connection.sendall(f"{HEAD}Content-Length: 100\r\n\r\n{{".encode())
+        assert status_of(connection) == 408
+
+
+def test_a_head_that_does_not_arrive_ends_the_connection(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(GuardedProtocol, "head_timeout_s", 0.2)
+    served = serve()
+    for begun in (b"", b"GET /health HTTP/1.1\r\nX-Slow: "):
+        with connected(served) as connection:
+            connection.sendall(begun)
+            with pytest.raises(ConnectionError):
+                if not connection.recv(100):
+                    raise ConnectionError("closed")
+    assert served.health()["status"] == "healthy"
+
+
+def test_a_second_request_on_a_connection_has_a_deadline_of_its_own(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(GuardedProtocol, "head_timeout_s", 0.2)
+    with connected(serve()) as connection:
+        request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        connection.sendall(request)
+        received = b""
+        while not received.endswith(b"}"):
+            received += connection.recv(65536)
+        connection.sendall(request[:20])
+        with pytest.raises(ConnectionError):
+            if not connection.recv(100):
+                raise ConnectionError("closed")
+
+
+def test_a_head_without_end_ends_the_connection(serve: Callable[..., Served]):
+    with connected(serve()) as connection, pytest.raises((ConnectionError, AssertionError)):
+        connection.sendall(b"GET /health HTTP/1.1\r\n")
+        for number in range(10_000):
+            connection.sendall(f"X-Header-{number}: {'x' * 1000}\r\n".encode())
+        raise AssertionError("the server read on")
+
+
+def test_bodies_share_a_budget(serve: Callable[..., Served]):
+    served = serve(max_held_bytes=1000)
+    for size, status in ((1500, 429), (900, 422), (900, 422)):  # what was held is given back
+        with connected(served) as connection:
+            head = f"{HEAD}Connection: close\r\nContent-Length: {size}\r\n\r\n".encode()
+            connection.sendall(head + b" " * size)
+            assert status_of(connection) == status
+
+
+def deep(text: str, depth: int = 200_000) -> bytes:
+    return text.replace("DEEP", "[" * depth + "]" * depth).encode()
+
+
+GOOD = init_body("r1", "http://trainer.example")
+MALFORMED = {
+    "nothing": b"",
+    "not JSON": b"{",
+    "a list": b"[]",
+    "a string": b'"x"',
+    "null": b"null",
+    "UTF-16": json.dumps(GOOD).encode("utf-16"),
+    "Latin-1": b'{"rollout_id": "\xe9"}',
+    "NaN": b'{"metadata": NaN}',
+    "infinite": b'{"metadata": -Infinity}',
+    "too large a number": b'{"metadata": {"x": 1e999}}',
+    "5,000 digits": b'{"max_turns": ' + b"1" * 5000 + b"}",
+    "deep": deep('{"metadata": {"x": DEEP}}'),
+    "deep messages": deep('{"messages": DEEP}'),
+    "unknown field": json.dumps({**GOOD, "surprise": 1}).encode(),
+    "missing field": json.dumps({"rollout_id": "r1"}).encode(),
+    "messages a string": json.dumps({**GOOD, "messages": "hello"}).encode(),
+    "message a string": json.dumps({**GOOD, "messages": ["hello"]}).encode(),
+    "turns as text": json.dumps({**GOOD, "max_turns": "5"}).encode(),
+    "turns true": json.dumps({**GOOD, "max_turns": True}).encode(),
+    "no turns": json.dumps({**GOOD, "max_turns": 0}).encode(),
+    "metadata too large": json.dumps({**GOOD, "metadata": {"x": "y" * 1_100_000}}).encode(),
+    "key with a line break": json.dumps({**GOOD, "api_key": "a\nb"}).encode(),
+    "empty idempotency key": json.dumps({**GOOD, "idempotency_key": ""}).encode(),
+}
+
+
+def test_a_malformed_body_is_422_and_starts_nothing(serve: Callable[..., Served]):
+    served = serve()
+    for what, body in MALFORMED.items():
+        refused = served.ask("POST", "/v1/rollout/init", body)
+        assert refused.status == 422, what
+        assert refused.json()["code"] == "invalid", what
+        assert "hello" not in refused.body.decode(), what
+        assert len(refused.body) < 4000, what
+    assert served.health()["active_rollouts"] == 0
+
+
+WRONG_IDS = [
+    "",
+    ".",
+    "..",
+    "../../x",
+    "a/b",
+    "a\\b",
+    "x" * 257,
+    "x" * 10_000,
+    "a\0b",
+    "a\n",
+    "é",
+    "a b",
+]
+
+
+def test_a_rollout_id_is_matched_whole(serve: Callable[..., Served]):
+    served = serve()
+    for rollout_id in WRONG_IDS:
+        assert served.init(rollout_id, "http://trainer.example").status == 422, rollout_id
+
+
+def test_every_allowed_character_of_an_id_is_taken(serve: Callable[..., Served], trainer: Trainer):
+    served = serve()
+    for rollout_id in ("a", "..a", "A.b_c:d@e-9", "x" * 256):
+        assert served.init(rollout_id, trainer).status == 202
+        assert trainer.result(rollout_id)["status"] == "COMPLETED"

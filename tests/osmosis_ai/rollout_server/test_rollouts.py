@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from tests.osmosis_ai.rollout_server.agents import Behaving
+from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer
+
+
+def do(what: str, **more: object) -> dict[str, object]:
+    return {"metadata": {"do": what, **more}}
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("leave", "SystemExit: 3"),
+        ("cancel_itself", "cancelled itself"),
+        ("not_json", "not JSON"),
+        ("nan", "finite"),
+        ("nothing", "returned None"),
+        ("no tools", "the tool server is away"),
+        ("odd tools", "tool 0"),
+    ],
+)
+def test_whatever_the_agent_does_the_trainer_gets_one_error(
+    serve: Callable[..., Served], trainer: Trainer, what: str, sentence: str
+):
+    served = serve(max_concurrent=1)
+    assert served.init("r", trainer, **do(what)).status == 202
+    found = trainer.result("r")
+    assert found["status"] == "ERROR"
+    assert sentence in found["error_message"]
+    assert served.init("next", trainer).status == 202
+    assert trainer.result("next")["status"] == "COMPLETED"
+    assert served.health()["active_rollouts"] == 0
+
+
+def test_a_task_of_the_agents_that_calls_exit_ends_no_server(
+    serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
+):
+    served = serve(max_concurrent=1)
+    served.init("r", trainer, **do("leave_in_task"))
+    assert trainer.result("r")["status"] == "ERROR"
+    served.init("next", trainer)
+    assert trainer.result("next")["status"] == "COMPLETED"
+
+
+def test_an_error_message_holds_no_key(
+    serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG, logger="osmosis")
+    served = serve()
+    secret = "the-trainers-own-key-99"
+    for name, key in (("a", KEY), ("b", secret)):
+        served.init(name, trainer, api_key=secret, **do("raise_key", key=key))
+        assert trainer.result(name)["error_message"] == "ValueError: refused: ***"
+    trainer.answer = lambda body: Reply(400, {"error": f"your key {secret} is wrong"})
+    served.init("c", trainer, api_key=secret)
+    assert "your key *** is wrong" in trainer.result("c")["error_message"]
+    served.ask("GET", f"/health?key={KEY}")
+    assert caplog.messages
+    assert secret not in caplog.text
+    assert KEY not in caplog.text
+
+
+def test_a_rollout_that_hangs_ends_at_its_deadline(serve: Callable[..., Served], trainer: Trainer):
+    served = serve(rollout_timeout_s=0.2, max_concurrent=1)
+    served.init("r", trainer, **do("hang"))
+    assert "took more than 0.2 s" in trainer.result("r")["error_message"]
+    served.init("next", trainer)
+    assert trainer.result("next")["status"] == "COMPLETED"
+
+
+def test_an_agent_that_swallows_its_cancellation_is_left_behind(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    agent = Behaving()
+    served = serve(agent, rollout_timeout_s=0.2, cancel_grace_s=0.1, max_concurrent=1)
+    served.init("r", trainer, **do("swallow"))
+    assert "took more than" in trainer.result("r")["error_message"]
+    assert agent.events == ["cancelled"]
+    served.init("next", trainer)
+    assert trainer.result("next")["status"] == "COMPLETED"
+    assert len(trainer.results["r"]) == 1
+
+
+def test_an_agent_that_blocks_its_thread_blocks_nobody_else(
+    serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
+):
+    served = serve(rollout_timeout_s=1.5, cancel_grace_s=0.1)
+    served.init("blocking", trainer, **do("block", seconds=4))
+    for number in range(5):
+        assert served.init(f"r{number}", trainer).status == 202
+        assert trainer.result(f"r{number}")["status"] == "COMPLETED"
+        assert served.health()["status"] == "healthy"
+    assert "blocking" not in trainer.results
+    assert "took more than 1.5 s" in trainer.result("blocking")["error_message"]
+    assert "blocks its event loop" in caplog.text
+    assert "time.sleep(" in caplog.text
+
+
+def test_blocking_rollouts_that_start_at_once_run_side_by_side(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    served = serve(rollout_timeout_s=5.0)
+    names = [f"r{number}" for number in range(20)]
+    for name in names:  # one after the other they would take 20 s
+        served.init(name, trainer, **do("block", seconds=1))
+    trainer.wait_for(*names)
+    assert {trainer.results[name][0]["status"] for name in names} == {"COMPLETED"}
+
+
+def test_places_are_taken_in_order_and_beyond_the_queue_there_is_429(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    served = serve(max_concurrent=2, rollout_timeout_s=0.5)
+    for number in range(4):
+        assert served.init(f"r{number}", trainer, **do("hang")).status == 202
+    assert [served.record(f"r{number}")["state"] for number in range(4)] == [
+        "running",
+        "running",
+        "queued",
+        "queued",
+    ]
+    refused = served.init("r4", trainer)
+    assert (refused.status, refused.json()["code"]) == (429, "busy")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert served.init("r3", trainer, **do("hang")).status == 202  # known: no new place
+    gauges = served.metrics()
+    assert gauges["osmosis_rollouts_running"] == gauges["osmosis_rollouts_queued"] == 2
+    trainer.wait_for("r0", "r1", "r2", "r3")
+    assert served.init("r4", trainer).status == 202
+    trainer.result("r4")

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from osmosis_ai.rollout import create_app
+from osmosis_ai.rollout.server.settings import ServerSettings
+from tests.osmosis_ai.rollout_server.agents import Behaving
+from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
+
+AGENTS = Path(__file__).with_name("agents.py")
+
+
+class Process:
+    """`osmosis serve` in a process of its own."""
+
+    def __init__(self, running: subprocess.Popen[str], log: Path, served: Served) -> None:
+        self.running = running
+        self.log = log
+        self.served = served
+
+
+@contextmanager
+def process(folder: Path, *words: str, agent: str = "behaving") -> Iterator[Process]:
+    """Start a server with the test's agents; it says itself where it is."""
+    command = [sys.executable, "-m", "osmosis_cli", "serve", "-m", f"{AGENTS}:{agent}"]
+    log = folder / "serve.log"
+    with (
+        log.open("a") as errors,
+        subprocess.Popen(
+            [*command, "-p", "0", "--local", "--json", *words],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        ) as running,
+    ):
+        assert running.stdout is not None
+        told = running.stdout.readline()
+        try:
+            assert told, log.read_text()
+            port = int(json.loads(told)["url"].rpartition(":")[2])
+            yield Process(running, log, Served(port, None))
+        finally:
+            running.kill()
+
+
+def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_path: Path):
+    asked, ending = threading.Event(), threading.Event()
+
+    def answer() -> dict[str, object]:
+        asked.set()
+        assert ending.wait(20)
+        return {"choices": [{"message": {"content": "in time"}}]}
+
+    trainer.answer = lambda body: asyncio.to_thread(answer)
+    with process(tmp_path, "--max-concurrent", "2", "--drain", "1.5") as found:
+        served = found.served
+        served.init("ending", trainer)
+        served.init("hanging", trainer, metadata={"do": "hang"})
+        served.init("waiting", trainer, metadata={"do": "hang"})
+        assert asked.wait(20)
+        found.running.send_signal(signal.SIGTERM)
+        with pytest.raises(OSError):
+            while True:
+                served.health()
+        ending.set()
+        assert found.running.wait(30) == 143
+    assert trainer.result("ending")["status"] == "COMPLETED"
+    for name in ("hanging", "waiting"):
+        result = trainer.result(name)
+        assert result["status"] == "ERROR", name
+        assert "shut down" in result["error_message"], name
+    assert set(trainer.tried.values()) == {1}
+
+
+def test_a_rollout_that_does_not_heed_the_shutdown_is_told_of_all_the_same(trainer: Trainer):
+    settings = ServerSettings(
+        local=True, max_concurrent=1, drain_s=0.1, cancel_grace_s=0.1, flush_s=5.0
+    )
+    with served(create_app(Behaving(), settings=settings, api_key=KEY)) as running:
+        running.init("stubborn", trainer, metadata={"do": "swallow"})
+        running.init("waiting", trainer)
+    for name in ("stubborn", "waiting"):
+        assert "shut down" in trainer.result(name)["error_message"], name
+
+
+def test_a_kill_loses_no_result_that_is_on_disk(trainer: Trainer, tmp_path: Path):
+    state = ("--state-dir", str(tmp_path / "state"))
+    with process(tmp_path, *state) as first:
+        first.served.init("hanging", trainer, metadata={"do": "hang"})
+        assert first.served.record("hanging")["state"] == "running"
+        first.running.send_signal(signal.SIGKILL)
+        first.running.wait(10)
+    with process(tmp_path, *state):
+        found = trainer.result("hanging")
+    assert found["status"] == "ERROR"
+    assert "restarted" in found["error_message"]
+
+
+def test_sigint_ends_an_idle_server_at_once(tmp_path: Path):
+    with process(tmp_path) as found:
+        found.served.health()
+        found.running.send_signal(signal.SIGINT)
+        assert found.running.wait(20) == 130
+        assert "Traceback" not in found.log.read_text()

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from osmosis_ai.rollout import (
+    OsmosisLLMClient,
+    OsmosisServerError,
+    OsmosisTimeoutError,
+    OsmosisTransportError,
+    OsmosisValidationError,
+    RolloutResponse,
+    RolloutStatus,
+)
+from osmosis_ai.rollout.core.exceptions import OsmosisRolloutError
+from tests.osmosis_ai.rollout_server.trainer import Reply, Trainer, text_answer
+
+HISTORY = [{"role": "user", "content": "hello"}]
+
+
+def chat(trainer: Trainer | str, history: Any = None, **options: Any) -> Any:
+    url = trainer if isinstance(trainer, str) else trainer.url
+    params = options.pop("params", {})
+
+    async def ask() -> Any:
+        async with OsmosisLLMClient(url, "r", **options) as client:
+            return await client.chat_completions(history or HISTORY, **params)
+
+    return asyncio.run(ask())
+
+
+def test_a_call_is_what_the_contract_says(trainer: Trainer):
+    found = chat(trainer, api_key="some-key-1234")
+    assert found.message == {"role": "assistant", "content": "hello"}
+    assert trainer.calls == [
+        {
+            "model": "default",
+            "messages": HISTORY,
+            "rollout_id": "r",
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "max_tokens": 512,
+            "logprobs": True,
+        }
+    ]
+    assert trainer.headers[0][1]["authorization"] == "Bearer some-key-1234"
+
+
+def test_the_agents_own_parameters_win(trainer: Trainer):
+    chat(trainer, params={"temperature": 0.2, "stop": ["\n"], "model": "other", "max_tokens": None})
+    sent = trainer.calls[0]
+    assert (sent["model"], sent["temperature"], sent["stop"]) == ("default", 0.2, ["\n"])
+    assert "max_tokens" not in sent
+
+
+def failing(trainer: Trainer, *statuses: int) -> list[int]:
+    left = list(statuses)
+
+    def answer(body: dict[str, Any]) -> Any:
+        return Reply(left.pop(0), {"error": "busy"}) if left else text_answer("at last")
+
+    trainer.answer = answer
+    return left
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 529])
+def test_5xx_is_retried_three_times(trainer: Trainer, status: int):
+    failing(trainer, status, status, status)
+    assert chat(trainer).content == "at last"
+    failing(trainer, *[status] * 4)
+    with pytest.raises(OsmosisServerError, match=f"answered {status} after 4 tries") as error:
+        chat(trainer)
+    assert error.value.status_code == status
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 422, 429])
+def test_4xx_is_never_retried(trainer: Trainer, status: int):
+    failing(trainer, status)
+    with pytest.raises(OsmosisValidationError, match=f"answered {status}: .*busy") as error:
+        chat(trainer)
+    assert error.value.status_code == status
+    assert len(trainer.calls) == 1
+
+
+def test_a_trainer_that_is_not_there_is_a_transport_error(trainer: Trainer):
+    trainer.stop()
+    with pytest.raises(OsmosisTransportError, match="cannot be reached after 4 tries"):
+        chat(trainer)
+
+
+def test_a_trainer_that_does_not_answer_is_a_timeout(trainer: Trainer):
+    async def slowly(body: dict[str, Any]) -> Any:
+        await asyncio.sleep(0.5)
+        return text_answer("late")
+
+    trainer.answer = lambda body: slowly(body)
+    with pytest.raises(OsmosisTimeoutError, match="did not answer"):
+        chat(trainer, timeout_seconds=0.05, max_retries=1)
+    assert len(trainer.calls) == 2
+
+
+@pytest.mark.parametrize("answer", ["text", [], {}, {"choices": []}, {"error": {"message": "x"}}])
+def test_an_answer_that_is_none_is_not_asked_for_again(trainer: Trainer, answer: Any):
+    trainer.answer = lambda body: answer
+    with pytest.raises(OsmosisValidationError):
+        chat(trainer)
+    assert len(trainer.calls) == 1
+
+
+def test_a_history_that_is_not_json_is_said(trainer: Trainer):
+    with pytest.raises(OsmosisValidationError, match="not JSON"):
+        chat(trainer, [{"role": "user", "content": object()}])
+    assert not trainer.calls
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://", "http://nowhere.invalid"])
+def test_a_url_that_leads_nowhere_is_said(url: str):
+    with pytest.raises(OsmosisRolloutError, match="server_url"):
+        chat(url)
+
+
+def test_metrics_count_calls_and_tokens(trainer: Trainer):
+    async def twice() -> Any:
+        async with OsmosisLLMClient(trainer.url, "r") as client:
+            await client.chat_completions(HISTORY)
+            await client.chat_completions(HISTORY)
+            return client.get_metrics()
+
+    found = asyncio.run(twice())
+    assert (found.num_llm_calls, found.prompt_tokens, found.response_tokens) == (2, 6, 4)
+
+
+def test_a_rollout_is_completed_over_the_same_client(trainer: Trainer):
+    counts: list[int] = []
+
+    def take(body: dict[str, Any], count: int) -> Reply:
+        counts.append(count)
+        return Reply(500 if count < 3 else 204)
+
+    trainer.take = take
+
+    async def complete() -> None:
+        async with OsmosisLLMClient(trainer.url, "r") as client:
+            await client.complete_rollout(
+                RolloutResponse(rollout_id="r", status=RolloutStatus.COMPLETED)
+            )
+
+    asyncio.run(complete())
+    assert counts == [1, 2, 3]
+    assert trainer.result("r")["status"] == "COMPLETED"

@@ -1,0 +1,85 @@
+"""The files of a session: all of them, in one process and two, or a sentence why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+
+from tests.project import Project
+
+FILES = {
+    "output": "r.json", "markdown": "r.md", "html": "r.html", "runs_table": "r.parquet",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+def test_every_file_that_was_asked_for_is_written_and_named(project: Project, workers: int):
+    project.rows("one", {"user_prompt": "two", "ground_truth": "zwei"}, "raise")
+    session = project.run(workers=workers, **FILES)
+    assert session.ret == 1
+    assert [line for line in session.lines if line.startswith("report: ")] == [
+        f"report: {name}" for name in FILES.values()
+    ]
+    for name in ("r.md", "r.html"):
+        text = (project.path / name).read_text("utf-8")
+        assert "ground truth  zwei" in text
+        assert "LookupError" in text
+        assert "[gw" not in text
+        assert "all of it: r.trajectories.jsonl" in text
+    assert parquet.read_table(project.path / "r.parquet").num_rows == 3
+    assert (project.path / "r.json").exists()
+
+
+@pytest.mark.parametrize("option", [*FILES, "trajectories"])
+def test_a_file_that_cannot_be_written_is_told_before_any_request(project: Project, option: str):
+    project.rows("one")
+    project.write("file", "")
+    name = FILES.get(option, "directory")
+    session = project.run(**{option: f"file/{name}"})
+    assert session.ret == 4
+    assert f"--osmosis-{option.replace('_', '-')} " in session.mistake
+    assert "cannot be " in session.mistake
+    assert project.endpoint.requests == 0
+
+
+def test_a_file_that_cannot_be_written_any_more_fails_the_session(project: Project):
+    (project.path / "gone").mkdir()
+    agent = (project.path / "agent.py").read_text()
+    spoil = '        import shutil; shutil.rmtree("gone", ignore_errors=True)\n'
+    project.write(
+        "agent.py", agent.replace("        messages = list(", f"{spoil}        messages = list(")
+    )
+    project.rows("one")
+    gone = {option: f"gone/{name}" for option, name in FILES.items() if option != "output"}
+    session = project.run(**gone)
+    assert session.ret == 1
+    assert [line for line in session.lines if line.startswith("ERROR: ")] == [
+        f"ERROR: cannot write gone/{Path(name).name}: No such file or directory"
+        for name in gone.values()
+    ]
+    assert session.outcomes == {"passed": 1}
+    assert session.report["summary"]["complete"] is True
+
+
+def test_reports_of_the_ini_file_lie_below_it(project: Project):
+    project.write("pytest.ini", "[pytest]\nosmosis_html = page.html\nosmosis_runs_table = r.csv\n")
+    project.rows("one")
+    assert project.run().ret == 0
+    assert (project.path / "page.html").exists()
+    assert (project.path / "r.csv").read_text().startswith("suite,row_index,")
+
+
+def test_a_table_is_csv_or_parquet(project: Project):
+    project.rows("one")
+    session = project.run(runs_table="runs.xlsx")
+    assert session.ret == 4
+    assert "expected a file name that ends in .csv or .parquet" in session.mistake
+
+
+def test_the_quietest_session_writes_them_too(project: Project):
+    project.rows("one")
+    session = project.run("-qq", **FILES)
+    assert "report:" not in session.out
+    assert all((project.path / name).exists() for name in FILES.values())

@@ -1,0 +1,234 @@
+"""A session compared with an earlier one, with its own last one, and with another model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.endpoints import Ask, error_reply
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+NAMES = [f"question {number}" for number in range(6)]
+COMPARE = "--osmosis-baseline=base.json"
+
+
+class Model:
+    """Repeats the question; answers `no` to what it gets wrong, by model."""
+
+    def __init__(self) -> None:
+        self.wrong: dict[str, set[str]] = {}
+        self.down: set[str] = set()
+
+    def __call__(self, ask: Ask) -> str | bytes:
+        if ask.row in self.down:
+            return error_reply(400, "come back later")
+        return "no" if ask.row in self.wrong.get(ask.model, ()) else ask.row
+
+
+@pytest.fixture
+def model(project: Project) -> Model:
+    """The model of a project of six rows."""
+    model = project.endpoint.answers = Model()
+    project.rows(*NAMES)
+    return model
+
+
+@pytest.fixture
+def compared(project: Project, model: Model) -> Project:
+    """A project with a baseline, in which another row is wrong than now."""
+    model.wrong["m"] = {NAMES[1]}
+    assert project.run("--osmosis-no-journal", output="base.json", n="2").ret == 1
+    model.wrong["m"] = {NAMES[4]}
+    return project
+
+
+def exact(report: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = report["baseline"]["eval_fns"]["rewards:exact"]
+    return found
+
+
+def summary(session: Session) -> str:
+    return "\n".join(session.section("osmosis summary"))
+
+
+@WORKERS
+def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
+    compared: Project, workers: int
+) -> None:
+    session = compared.run(
+        COMPARE, "--osmosis-gate=mean - baseline >= -0.02", workers=workers, n="2"
+    )
+    found = exact(session.report)
+    assert session.ret == 0
+    assert found["rows"] == 6
+    [mean, *_] = found["differences"]
+    assert (mean["metric"], mean["current"], mean["baseline"]) == ("mean", 5 / 6, 5 / 6)
+    assert mean["difference"]["value"] == 0.0
+    assert mean["difference"]["low"] < 0.0 < mean["difference"]["high"]
+    assert (mean["p"], mean["p_method"]) == (1.0, "sign randomisation")
+    told = [
+        (change["name"], change["baseline_passes"], change["passes"], change["baseline_answer"],
+         change["answer"])
+        for change in (*found["broken"], *found["mended"])
+    ]  # fmt: skip
+    assert told == [("row-4", 2, 0, NAMES[4], "no"), ("row-1", 0, 2, "no", NAMES[1])]
+    text = summary(session)
+    assert "against the baseline base.json" in text
+    assert "newly broken: 1 row" in text
+    assert "newly mended: 1 row" in text
+    assert "row-4  2/2 → 0/2" in text
+
+
+def test_one_run_a_row_is_mcnemars_case(project: Project, model: Model) -> None:
+    project.run("--osmosis-no-journal", output="base.json")
+    model.wrong["m"] = set(NAMES[:4])
+    [mean, *_] = exact(project.run(COMPARE).report)["differences"]
+    assert (mean["p_method"], mean["p"]) == ("mcnemar exact", 2 / 2**4)
+    assert mean["difference"]["value"] == pytest.approx(-4 / 6)
+
+
+def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: Project) -> None:
+    gates = ["mean - baseline >= 0", "pass@2 - baseline >= 0.1", "pass^2 - baseline < 0.1"]
+    session = compared.run(COMPARE, *(f"--osmosis-gate={gate}" for gate in gates), n="2")
+    assert [gate["outcome"] for gate in session.report["gates"]] == ["passed", "failed", "passed"]
+    assert session.ret == 1
+    told = session.report["gates"][1]
+    assert (told["metric"], told["figure"]["value"]) == ("pass@2 - baseline", 0.0)
+
+
+def test_what_is_not_known_of_either_side_leaves_a_gate_open(
+    compared: Project, model: Model
+) -> None:
+    model.down = {NAMES[0]}
+    session = compared.run(COMPARE, "--osmosis-gate=mean - baseline >= 0", n="2")
+    assert session.ret == 8
+    assert "2 runs here without a score for rewards:exact: counted as 0.0" in summary(session)
+
+
+def test_other_data_n_and_threshold_are_told_and_what_matches_is_compared(
+    compared: Project,
+) -> None:
+    first = {"user_prompt": NAMES[0], "ground_truth": "another"}
+    compared.rows(first, *NAMES[1:4], "new", *NAMES[5:], "longer")
+    session = compared.run(COMPARE, n="3", pass_threshold="0.5")
+    notes = " ".join(session.report["baseline"]["notes"])
+    assert exact(session.report)["rows"] == 4
+    assert "n is 3, in the baseline 2: pass@k is compared up to k = 2" in notes
+    assert "the pass threshold is 0.5, in the baseline 1: both are held to 0.5" in notes
+    assert "2 rows are changed since the baseline and not compared: row-0, row-4" in notes
+    assert "1 row is not in the baseline and not compared: row-6" in notes
+    assert notes in " ".join(summary(session).split())
+
+
+def test_a_report_that_knows_no_rows_content_is_compared_and_that_is_told(
+    compared: Project,
+) -> None:
+    path = compared.path / "base.json"
+    report = json.loads(path.read_text())
+    for row in report["rows"]:
+        del row["digest"]
+    path.write_text(json.dumps(report))
+    compared.rows(*NAMES[:5], "new")
+    session = compared.run(COMPARE, n="2")
+    assert exact(session.report)["rows"] == 6
+    [note] = session.report["baseline"]["notes"]
+    assert note.startswith("the data differ, and the baseline does not tell in which rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("missing.json", None, "missing.json: cannot be read: No such file or directory"),
+        ("torn.json", '{"summary": ', "torn.json: not a JSON report"),
+        ("other.json", '{"tests": []}', "other.json: not an evaluation's report"),
+    ],
+)
+def test_a_file_that_is_no_report_is_a_usage_error(
+    project: Project, model: Model, name: str, text: str | None, said: str
+) -> None:
+    if text is not None:
+        project.write(name, text)
+    session = project.run(f"--osmosis-baseline={name}")
+    assert session.ret == 4
+    assert said in session.mistake + session.out
+    assert project.endpoint.requests == 0
+
+
+class TestLast:
+    """The suite's previous complete evaluation."""
+
+    def test_it_is_the_one_before_however_that_was_reported(
+        self, project: Project, model: Model
+    ) -> None:
+        model.wrong["m"] = set(NAMES[:3])
+        assert project.run(output=None, n="2").ret == 1
+        model.wrong["m"] = set()
+        session = project.run(
+            "--osmosis-baseline=last", "--osmosis-gate=mean - baseline > 0.4", n="2"
+        )
+        assert session.ret == 0
+        assert len(exact(session.report)["mended"]) == 3
+        assert "osmosis: data.jsonl is compared with m of " in session.out
+
+    def test_one_that_was_not_complete_is_passed_over(self, project: Project, model: Model) -> None:
+        project.run()
+        model.down = {NAMES[0]}
+        project.run()
+        model.down, model.wrong["m"] = set(), {NAMES[5]}
+        session = project.run("--osmosis-baseline=last", "--osmosis-fresh")
+        assert [row["name"] for row in exact(session.report)["broken"]] == ["row-5"]
+
+    def test_the_first_time_there_is_none_and_a_gate_on_it_is_inconclusive(
+        self, project: Project, model: Model
+    ) -> None:
+        gates = ["--osmosis-gate=mean - baseline >= 0", "--osmosis-gate=mean == 1"]
+        session = project.run("--osmosis-baseline=last", *gates)
+        assert session.ret == 8
+        assert "no earlier complete evaluation of data.jsonl to compare with" in session.out
+        told = session.report["gates"][0]
+        assert (told["outcome"], told["figure"]) == ("inconclusive", None)
+        assert told["sentence"] == "there is no earlier evaluation to compare with"
+
+
+@WORKERS
+class TestModel:
+    """The same rows with a second model, in the same session."""
+
+    def test_both_models_run_every_row_and_are_compared(
+        self, project: Project, model: Model, workers: int
+    ) -> None:
+        model.wrong = {"m": {NAMES[0]}, "openai/other": set(NAMES[:3])}
+        session = project.run(
+            "--osmosis-baseline-model=openai/other", "--osmosis-gate=mean - baseline >= 0.2",
+            "-v", workers=workers,
+        )  # fmt: skip
+        assert session.ret == 0
+        assert project.endpoint.by_model == {"m": 6, "openai/other": 6}
+        for name in ("row-0[run-0-m]", "row-5[run-0-openai/other]"):
+            assert f"data.jsonl::{name} " in session.out
+        report = session.report
+        assert report["config"]["model"] == "m"
+        assert report["summary"]["total_runs"] == 6
+        assert report["baseline"]["source"] == "openai/other"
+        assert [row["name"] for row in exact(report)["mended"]] == ["row-1", "row-2"]
+        [other] = report["baseline_models"]
+        assert other["config"]["model"] == "openai/other"
+        assert other["summary"]["eval_fns"]["rewards:exact"]["mean"] == 0.5
+        assert len(other["rows"]) == 6
+
+    def test_without_a_gate_only_the_model_under_test_can_fail(
+        self, project: Project, model: Model, workers: int
+    ) -> None:
+        model.wrong = {"other": set(NAMES)}
+        session = project.run("--osmosis-baseline-model=other", workers=workers)
+        assert session.ret == 0
+        assert (session.outcomes["passed"], session.outcomes["xfailed"]) == (6, 6)
+
+
+def test_two_baselines_are_one_too_many(project: Project, model: Model) -> None:
+    session = project.run("--osmosis-baseline=last", "--osmosis-baseline-model=other")
+    assert session.ret == 4
+    assert "give one of them" in session.mistake

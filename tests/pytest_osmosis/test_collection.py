@@ -1,0 +1,284 @@
+"""Rows and runs as items: their node ids, what selects them, and the plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.project import Project, Session
+
+IDS = [f"data.jsonl::row-{row}[run-{run}]" for row in range(3) for run in range(2)]
+
+
+@pytest.fixture
+def three(project: Project) -> Project:
+    """A project of three rows; the second one fails."""
+    project.rows("alpha", {"user_prompt": "beta", "ground_truth": "B"}, "gamma")
+    return project
+
+
+def reported(session: Session) -> list[str]:
+    """The node ids that `-v` shows, sorted."""
+    words = (word for line in session.lines for word in line.split() if "::" in word)
+    return sorted(dict.fromkeys(word for word in words if word.endswith("]")))
+
+
+def chosen(session: Session) -> list[tuple[int, int]]:
+    """Row and run of each run in the report."""
+    rows = session.report["rows"]
+    return [(row["row_index"], run["run_index"]) for row in rows for run in row["runs"]]
+
+
+def test_node_ids_are_stable_and_equal_in_one_process_and_many(three: Project) -> None:
+    collected = three.run("--collect-only", "-q", n="2")
+    assert [line for line in collected.lines if "::" in line] == IDS
+    for workers in (0, 2):
+        session = three.run("-v", workers=workers, n="2")
+        assert reported(session) == IDS
+        assert session.outcomes == {"passed": 4, "failed": 2}
+        assert chosen(three.run("--lf", n="2")) == [(1, 0), (1, 1)]
+
+
+def test_node_ids_do_not_depend_on_where_the_session_starts(
+    three: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three.write("pytest.ini", "[pytest]\n")
+    inside = three.path / "inside"
+    inside.mkdir()
+    monkeypatch.chdir(inside)
+    session = three.run(
+        "--collect-only", "-q", data="../data.jsonl", agent="../agent.py:agent_loop", eval_fn=None
+    )
+    assert [line.rpartition("/")[2] for line in session.lines if "::" in line] == [
+        f"data.jsonl::row-{row}[run-0]" for row in range(3)
+    ]
+
+
+def test_a_unique_id_column_names_the_rows(project: Project) -> None:
+    project.rows(
+        {"user_prompt": "a", "ground_truth": "a", "id": "easy one"},
+        {"user_prompt": "b", "ground_truth": "b", "id": "x[1]/y::z\n"},
+    )
+    session = project.run("--collect-only", "-q")
+    first, second = (line for line in session.lines if "::" in line)
+    assert first == "data.jsonl::easy one[run-0]"
+    assert second.startswith("data.jsonl::x(1)_y:.z")
+    for name in (first, second):
+        assert project.plain(*project.options("-n0"), name).outcomes == {"passed": 1}
+    assert [row["row_id"] for row in project.run().report["rows"]] == ["easy one", "x[1]/y::z\n"]
+
+
+def test_rows_keep_their_number_whatever_part_of_the_file_is_taken(three: Project) -> None:
+    session = three.run("-v", offset="1", limit="1")
+    assert reported(session) == ["data.jsonl::row-1[run-0]"]
+    assert chosen(session) == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("selection", "runs"),
+    [
+        (["data.jsonl::row-2[run-1]"], [(2, 1)]),
+        (["data.jsonl::row-0[run-0]", "data.jsonl::row-2[run-1]"], [(0, 0), (2, 1)]),
+        (["-k", "row-0"], [(0, 0), (0, 1)]),
+        (["-k", "row-2 and run-1"], [(2, 1)]),
+        (["-k", "not row-1"], [(0, 0), (0, 1), (2, 0), (2, 1)]),
+        (["--deselect", "data.jsonl::row-1[run-0]"], [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1)]),
+    ],
+)
+def test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing(
+    three: Project, selection: list[str], runs: list[tuple[int, int]]
+) -> None:
+    session = three.run(*selection, n="2")
+    assert chosen(session) == runs
+    assert three.endpoint.requests == len(runs)
+    summary = session.report["summary"]
+    assert (summary["selected"], summary["total"]) == (len(runs), 6)
+    assert summary["complete"] is False
+    assert f"partial: selected {len(runs)} of 6 runs" in session.lines
+
+
+def test_a_selection_means_the_same_under_xdist(three: Project) -> None:
+    session = three.run("-k", "row-0 or run-1", workers=2, n="2")
+    assert chosen(session) == [(0, 0), (0, 1), (1, 1), (2, 1)]
+    summary = session.report["summary"]
+    assert (summary["selected"], summary["total"], summary["complete"]) == (4, 6, False)
+    assert "partial: selected 4 of 6 runs" in session.lines
+
+
+def test_a_whole_evaluation_is_not_told_as_partial(three: Project) -> None:
+    session = three.run(n="2")
+    summary = session.report["summary"]
+    assert (summary["selected"], summary["total"], summary["complete"]) == (6, 6, True)
+    assert not [line for line in session.lines if line.startswith("partial")]
+
+
+def test_a_row_with_fewer_runs_uses_those_that_it_has_and_the_report_says_so(
+    three: Project,
+) -> None:
+    session = three.run("--deselect", "data.jsonl::row-0[run-0]", n="3")
+    summary = session.report["summary"]
+    assert summary["incomplete_rows"] == 1
+    assert summary["eval_fns"]["rewards:exact"]["pass_at_3"] == pytest.approx(2 / 3)
+    assert "1 row has fewer than 3 runs: pass@k uses the runs that are there" in session.lines
+
+
+def test_the_last_failures_are_run_again(three: Project) -> None:
+    assert three.run(n="2").outcomes == {"passed": 4, "failed": 2}
+    session = three.run("--lf", n="2")
+    assert chosen(session) == [(1, 0), (1, 1)]
+    assert "partial: selected 2 of 6 runs" in session.lines
+    first = three.run("--ff", n="2")
+    assert first.report["summary"]["complete"] is True
+
+
+def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Project) -> None:
+    three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
+    session = three.run("-x", "--batch-size=3")
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert session.ret == 1
+    assert session.report["summary"]["complete"] is False
+    assert chosen(session) == [(0, 0), (1, 0)]
+    assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
+
+
+def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
+    three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
+    stopped = three.run("--sw")
+    assert stopped.outcomes == {"passed": 1, "failed": 1}
+    assert stopped.report["summary"]["complete"] is False
+    three.endpoint.answers = None
+    three.rows("alpha", "beta", "gamma")
+    assert three.run("--sw").outcomes == {"passed": 2, "deselected": 1}
+
+
+class TestPlan:
+    def test_it_counts_without_a_request_or_a_key(
+        self, three: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+        session = three.run(
+            "--collect-only", "--eval-fn=rewards:length", n="5", api_key_env="NO_SUCH_KEY"
+        )
+        assert session.ret == 0
+        assert "data.jsonl: 3 rows x 5 runs x 2 eval functions = 15 rollouts" in session.lines
+        assert three.endpoint.connections == 0
+        assert not (three.path / "out.json").exists()
+        assert "osmosis summary" not in session.out
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"agent": "agent:agnt"}, "module 'agent' has no 'agnt'"),
+            ({"eval_fn": "rewards:exat"}, "module 'rewards' has no 'exat'"),
+            ({"data": "wrong.jsonl"}, "wrong.jsonl:1: "),
+        ],
+    )
+    def test_what_it_names_is_checked(
+        self, three: Project, options: dict[str, Any], sentence: str
+    ) -> None:
+        three.write("wrong.jsonl", "{}\n")
+        session = three.run("--collect-only", **options)
+        assert session.ret == 4
+        assert sentence in session.mistake
+
+    def test_it_is_the_same_under_xdist_and_starts_no_worker(self, three: Project) -> None:
+        session = three.run("--collect-only", "--batch-size=8", workers=2)
+        assert "data.jsonl: 3 rows x 1 run x 1 eval function = 3 rollouts" in session.lines
+        assert three.endpoint.connections == 0
+
+    def test_an_embedded_endpoint_is_not_started_for_it(self, three: Project) -> None:
+        session = three.run("--collect-only", model="embedded", base_url=None)
+        assert session.ret == 0
+        assert "3 rollouts" in session.out
+
+
+class TestBesideTests:
+    def test_data_on_the_command_line_is_collected_alone(self, three: Project) -> None:
+        three.write("test_other.py", "def test_other(): pass\n")
+        assert three.run().outcomes == {"passed": 2, "failed": 1}
+
+    def test_data_in_the_ini_file_is_collected_beside_the_tests(self, three: Project) -> None:
+        three.write("test_other.py", "def test_other(): pass\n")
+        three.write("pytest.ini", "[pytest]\nosmosis_data = data.jsonl\n")
+        session = three.run(data=None)
+        assert session.outcomes == {"passed": 3, "failed": 1}
+        assert len(session.runs) == 3
+
+    def test_it_is_collected_once_below_a_folder_of_tests(self, three: Project) -> None:
+        three.rows("a", "b", name="tests/data.jsonl")
+        three.write("tests/test_other.py", "def test_other(): pass\n")
+        three.write("pytest.ini", "[pytest]\ntestpaths = tests\nosmosis_data = tests/data.jsonl\n")
+        assert three.run(data=None).outcomes == {"passed": 3}
+
+    def test_a_data_file_that_no_option_names_is_left_alone(self, three: Project) -> None:
+        three.rows("x", name="other.jsonl")
+        three.write("test_other.py", "def test_other(): pass\n")
+        session = three.run(".")
+        assert "other.jsonl" not in session.out
+
+    def test_fixtures_of_a_conftest_do_not_matter(self, three: Project) -> None:
+        three.write(
+            "conftest.py",
+            """
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def surprise():
+    raise RuntimeError("not for runs of an agent")
+""",
+        )
+        assert three.run().outcomes == {"passed": 2, "failed": 1}
+
+
+def test_two_data_files_are_two_evaluations_of_one_report(project: Project) -> None:
+    project.rows("a", "b", name="one.jsonl")
+    project.rows("c", {"user_prompt": "d", "ground_truth": "x"}, name="two.jsonl")
+    session = project.run("--osmosis-data=two.jsonl", data="one.jsonl")
+    assert session.outcomes == {"passed": 3, "failed": 1}
+    report = session.report
+    assert [(row["suite"], row["row_index"]) for row in report["rows"]] == [
+        ("one.jsonl", 0),
+        ("one.jsonl", 1),
+        ("two.jsonl", 0),
+        ("two.jsonl", 1),
+    ]
+    means = {
+        suite["name"]: suite["summary"]["eval_fns"]["rewards:exact"]["mean"]
+        for suite in report["suites"]
+    }
+    assert means == {"one.jsonl": 1.0, "two.jsonl": 0.5}
+    assert report["summary"]["total_runs"] == 4
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_every_format_gives_the_same_runs(three: Project, suffix: str) -> None:
+    rows = [json.loads(line) for line in (three.path / "data.jsonl").read_text().splitlines()]
+    name = f"data.{suffix}"
+    if suffix == "json":
+        three.write(name, json.dumps(rows))
+    else:
+        write_parquet(three.path / name, rows)
+    other = three.run(data=name).report["rows"]
+    usual = three.run().report["rows"]
+    scores = [[[run["scores"] for run in row["runs"]] for row in rows] for rows in (other, usual)]
+    assert scores[0] == scores[1]
+
+
+def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+@pytest.mark.parametrize(
+    "options", [["-p", "no:xdist"], ["-p", "no:cacheprovider"], ["-p", "no:logging"]]
+)
+def test_it_works_without_other_parts_of_pytest(three: Project, options: list[str]) -> None:
+    session = three.plain(*options, *three.options("-Werror"))
+    assert session.outcomes == {"passed": 2, "failed": 1}
+    assert len(session.runs) == 3

@@ -1,0 +1,110 @@
+"""An existing Osmosis project, unmodified and from its own directory: server, tools, rewards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.embedded import EmbeddedEndpoint, start_embedded
+
+PROJECT = Path(__file__).parents[1] / "existing_project"
+EVAL_FNS = [f"rewards:{name}" for name in ("compute_reward", "exact_match", "conversation_quality")]
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[EmbeddedEndpoint]:
+    """An OpenAI-compatible endpoint whose model calls tools and gets everything right."""
+    with start_embedded("perfect") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A copy of the project, and sessions in it."""
+    shutil.copytree(PROJECT, pytester.path, dirs_exist_ok=True)
+    return pytester
+
+
+def command(endpoint: EmbeddedEndpoint, *more: str) -> list[str]:
+    return [
+        "--osmosis-agent=server:agent_loop",
+        "--osmosis-data=test_data.jsonl",
+        *(f"--eval-fn={name}" for name in EVAL_FNS),
+        f"--osmosis-model={endpoint.model}",
+        f"--osmosis-base-url={endpoint.base_url}",
+        "--osmosis-output=results.json",
+        *more,
+    ]
+
+
+def report(project: pytest.Pytester) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project.path / "results.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_it_runs_unmodified(
+    project: pytest.Pytester, endpoint: EmbeddedEndpoint, workers: str
+) -> None:
+    result = project.runpytest_subprocess(*command(endpoint, workers, "-Werror"))
+    result.assert_outcomes(passed=5)
+    assert result.ret == 0
+    told = report(project)
+    assert {name: told["summary"]["eval_fns"][name]["mean"] for name in EVAL_FNS} == dict.fromkeys(
+        EVAL_FNS, 1.0
+    )
+    for row in told["rows"]:
+        [run] = row["runs"]
+        assert run["tool_calls"] >= 1
+        assert run["llm_calls"] >= 2
+        assert run["tokens"] > 0
+        assert run["finish_reason"] == "stop"
+    assert told["rows"][3]["runs"][0]["answer"].endswith("#### 12.5")
+
+
+def test_a_turn_limit_ends_it_in_order(
+    project: pytest.Pytester, endpoint: EmbeddedEndpoint
+) -> None:
+    more = ("--osmosis-max-turns=1", "--pass-threshold=0.5", "-n0")
+    project.runpytest_subprocess(*command(endpoint, *more)).assert_outcomes(failed=5)
+    for row in report(project)["rows"]:
+        [run] = row["runs"]
+        assert run["success"] is True
+        assert run["scores"] == dict(zip(EVAL_FNS, (0.0, 0.0, 0.5), strict=True))
+
+
+def test_events_of_the_agent_are_written_where_asked(
+    project: pytest.Pytester, endpoint: EmbeddedEndpoint
+) -> None:
+    project.runpytest_subprocess(*command(endpoint, "--osmosis-debug-dir=debug", "-n0"))
+    files = sorted((project.path / "debug").glob("*.jsonl"))
+    assert [file.stem for file in files] == [f"eval-{row}-run-0" for row in range(5)]
+    first = json.loads(files[0].read_text().splitlines()[0])
+    assert "pre_run" in first.values()
+
+
+def test_the_documented_command_runs_it(
+    project: pytest.Pytester, endpoint: EmbeddedEndpoint
+) -> None:
+    words = "eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward --n 2"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "osmosis_cli", *words.split(), "-o", "results.json"),
+            *("--model", endpoint.model, "--base-url", endpoint.base_url),
+        ],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = report(project)["summary"]
+    assert (summary["total_rows"], summary["total_runs"]) == (5, 10)
+    assert summary["eval_fns"]["rewards:compute_reward"]["pass_at_2"] == 1.0

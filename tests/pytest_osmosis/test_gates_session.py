@@ -1,0 +1,361 @@
+"""Gates in a session: verdicts, exit status, and gates as the tests that they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from scipy.stats import binomtest
+
+from tests.endpoints import Ask, error_reply
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+COMPARE = {
+    ">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq,
+}  # fmt: skip
+PASSES, BETWEEN, FAILS = "mean >= 0.5", "mean > 0.6", "mean > 0.8"
+"""Gates on `partly_known`, by what becomes of them."""
+
+
+@pytest.fixture
+def partly_known(project: Project) -> Project:
+    """Four rows: two pass, one is wrong, of one nothing is known."""
+
+    def answer(ask: Ask) -> str | bytes:
+        if ask.row == "refused":
+            return error_reply(400, "come back later")
+        return "no" if ask.row == "wrong" else ask.row
+
+    project.endpoint.answers = answer
+    project.rows(
+        *({"user_prompt": row, "ground_truth": row, "kind": kind}
+          for row, kind in [("a", "easy"), ("b", "hard"), ("wrong", "hard"), ("refused", "hard")])
+    )  # fmt: skip
+    return project
+
+
+def gated(project: Project, *gates: str, workers: int = 0, **options: str | None) -> Session:
+    return project.run(*(f"--osmosis-gate={gate}" for gate in gates), workers=workers, **options)
+
+
+def outcomes(session: Session) -> dict[str, str]:
+    """The JSON report's verdicts, by gate."""
+    return {gate["gate"]: gate["outcome"] for gate in session.report["gates"]}
+
+
+def cases(session: Session) -> dict[str, Any]:
+    """JUnit's test cases of gates, by name."""
+    found = session.junit.iter("testcase")
+    return {case.attrib["name"]: case for case in found if case.attrib["classname"] == "gates"}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    low: float
+    high: float
+
+    def around(self) -> Iterator[float]:
+        """Thresholds below, at, between and above the bounds."""
+        middle = (self.low + self.high) / 2
+        yield from (self.low - 0.1, self.low, middle, self.high, self.high + 0.1)
+
+    def verdict(self, compare: str, threshold: float) -> str:
+        held = {COMPARE[compare](bound, threshold) for bound in (self.low, self.high)}
+        return "inconclusive" if len(held) == 2 else "passed" if held == {True} else "failed"
+
+
+def wilson(passes: int, rows: int, confidence: float) -> tuple[float, float]:
+    interval = binomtest(passes, rows).proportion_ci(confidence, "wilson")
+    return float(interval.low), float(interval.high)
+
+
+@WORKERS
+@pytest.mark.parametrize("confidence", [None, "0.9"])
+def test_every_operator_around_the_bounds_gives_its_verdict(
+    partly_known: Project, workers: int, confidence: str | None
+) -> None:
+    bounds = Bounds(0.5, 0.75)
+    if confidence is not None:
+        bounds = Bounds(wilson(2, 4, 0.9)[0], wilson(3, 4, 0.9)[1])
+    expected = {
+        f"mean {compare} {threshold!r}": bounds.verdict(compare, threshold)
+        for compare in COMPARE
+        for threshold in bounds.around()
+    }
+    assert set(expected.values()) == {"passed", "failed", "inconclusive"}
+    session = gated(partly_known, *expected, workers=workers, confidence=confidence, baseline=None)
+    assert outcomes(session) == expected
+    assert session.ret == 1
+
+
+@pytest.mark.parametrize(
+    ("gates", "status", "workers"),
+    [
+        ([PASSES], 0, 0),
+        ([BETWEEN, PASSES], 8, 0),
+        ([BETWEEN, PASSES], 8, 2),
+        ([PASSES, BETWEEN, FAILS], 1, 0),
+    ],
+)
+def test_the_exit_status_is_that_of_the_gates_alone(
+    partly_known: Project, workers: int, gates: list[str], status: int
+) -> None:
+    session = gated(partly_known, *gates, workers=workers)
+    assert session.ret == status
+    assert session.outcomes["passed"] == 2
+    assert session.outcomes["xfailed"] == 1
+    assert session.outcomes.get("error", session.outcomes.get("errors")) == 1
+    assert session.outcomes.get("failed", 0) == (FAILS in gates)
+
+
+def test_without_a_gate_a_low_run_fails_as_it_always_did(partly_known: Project) -> None:
+    session = partly_known.run()
+    assert session.ret == 1
+    assert session.outcomes["failed"] == 1
+    assert session.report["gates"] == []
+
+
+def test_where_nothing_is_known_everything_but_the_counts_is_open(project: Project) -> None:
+    project.rows("a", "b")
+    open_ = ["mean >= 0.5", "pass@2 < 1", "min == 0", "rows@0 <= 1"]
+    exact = ["errors == 4", "scored == 0"]
+    session = gated(project, *open_, *exact, model="fault-500-no-retry", n="2")
+    told = outcomes(session)
+    assert session.ret == 8
+    assert {told[gate] for gate in open_} == {"inconclusive"}
+    assert {told[gate] for gate in exact} == {"passed"}
+
+
+def test_a_session_of_passed_gates_ends_in_green(partly_known: Project) -> None:
+    partly_known.rows("a", "wrong")
+    session = partly_known.run("--color=yes", "--osmosis-gate=mean >= 0.5")
+    [last] = [line for line in session.lines if " gate passed" in line]
+    assert last.startswith("\x1b[32m====")
+
+
+class TestRuns:
+    """What runs are reported as where gates decide."""
+
+    def test_a_low_run_is_xfailed_with_its_reason(self, partly_known: Project) -> None:
+        session = gated(partly_known, PASSES, "scored > 0.5", workers=0, output="out.json")
+        assert session.outcomes["gates"] == 2
+        session = partly_known.run(
+            f"--osmosis-gate={PASSES.replace('mean', 'mean[exact]')}",
+            "--eval-fn=rewards:length", "-rx", "--junitxml=out.xml", "--osmosis-fresh",
+        )  # fmt: skip
+        reasons = [line for line in session.lines if line.startswith("XFAIL")]
+        assert reasons == [
+            "XFAIL data.jsonl::row-0[run-0] - rewards:length: score 0.1 < 1.0",
+            "XFAIL data.jsonl::row-1[run-0] - rewards:length: score 0.1 < 1.0",
+            "XFAIL data.jsonl::row-2[run-0] - rewards:exact: score 0.0 < 1.0; "
+            "rewards:length: score 0.2 < 1.0",
+        ]
+        skipped = session.junit.find(".//testcase[@name='row-0[run-0]']/skipped").attrib["message"]
+        assert skipped == "rewards:length: score 0.1 < 1.0"
+
+    def test_what_has_an_error_keeps_it(self, project: Project) -> None:
+        project.rows("raise", "give up", "a")
+        session = gated(project, "mean >= 0.3", "errors == 2", "scored == 1")
+        assert session.outcomes["failed"] == 2
+        assert "LookupError: no such drawer" in session.out
+        # The agent is to blame: nothing is unknown, and what it broke counts as 0.0.
+        assert session.ret == 0
+
+    def test_a_failing_test_beside_the_evaluation_still_fails_the_session(
+        self, partly_known: Project
+    ) -> None:
+        partly_known.write("test_unit.py", "def test_unit(): assert False\n")
+        args = partly_known.options("-n0", f"--osmosis-gate={PASSES}", "data.jsonl", "test_unit.py")
+        session = partly_known.plain(*args)
+        assert session.ret == 1
+        assert outcomes(session) == {PASSES: "passed"}
+
+    @pytest.mark.parametrize(("raised", "status"), [("pytest.exit('no', 9)", 9),
+                                                    ("raise KeyboardInterrupt", 2)])  # fmt: skip
+    def test_another_reason_to_end_keeps_its_code(
+        self, partly_known: Project, raised: str, status: int
+    ) -> None:
+        partly_known.write(
+            "conftest.py",
+            f"import pytest\ndef pytest_runtest_logfinish(nodeid):\n"
+            f"    if 'row-1' in nodeid: {raised}\n",
+        )
+        args = partly_known.options("-n0", f"--osmosis-gate={FAILS}")
+        assert partly_known.apart(*args).ret == status
+
+    def test_a_code_that_another_plugin_has_set_stays(self, partly_known: Project) -> None:
+        partly_known.write(
+            "conftest.py",
+            "import pytest\n@pytest.hookimpl(wrapper=True)\n"
+            "def pytest_runtestloop(session):\n"
+            "    result = yield\n    session.testsfailed += 1\n    return result\n",
+        )
+        assert gated(partly_known, PASSES).ret == 1
+
+
+@WORKERS
+class TestAsTests:
+    """A gate is a test of its own."""
+
+    def test_terminal_junit_and_json_show_each(self, partly_known: Project, workers: int) -> None:
+        slice_gate = "mean[rewards:exact] < 90% where kind = hard"
+        gates = [PASSES, BETWEEN, FAILS, slice_gate]
+        session = partly_known.run(
+            *(f"--osmosis-gate={gate}" for gate in gates), "--junitxml=out.xml", workers=workers
+        )
+        shown = cases(session)
+        assert list(shown) == gates
+        assert [child.tag for child in shown[PASSES]] == ["properties"]
+        assert shown[FAILS].find("failure").attrib["message"].startswith("failed: mean is 0.5")
+        assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
+        assert "1 gate inconclusive" in session.out
+        assert "2 gates passed" in session.out
+        assert f"FAILED gates::{FAILS} - failed: mean is 0.5" in session.out
+        [told] = [gate for gate in session.report["gates"] if gate["gate"] == slice_gate]
+        assert (told["outcome"], told["rows"], told["unknown"]) == ("passed", 3, 1)
+        summary = session.section("osmosis summary")
+        assert any(line.split() == ["gate", *BETWEEN.split(), "INCONCLUSIVE"] for line in summary)
+        assert "repeat 1 run to settle it" in " ".join(line.strip() for line in summary)
+        assert max(map(len, summary)) <= 80
+
+    def test_lf_runs_again_what_a_failed_gate_needs(
+        self, partly_known: Project, workers: int
+    ) -> None:
+        partly_known.rows("a", "wrong")
+        more = [f"--osmosis-gate={gate}" for gate in ("mean > 0.8", "mean > 0.1")]
+        assert partly_known.run(*more, "--osmosis-no-journal").ret == 1
+        session = partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers)
+        assert outcomes(session) == {"mean > 0.8": "failed"}
+        assert len(session.runs) == 2
+        assert session.ret == 1
+
+    def test_a_node_id_selects_a_gate_and_its_runs(
+        self, partly_known: Project, workers: int
+    ) -> None:
+        more = [f"--osmosis-gate={gate}" for gate in (PASSES, FAILS)]
+        session = partly_known.run(f"gates::{PASSES}", *more, workers=workers)
+        assert outcomes(session) == {PASSES: "passed"}
+        assert len(session.runs) == 4
+        assert session.ret == 0
+
+    def test_one_row_alone_decides_for_itself(self, partly_known: Project, workers: int) -> None:
+        session = partly_known.run("-k", "row-2", f"--osmosis-gate={PASSES}", workers=workers)
+        assert (session.ret, session.outcomes["failed"]) == (1, 1)
+        assert session.report["gates"] == []
+
+
+def test_collect_only_lists_them(partly_known: Project) -> None:
+    listed = gated(partly_known, PASSES, BETWEEN).lines
+    listed = partly_known.run("--collect-only", "-q", f"--osmosis-gate={PASSES}").lines
+    assert f"gates::{PASSES}" in listed
+    assert any(line.startswith("5 tests collected") for line in listed)
+
+
+def test_an_unknown_gate_is_named_with_those_that_there_are(partly_known: Project) -> None:
+    session = partly_known.run("gates::mean >= 2", f"--osmosis-gate={PASSES}")
+    assert session.ret == 4
+    assert (
+        f"gates::mean >= 2: there is no such gate, only gates::{PASSES}"
+        in session.out + session.err
+    )
+
+
+def test_gates_may_stand_in_the_ini_file(partly_known: Project) -> None:
+    partly_known.pytester.makeini(f"[pytest]\nosmosis_gates =\n  {PASSES}\n  {BETWEEN}\n")
+    session = partly_known.run()
+    assert (session.ret, set(outcomes(session))) == (8, {PASSES, BETWEEN})
+
+
+def test_each_suite_has_its_own(project: Project) -> None:
+    project.rows("a", "b", name="one.jsonl")
+    project.rows("a", {"user_prompt": "b", "ground_truth": "no"}, name="two.jsonl")
+    session = project.run(
+        "--osmosis-data=two.jsonl", "--osmosis-gate=mean == 1", "-v", data="one.jsonl"
+    )
+    assert session.ret == 1
+    assert [(gate["suite"], gate["outcome"]) for gate in session.report["gates"]] == [
+        ("one.jsonl", "passed"),
+        ("two.jsonl", "failed"),
+    ]
+    assert "gates::one.jsonl::mean == 1 PASSED" in session.out
+    assert "gates::two.jsonl::mean == 1 FAILED" in session.out
+
+
+MARKED = """
+import pytest
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_it(rollout):
+    rollout.record_score("size", len(rollout.solution_str))
+    assert rollout.solution_str == rollout.ground_truth, "not that"
+"""
+
+
+@WORKERS
+def test_a_marked_functions_asserts_become_observations(
+    partly_known: Project, workers: int
+) -> None:
+    partly_known.write("test_it.py", MARKED)
+    session = partly_known.plain(
+        "test_it.py", f"-n{workers}", "--osmosis-model=m", "-rx", "--osmosis-output=out.json",
+        f"--osmosis-base-url={partly_known.endpoint.base_url}",
+        "--osmosis-gate=mean[test] >= 0.5", "--osmosis-gate=mean[size] >= 1.2",
+    )  # fmt: skip
+    assert outcomes(session) == {"mean[test] >= 0.5": "passed", "mean[size] >= 1.2": "inconclusive"}
+    assert session.ret == 8
+    assert session.outcomes["xfailed"] == 1
+    assert "AssertionError: not that" in session.out
+
+
+class TestMistakes:
+    """Every one is told before anything runs."""
+
+    @pytest.mark.parametrize(
+        ("gates", "said"),
+        [
+            (["pass@3 >= 0.9"], "'pass@3 >= 0.9': pass@3 needs --n 3 or more, and n is 1"),
+            (["men >= 0.9"], "'men >= 0.9': 'men' is not a metric; did you mean 'mean'?"),
+            (["mean[nobody] > 0"], "'nobody' is not an eval function here, only rewards:exact"),
+            (["mean > 0 where size = 1"], "the data have no column 'size', only ground_truth"),
+            (["mean > 0 where kind = odd"], "no row has kind = odd; there are easy, hard"),
+            (["mean - baseline > 0"], "there is no baseline: name one with --osmosis-baseline"),
+            (["mean > 0", "mean  >  0"], "--osmosis-gate 'mean > 0' is given twice"),
+        ],
+    )
+    def test_a_gate_that_cannot_be_used_is_told(
+        self, partly_known: Project, gates: list[str], said: str
+    ) -> None:
+        session = gated(partly_known, *gates)
+        assert session.ret == 4
+        assert said in session.mistake + session.out
+        assert partly_known.endpoint.requests == 0
+
+    @pytest.mark.parametrize("option", ["--osmosis-confidence=95", "--osmosis-confidence=0"])
+    def test_a_confidence_is_between_0_and_1(self, partly_known: Project, option: str) -> None:
+        session = partly_known.run(option)
+        assert session.ret == 4
+        assert "expected a number between 0 and 1, such as 0.95" in session.mistake
+
+
+def test_the_table_has_intervals_and_so_has_the_report(partly_known: Project) -> None:
+    session = gated(partly_known, PASSES, n="2")
+    told = session.report["summary"]["eval_fns"]["rewards:exact"]
+    low, high = wilson(2, 4, 0.95)
+    assert told["intervals"]["mean"] == {
+        "value": 0.5,
+        "low": pytest.approx(low),
+        "high": pytest.approx(high),
+        "method": "wilson",
+        "confidence": 0.95,
+    }
+    assert set(told["intervals"]) == {
+        "mean", "pass_at_1", "pass_at_2", "pass_hat_1", "pass_hat_2",
+    }  # fmt: skip
+    [header, line, *_] = [line for line in session.section("osmosis summary") if line]
+    assert header.split("  ")[0] == "eval function"
+    assert "95% interval" in header
+    assert f"{low:.3f} .. {high:.3f}" in line

@@ -1,0 +1,136 @@
+"""Signals: they end a session in order, once; what is done is kept and reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.endpoints import Ask, Endpoint
+from tests.project import Project
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+
+STUBBORN = """
+import asyncio
+from pathlib import Path
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class Stubborn(RolloutAgentLoop):
+    name = "stubborn"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        try:
+            await ctx.chat(ctx.request.messages)
+        finally:
+            Path("cancelled").touch()
+            await asyncio.sleep(60)
+
+agent_loop = Stubborn()
+"""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    def answer(ask: Ask) -> str | list[str]:
+        wish = str(ask.messages[-1]["content"])
+        return ["hang"] if wish == "wait" else wish
+
+    with Endpoint(answer) as endpoint:
+        yield endpoint
+
+
+def started(
+    project: Project, workers: int, agent: str = "agent:agent_loop"
+) -> subprocess.Popen[str]:
+    options = project.options(
+        f"-n{workers}", "--batch-size=4", "-pno:cacheprovider", "-pno:hypothesispytest", agent=agent
+    )
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=project.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    try:
+        return process.communicate(timeout=60)[0]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def nobody_left(group: int) -> bool:
+    for _ in range(500):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@WORKERS
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_the_session_and_reports_what_is_done(
+    project: Project, endpoint: Endpoint, workers: int, name: str
+):
+    project.rows("a", "b", "c", *["wait"] * 6)
+    process = started(project, workers)
+    assert endpoint.wait_until(lambda e: len(e.by_row) >= 4 and e.in_flight == 4, timeout_s=60)
+    os.kill(process.pid, getattr(signal, name))
+    out = ended(process)
+    assert process.returncode == 2
+    assert f"KeyboardInterrupt: by {name}" in out
+    assert "3 of 9 runs are done; run the same command again to go on" in out
+    assert "Traceback" not in out and "INTERNALERROR" not in out
+    report = json.loads((project.path / "out.json").read_text())
+    assert report["summary"]["complete"] is False
+    assert report["summary"]["interrupted"] == name
+    assert [row["row_index"] for row in report["rows"]] == [0, 1, 2]
+    assert nobody_left(process.pid)
+
+
+@WORKERS
+def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
+    project: Project, endpoint: Endpoint, workers: int
+):
+    project.rows("a", *["wait"] * 6)
+    process = started(project, workers)
+    assert endpoint.wait_until(lambda e: e.in_flight == 4, timeout_s=60)
+    os.killpg(process.pid, signal.SIGINT)
+    out = ended(process)
+    assert process.returncode == 2
+    assert "1 of 7 runs are done" in out
+    assert "Traceback" not in out and "INTERNALERROR" not in out
+    assert nobody_left(process.pid)
+
+
+def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endpoint: Endpoint):
+    project.write("stubborn.py", STUBBORN)
+    project.rows(*["wait"] * 3)
+    process = started(project, 0, agent="stubborn:agent_loop")
+    assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
+    os.kill(process.pid, signal.SIGINT)
+    marker: Path = project.path / "cancelled"
+    for _ in range(1000):
+        if marker.exists():
+            break
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    out = ended(process)
+    assert process.returncode == 2
+    assert out.endswith("interrupted again: ended at once\n")
+    assert "Traceback" not in out

@@ -1,0 +1,134 @@
+"""The JUnit file: a run's figures as properties of its case, the evaluation's as the suite's."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from tests.endpoints import completion, error_reply
+from tests.project import AGENT, Project
+
+ONE_AND_MANY = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+
+
+def properties(element: Element) -> list[tuple[str, str]]:
+    """Names and values, in their order."""
+    return [(p.attrib["name"], p.attrib["value"]) for p in element.findall("./properties/property")]
+
+
+def cases(junit: Element) -> dict[str, Element]:
+    """The test cases by name."""
+    return {case.attrib["name"]: case for case in junit.iter("testcase")}
+
+
+@ONE_AND_MANY
+def test_each_case_and_the_suite_have_their_figures(project: Project, workers: int) -> None:
+    project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "raise")
+    session = project.run(
+        *("--junitxml=out.xml", "--eval-fn=rewards:length", "--pass-threshold=0.1"),
+        workers=workers,
+        n="2",
+    )
+    [suite] = session.junit.iter("testsuite")
+    figures = session.report["summary"]["eval_fns"]
+    told = dict(properties(suite))
+    assert told["osmosis_model"] == "m"
+    assert told["osmosis_runs"] == "6"
+    for name, summary in figures.items():
+        for figure in ("mean", "std", "pass_at_1", "pass_at_2", "pass_hat_1", "pass_hat_2"):
+            assert float(told[f"osmosis_{figure}[{name}]"]) == summary[figure]
+        assert told[f"osmosis_missing[{name}]"] == str(summary["missing"]) == "2"
+
+    found = cases(session.junit)
+    names = [f"row-{row}[run-{run}]" for row in range(3) for run in range(2)]
+    assert sorted(found) == names
+    runs = dict(zip(names, session.runs, strict=True))
+    for name, case in found.items():
+        listed = properties(case)
+        assert len(dict(listed)) == len(listed), "a property is there twice"
+        of_case = dict(listed)
+        run = runs[name]
+        assert name == f"row-{of_case['osmosis_row_index']}[run-{of_case['osmosis_run_index']}]"
+        assert float(of_case["osmosis_duration_ms"]) == pytest.approx(run["duration_ms"], abs=0.001)
+        assert int(of_case["osmosis_tokens"]) == run["tokens"]
+        scores = {
+            key.removeprefix("osmosis_score[").removesuffix("]"): float(value)
+            for key, value in of_case.items()
+            if key.startswith("osmosis_score[")
+        }
+        assert scores == run["scores"]
+        assert of_case.get("osmosis_error_type") == run["error_type"]
+        assert float(case.attrib["time"]) == pytest.approx(run["duration_ms"] / 1000, abs=0.002)
+        assert case.attrib["classname"] == "data.jsonl"
+
+
+def test_failures_and_errors_are_told_apart_with_their_message(project: Project) -> None:
+    project.endpoint.answers = lambda ask: (
+        error_reply(400, "no") if ask.row == "refused" else completion(ask.row)
+    )
+    project.rows("right", {"user_prompt": "wrong", "ground_truth": "x"}, "refused")
+    session = project.run("--junitxml=out.xml")
+    [suite] = session.junit.iter("testsuite")
+    counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
+    right, wrong, refused = cases(session.junit).values()
+    assert [child.tag for child in right] == ["properties"]
+    failure = wrong.find("failure")
+    assert failure is not None
+    assert failure.attrib["message"] == "rewards:exact scored 0, below the threshold 1"
+    assert "  ground truth  x" in (failure.text or "").splitlines()
+    error = refused.find("error")
+    assert error is not None
+    assert f'400 from {project.endpoint.netloc} ("no")' in error.attrib["message"]
+
+
+def test_what_a_rollout_printed_is_in_its_own_case(project: Project) -> None:
+    project.write("agent.py", AGENT.replace("answer = ", 'print(f"<{wish}>")\n        answer = '))
+    project.rows(*"abcd")
+    session = project.run("--junitxml=out.xml", "-ojunit_logging=all", "--batch-size=4")
+    for letter, case in zip("abcd", cases(session.junit).values(), strict=True):
+        assert (case.findtext("system-out") or "").count("<") == 1
+        assert f"<{letter}>" in (case.findtext("system-out") or "")
+
+
+def test_so_it_is_for_a_marked_test(project: Project) -> None:
+    project.write("agent.py", AGENT.replace("answer = ", "print(wish)\n        answer = "))
+    project.rows("said by the rollout")
+    project.write(
+        "test_it.py",
+        """
+import pytest
+
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_answer(rollout):
+    print("said by the test")
+""",
+    )
+    session = project.run(
+        *("--junitxml=out.xml", "-ojunit_logging=all"), agent=None, data=None, eval_fn=None
+    )
+    [case] = cases(session.junit).values()
+    printed = case.findtext("system-out") or ""
+    assert printed.count("said by the rollout") == 1
+    assert printed.count("said by the test") == 1
+
+
+@pytest.mark.parametrize("family", ["xunit1", "xunit2", "legacy"])
+def test_every_family_is_written_without_a_warning(project: Project, family: str) -> None:
+    project.rows("a")
+    session = project.run("--junitxml=out.xml", f"-ojunit_family={family}", "-Werror")
+    assert session.outcomes == {"passed": 1}
+    [suite] = session.junit.iter("testsuite")
+    assert "osmosis_model" in dict(properties(suite))
+
+
+def test_two_evaluations_have_properties_of_their_own(project: Project) -> None:
+    project.rows("a", name="one.jsonl")
+    project.rows({"user_prompt": "b", "ground_truth": "x"}, name="two.jsonl")
+    session = project.run("--junitxml=out.xml", "--osmosis-data=two.jsonl", data="one.jsonl")
+    [suite] = session.junit.iter("testsuite")
+    told = dict(properties(suite))
+    assert told["one.jsonl::osmosis_mean[rewards:exact]"] == "1.0"
+    assert told["two.jsonl::osmosis_mean[rewards:exact]"] == "0.0"

@@ -1,0 +1,129 @@
+"""Models by LiteLLM's name, from the command line to the report, at an endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.endpoints import completion, error_reply
+from tests.project import Project, Session
+
+KEY = "sk-provider/0123456789+abcdef"
+WORKFLOW = """
+import os
+
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+from osmosis_ai.rollout import AgentWorkflow, get_rollout_context
+
+
+class Flow(AgentWorkflow):
+    async def run(self, ctx):
+        assert "OPENAI_API_KEY" not in os.environ
+        here = get_rollout_context()
+        plain = DefaultAsyncHttpxClient(verify=False)
+        async with AsyncOpenAI(
+            base_url=here.chat_completions_url, api_key=here.api_key, http_client=plain
+        ) as client:
+            answer = await client.chat.completions.create(model="gpt-9", messages=ctx.prompt)
+        print("environment", dict(os.environ))
+        return [*ctx.prompt, answer.choices[0].message]
+"""
+CHATTER = (
+    "litellm:",
+    "litellm.",
+    "litellm -",
+    "give feedback",
+    "debug=true",
+    "provider list",
+    "botocore",
+    "warning",
+)
+
+
+@pytest.fixture
+def provider(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose provider is the endpoint, for LiteLLM as for the user."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_BASE", project.endpoint.base_url)
+    project.endpoint.api_key = KEY
+    project.write("flow.py", WORKFLOW)
+    return project
+
+
+def run(project: Project, model: str, *more: str, **replaced: Any) -> Session:
+    options = {"model": model, "base_url": None, **replaced}
+    return project.apart(*project.options("-n0", "--junitxml=out.xml", *more, **options))
+
+
+def check_artefacts(project: Project, session: Session) -> None:
+    files = [path for path in project.path.rglob("*") if path.is_file()]
+    assert {"out.json", "out.xml"} <= {path.name for path in files}
+    texts = [session.out.encode(), session.err.encode(), *(path.read_bytes() for path in files)]
+    assert not any(b"0123456789+abc" in text for text in texts)
+    said = f"{session.out}\n{session.err}".lower()
+    assert not [word for word in CHATTER if word in said]
+
+
+def test_a_model_whose_price_is_known(provider: Project) -> None:
+    provider.rows("a", f"say {KEY}")
+    session = run(provider, "openai/gpt-4o-mini", "--osmosis-temperature=0.5")
+    assert session.outcomes == {"passed": 2}, session.out + session.err
+    assert {(ask.model, ask.body["temperature"]) for ask in provider.endpoint.seen} == {
+        ("gpt-4o-mini", 0.5)
+    }
+    costs = [each["cost_usd"] for each in session.runs]
+    assert all(0 < cost < 0.01 for cost in costs)
+    summary = session.report["summary"]
+    assert summary["cost_usd"] == pytest.approx(sum(costs))
+    assert (summary["total_tokens"], summary["unknown_cost"]) == (30, 0)
+    assert "2 rollouts, 30 tokens, $0.00" in session.out
+    text = json.dumps(session.report)
+    assert KEY not in text
+
+
+def test_a_workflow_and_a_price_that_nobody_knows(provider: Project) -> None:
+    provider.endpoint.answers = f"the key is {KEY}"
+    provider.rows("a", "b")
+    session = run(provider, "openai/house-model-7", "--batch-size=2", agent="flow.py:Flow")
+    assert session.outcomes == {"failed": 2}, session.out + session.err
+    assert [each["cost_usd"] for each in session.runs] == [None, None]
+    assert session.report["summary"]["cost_usd"] is None
+    assert session.report["summary"]["unknown_cost"] == 2
+    assert "2 rollouts, 30 tokens, cost unknown" in session.lines
+    check_artefacts(provider, session)
+
+
+def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) -> None:
+    said = f"Incorrect API key provided: {KEY}."
+    provider.endpoint.answers = lambda ask: [error_reply(401, said, code="invalid_api_key")]
+    provider.rows(*"abcdef")
+    session = run(provider, "openai/gpt-4o-mini")
+    assert session.ret == 1
+    assert provider.endpoint.requests == 1
+    assert "stopped: 401" in session.out
+    assert "OPENAI_API_KEY" in session.out
+    check_artefacts(provider, session)
+
+
+def test_tokens_that_are_not_told_have_no_cost(provider: Project) -> None:
+    provider.endpoint.answers = completion("a", usage=None)
+    provider.rows("a")
+    session = run(provider, "gpt-4o-mini")
+    [found] = session.runs
+    assert (found["tokens"], found["cost_usd"]) == (None, None)
+
+
+def test_a_key_that_is_missing_is_a_usage_error(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.rows("a")
+    for model, name in {"gpt-4o": "OPENAI_API_KEY", "anthropic/x": "ANTHROPIC_API_KEY"}.items():
+        monkeypatch.delenv(name, raising=False)
+        session = project.run(model=model, base_url=None)
+        assert session.ret == 4
+        assert session.mistake.startswith(f"API key: {name} is not set: export it")
+    assert project.run(model="a b", base_url=None).mistake.startswith("--osmosis-model: 'a b'")
+    assert project.endpoint.requests == 0

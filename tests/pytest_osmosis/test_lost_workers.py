@@ -1,0 +1,73 @@
+"""Workers that die or freeze: the culprit alone is blamed, the rest comes out right."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.endpoints import Endpoint
+from tests.project import Project
+
+AGENT = """
+import os
+import signal
+import time
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class Agent(RolloutAgentLoop):
+    name = "deadly"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        answer = await ctx.chat(ctx.request.messages)
+        wish = ctx.request.messages[-1]["content"]
+        if wish == "exit":
+            os._exit(3)
+        if wish in ("kill", "freeze"):
+            os.kill(os.getpid(), signal.SIGKILL if wish == "kill" else signal.SIGSTOP)
+            time.sleep(60)  # this thread may go on for a moment
+        return ctx.complete([*ctx.request.messages, answer.message])
+
+agent_loop = Agent()
+"""
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ("exit", "died during this run"),
+        ("kill", "died during this run"),
+        ("freeze", "was frozen for"),
+    ],
+)
+def test_a_worker_that_is_lost_costs_one_run(
+    project: Project, endpoint: Endpoint, wish: str, told: str
+):
+    project.write("deadly.py", AGENT)
+    rows = [f"row {index}" for index in range(11)]
+    project.rows(*rows[:5], wish, *rows[5:])
+    session = project.run(
+        "--batch-size=6", "--osmosis-worker-timeout=2", workers=2, agent="deadly:agent_loop"
+    )
+    assert session.ret == 1
+    assert session.outcomes == {"passed": 11, "errors": 1}
+    lost = [run for run in session.runs if run["error_type"] is not None]
+    assert [(run["error_type"], run["scores"]) for run in lost] == [("worker_lost", {})]
+    assert told in lost[0]["error"]
+    assert session.report["rows"][5]["runs"] == lost
+    assert all(run["scores"] == {"rewards:exact": 1.0} for run in session.runs if run not in lost)
+    assert endpoint.max_in_flight <= 6
+    assert max(endpoint.by_row.values()) <= 2
+
+
+def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run(
+    project: Project, endpoint: Endpoint
+):
+    project.write("deadly.py", AGENT)
+    project.rows(*[{"user_prompt": "exit", "ground_truth": str(i)} for i in range(12)])
+    session = project.run(
+        "--batch-size=2", "--max-worker-restart=2", workers=2, agent="deadly:agent_loop"
+    )
+    assert session.ret == 1
+    assert "maximum crashed workers reached: 2" in session.out
+    assert session.report["summary"]["complete"] is False
+    assert "of 12 selected runs" in session.out

@@ -1,0 +1,440 @@
+"""Options and their ini twins: what they mean, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.options import OPTIONS
+from tests.endpoints import Endpoint
+from tests.project import AGENT, Project, Session
+
+KEY = "sk-a-key-that-nobody-may-see"
+
+WRONG: list[tuple[dict[str, str | None], str]] = [
+    # What belongs together.
+    ({"agent": None}, "--osmosis-data needs --osmosis-agent too: module:attribute"),
+    ({"model": None}, "--osmosis-data needs --osmosis-model too: a name at --osmosis-base-url"),
+    ({"data": None}, "--osmosis-agent needs --osmosis-data too: a .jsonl, .json or .parquet file"),
+    # Code.
+    ({"agent": "x"}, "--osmosis-agent 'x': expected module:attribute"),
+    ({"agent": ""}, "--osmosis-agent '': expected a value"),
+    (
+        {"agent": "agent:agnet_loop"},
+        "--osmosis-agent 'agent:agnet_loop': module 'agent' has no 'agnet_loop'. "
+        "Did you mean 'agent_loop'?",
+    ),
+    ({"agent": "agnt:agent_loop"}, "--osmosis-agent 'agnt:agent_loop': no module 'agnt' (searched"),
+    ({"agent": "agent:explode"}, "--osmosis-agent 'agent:explode': is the function explode;"),
+    ({"agent": "agent.pi:x.py:loop"}, "expected module:attribute"),
+    ({"agent": "agnt.py:loop"}, "--osmosis-agent 'agnt.py:loop': no file 'agnt.py' (looked in"),
+    ({"agent": "broken:loop"}, "--osmosis-agent 'broken:loop': 'broken' imports 'not_there'"),
+    ({"eval_fn": "rewards:exat"}, "--osmosis-eval-fn 'rewards:exat': module 'rewards' has no"),
+    ({"eval_fn": "broken:f"}, "--osmosis-eval-fn 'broken:f': 'broken' imports 'not_there'"),
+    ({"eval_fn": "agent:explode"}, "--osmosis-eval-fn 'agent:explode'"),
+    # Rows.
+    ({"data": "no.jsonl"}, "/no.jsonl: no such file"),
+    ({"data": "."}, ": is a directory; give a .jsonl, .json or .parquet file"),
+    ({"data": "agent.py"}, "agent.py: the name ends in '.py'; expected a .jsonl, .json or"),
+    ({"data": "torn.jsonl"}, "torn.jsonl:3: not JSON"),
+    ({"data": "number.jsonl"}, "number.jsonl:1: "),
+    ({"data": "column.jsonl"}, "'user_prompt' is missing"),
+    # The endpoint.
+    ({"model": ""}, "--osmosis-model '': expected a value"),
+    (
+        {"model": "embedded/nobody", "base_url": None},
+        "--osmosis-model: the embedded endpoint has no persona 'nobody': known are default,",
+    ),
+    ({"base_url": "localhost:8000"}, "has no scheme: write http://localhost:8000"),
+    ({"base_url": "ftp://h"}, "--osmosis-base-url: the base URL 'ftp://h' is neither http:// nor"),
+    ({"base_url": f"http://u:{KEY}@h/v1"}, "--osmosis-base-url: the base URL holds a user name"),
+    ({"base_url": f"http://h/v1?key={KEY}"}, "--osmosis-base-url: the base URL holds a query"),
+    ({"api_key_env": "NOT_SET"}, "NOT_SET is not set: export it, or name another variable"),
+    ({"api_key_env": "PASTED"}, "PASTED holds a non-ASCII character at position 4: copy the key"),
+    ({"api_key_env": "EMPTY"}, "EMPTY"),
+    ({"api_key": ""}, "--osmosis-api-key '': expected a value"),
+    ({"api_key": f"{KEY}\n{KEY}"}, "--osmosis-api-key"),
+    # Numbers.
+    ({"n": "0"}, "--osmosis-n '0': expected a whole number of at least 1"),
+    ({"n": "1.5"}, "--osmosis-n '1.5': expected a whole number of at least 1"),
+    ({"n": ""}, "--osmosis-n '': expected a whole number of at least 1"),
+    ({"pass_threshold": "nan"}, "--osmosis-pass-threshold 'nan': expected a number"),
+    ({"pass_threshold": "high"}, "--osmosis-pass-threshold 'high': expected a number"),
+    ({"max_turns": "0"}, "--osmosis-max-turns '0': expected a whole number of at least 1"),
+    ({"temperature": "-1"}, "--osmosis-temperature '-1': expected a number of at least 0"),
+    ({"max_tokens": "0"}, "--osmosis-max-tokens '0': expected a whole number of at least 1"),
+    ({"top_p": "0"}, "--osmosis-top-p '0': expected a number above 0 and at most 1"),
+    ({"top_p": "1.1"}, "--osmosis-top-p '1.1': expected a number above 0 and at most 1"),
+    ({"seed": "-1"}, "--osmosis-seed '-1': expected a whole number of at least 0"),
+    ({"batch_size": "0"}, "--osmosis-batch-size '0': expected a whole number of at least 1"),
+    ({"limit": "0"}, "--osmosis-limit '0': expected a whole number of at least 1"),
+    ({"offset": "-1"}, "--osmosis-offset '-1': expected a whole number of at least 0"),
+    ({"sample": "0%"}, "--osmosis-sample '0%': expected a share like 10% or a number of rows"),
+    ({"sample": "some"}, "--osmosis-sample 'some': expected a share like 10% or a number of rows"),
+    ({"sample_seed": "x"}, "--osmosis-sample-seed 'x': expected a whole number of at least 0"),
+    ({"agent_timeout": "0"}, "--osmosis-agent-timeout '0': expected a number of seconds above 0"),
+    ({"grader_timeout": "inf"}, "--osmosis-grader-timeout 'inf': expected a number of seconds"),
+    # What is written.
+    ({"output": "no/such/folder/out.json"}, "cannot be written: No such file or directory"),
+    ({"output": "."}, "is a directory; name a file"),
+    ({"output": ""}, "--osmosis-output '': expected a value"),
+    ({"debug_dir": "agent.py"}, "agent.py': cannot be made: File exists"),
+]
+
+
+@pytest.fixture
+def wrong(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with files and variables that cannot be used."""
+    project.rows("a", "b")
+    project.write("broken.py", "import not_there\n")
+    project.write("torn.jsonl", (project.path / "data.jsonl").read_text() + '{"user_')
+    project.write("number.jsonl", '{"system_prompt": "s", "user_prompt": 3}\n')
+    project.write("column.jsonl", '{"system_prompt": "s", "prompt": "u"}\n')
+    monkeypatch.setenv("PASTED", f"sk-\N{EN DASH}{KEY}")
+    monkeypatch.setenv("EMPTY", "")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"), WRONG, ids=[str(options).replace(KEY, "KEY") for options, _ in WRONG]
+)
+def test_a_wrong_input_is_one_sentence_before_any_request(
+    wrong: Project, options: dict[str, str | None], sentence: str
+) -> None:
+    session = wrong.run(**options)
+    assert sentence in session.mistake
+    assert session.ret == 4
+    assert wrong.endpoint.requests == 0
+    assert session.out == ""
+    for internal in ("Traceback", "pytest_osmosis/", KEY):
+        assert internal not in session.err
+    assert not (wrong.path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["--eval-fn=rewards:exact"], "--osmosis-eval-fn 'rewards:exact' is given twice"),
+        (["--osmosis-data=./data.jsonl"], "--osmosis-data './data.jsonl' is given twice"),
+        (["--dist=loadgroup"], "--dist loadgroup does not go with an evaluation: use --dist load"),
+        (["--dist=each"], "--dist each does not go with an evaluation: use --dist load"),
+    ],
+)
+def test_what_does_not_go_together_is_one_sentence(
+    wrong: Project, args: list[str], sentence: str
+) -> None:
+    session = wrong.run(*args)
+    assert (session.ret, wrong.endpoint.requests) == (4, 0)
+    assert sentence in session.mistake
+
+
+def test_a_mistake_is_told_by_the_controller_alone(wrong: Project) -> None:
+    session = wrong.run(workers=2, data="torn.jsonl")
+    assert (session.ret, wrong.endpoint.requests) == (4, 0)
+    assert session.err.count("not JSON") == 1
+    assert session.out == ""
+
+
+def test_wrong_rows_are_listed_at_once(project: Project) -> None:
+    lines = ['{"system_prompt": "s", "user_prompt": ""}'] * 22
+    project.write("data.jsonl", "\n".join(lines) + "\n")
+    session = project.run()
+    assert session.mistake.splitlines()[0].endswith("data.jsonl: 22 rows cannot be used")
+    assert [line.split()[1] for line in session.mistake.splitlines()[1:21]] == [
+        f"{number}:" for number in range(1, 21)
+    ]
+    assert session.mistake.splitlines()[21:] == ["  and 2 more"]
+
+
+@pytest.mark.parametrize("options", [{"offset": "7"}, {"data": "none.jsonl"}])
+def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any) -> None:
+    project.rows("a", "b")
+    project.write("none.jsonl", "\n")
+    session = project.run(**options)
+    assert session.ret == 5
+    said = "has 2 rows; an offset of 7 is past the last one" if "offset" in options else "no rows"
+    assert session.out.count(said) == 1
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_first_request(
+    project: Project,
+) -> None:
+    project.rows("a")
+    session = project.run(output="missing/out.json")
+    assert project.endpoint.requests == 0
+    assert "--osmosis-output" in session.mistake
+    assert "missing/out.json" in session.mistake
+
+
+def test_a_key_on_the_command_line_works_and_is_warned_about_once(project: Project) -> None:
+    project.rows("a", "b")
+    project.endpoint.api_key = KEY
+    session = project.run(api_key=KEY)
+    assert session.outcomes == {"passed": 2, "warnings": 1}
+    assert session.out.count("every user of this machine can read a command line") == 1
+    assert KEY not in session.out
+    strict = project.run("-Werror", api_key=KEY)
+    assert strict.ret == 4
+    assert "every user of this machine can read a command line" in strict.mistake
+
+
+def test_a_key_comes_from_the_variable_that_is_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.rows("a")
+    project.endpoint.api_key = KEY
+    monkeypatch.setenv("MY_KEY", KEY)
+    assert project.run(api_key_env="MY_KEY").ret == 0
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert project.run().ret == 0
+
+
+class TestIni:
+    def test_a_suite_can_live_in_the_ini_file(self, project: Project) -> None:
+        project.rows("a", "b", "c")
+        project.write(
+            "pyproject.toml",
+            f"""
+[tool.pytest.ini_options]
+osmosis_agent = "agent:agent_loop"
+osmosis_data = ["data.jsonl"]
+osmosis_eval_fn = ["rewards:exact", "rewards:length"]
+osmosis_model = "m"
+osmosis_base_url = "{project.endpoint.base_url}"
+osmosis_n = "2"
+osmosis_pass_threshold = "0.1"
+osmosis_limit = "2"
+osmosis_seed = "7"
+osmosis_no_answers = true
+osmosis_output = "out.json"
+""",
+        )
+        session = project.plain()
+        assert session.outcomes == {"passed": 4}
+        report = session.report
+        assert report["config"]["eval_fns"] == ["rewards:exact", "rewards:length"]
+        assert report["config"]["n_runs"] == 2
+        assert [run["answer"] for run in session.runs] == [None] * 4
+        assert [ask.body["seed"] for ask in project.endpoint.seen] == [7, 8, 7, 8]
+
+    def test_the_command_line_wins(self, project: Project) -> None:
+        project.rows("a", "b")
+        project.write("pytest.ini", "[pytest]\nosmosis_n = 5\nosmosis_limit = 1\n")
+        session = project.run(n="2")
+        assert session.outcomes == {"passed": 2}
+
+    def test_a_wrong_value_is_told_by_the_name_of_its_key(self, project: Project) -> None:
+        project.rows("a")
+        project.write("pytest.ini", "[pytest]\nosmosis_n = many\n")
+        session = project.run()
+        assert session.ret == 4
+        assert session.mistake.startswith("osmosis_n 'many': expected a whole number")
+
+    def test_every_option_has_a_twin(self, pytester: pytest.Pytester) -> None:
+        told = pytester.runpytest_inprocess("--help").stdout.str()
+        for option in OPTIONS:
+            assert f"  {option.flag_name}" in told
+            assert f"\n  {option.ini_name} (" in told
+
+    def test_every_key_may_be_given_under_strict_config(self, project: Project) -> None:
+        project.rows("a")
+        project.write("pytest.ini", "[pytest]\nosmosis_n = 1\n")
+        assert project.run("--strict-config", "--strict-markers", "-Werror").ret == 0
+
+
+class TestPaths:
+    def test_on_the_command_line_they_start_at_the_current_directory(
+        self, project: Project
+    ) -> None:
+        project.write("pytest.ini", "[pytest]\n")
+        project.rows("a", name="sub/data.jsonl")
+        os.chdir(project.path / "sub")
+        session = project.run("--rootdir=..", "-c../pytest.ini")
+        assert session.outcomes == {"passed": 1}
+        assert (project.path / "sub" / "out.json").is_file()
+        assert not (project.path / "out.json").exists()
+
+    def test_in_the_ini_file_they_start_at_the_root(self, project: Project) -> None:
+        project.rows("a")
+        project.write(
+            "pytest.ini", "[pytest]\nosmosis_data = data.jsonl\nosmosis_output = out.json\n"
+        )
+        (project.path / "sub").mkdir()
+        os.chdir(project.path / "sub")
+        session = project.run(data=None, output=None)
+        assert session.outcomes == {"passed": 1}
+        assert (project.path / "out.json").is_file()
+
+    def test_an_agent_may_be_named_by_its_file(self, project: Project) -> None:
+        project.rows("a")
+        project.write("agents/one/server.py", AGENT)
+        assert project.run(agent="agents/one/server.py:agent_loop").ret == 0
+
+    def test_user_code_that_changes_the_directory_does_not_move_the_report(
+        self, project: Project
+    ) -> None:
+        project.rows("a")
+        project.write("agent.py", "import os; os.chdir('/')\n" + AGENT)
+        assert project.run().ret == 0
+        assert (project.path / "out.json").is_file()
+
+
+class TestSpellings:
+    def test_the_short_ones_mean_the_same(self, project: Project) -> None:
+        project.rows("a", "b")
+        session = project.plain(
+            *project.options(eval_fn=None),
+            *("--n", "2", "--pass-threshold", "0.5", "--batch-size", "2", "-n0"),
+            *("--eval-fn", "rewards:exact", "--eval-fn", "rewards:length"),
+        )
+        config = session.report["config"]
+        assert (config["n_runs"], config["pass_threshold"]) == (2, 0.5)
+        assert config["eval_fns"] == ["rewards:exact", "rewards:length"]
+        assert "2 in flight" in session.out
+
+    @pytest.mark.parametrize("where", ["conftest.py", "other.py"])
+    def test_one_that_another_plugin_has_is_left_to_it(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch, where: str
+    ) -> None:
+        project.rows("a")
+        project.write(
+            where,
+            """
+def pytest_addoption(parser):
+    parser.addoption("--n", dest="their_n", type=int)
+    parser.addoption("--batch-size", dest="their_batch_size")
+
+
+def pytest_report_header(config):
+    return f"theirs: {config.option.their_n} {config.option.their_batch_size}"
+""",
+        )
+        plugin = ["-p", "other"] if where == "other.py" else []
+        monkeypatch.setenv("PYTHONPATH", str(project.path))
+        session = project.apart(
+            *plugin,
+            *project.options("--n=7", "--batch-size=many", "--osmosis-n=2", "-n0"),
+            *("--pass-threshold=0.5",),
+        )
+        assert "theirs: 7 many" in session.out
+        assert session.outcomes == {"passed": 2}
+        assert session.report["config"]["pass_threshold"] == 0.5
+
+    @pytest.mark.parametrize("name", ["--base-url", "--model", "--api-key"])
+    def test_names_that_others_own_are_not_taken(self, project: Project, name: str) -> None:
+        project.rows("a")
+        assert project.run(f"{name}=x").ret == 4
+
+
+class TestRequest:
+    def test_sampling_is_sent_only_when_it_is_given(self, project: Project) -> None:
+        project.rows("a")
+        project.run()
+        project.run(temperature="0.5", max_tokens="100", top_p="0.9", seed="3")
+        bare, full = (ask.body for ask in project.endpoint.seen)
+        names = {"temperature", "max_tokens", "top_p", "seed"}
+        assert not names.intersection(bare)
+        assert {name: full[name] for name in names} == {
+            "temperature": 0.5,
+            "max_tokens": 100,
+            "top_p": 0.9,
+            "seed": 3,
+        }
+
+    def test_the_request_holds_prompts_columns_and_limits(self, project: Project) -> None:
+        project.write(
+            "agent.py",
+            AGENT.replace(
+                'wish = messages[-1]["content"]',
+                "import json\n"
+                '        wish = ""\n'
+                '        with open("request.json", "w") as file:\n'
+                "            json.dump(ctx.request.model_dump(mode='json'), file)\n",
+            ),
+        )
+        project.rows("first", {"user_prompt": "u", "ground_truth": "u", "level": 3})
+        project.run("--osmosis-max-turns=4", n="2", temperature="0.5")
+        request = json.loads((project.path / "request.json").read_text())
+        assert request["rollout_id"] == "eval-1-run-1"
+        assert request["messages"] == [
+            {"role": "system", "content": "Answer."},
+            {"role": "user", "content": "u"},
+        ]
+        assert request["max_turns"] == 4
+        assert request["completion_params"] == {"temperature": 0.5}
+        assert request["metadata"] == {
+            "level": 3,
+            "ground_truth": "u",
+            "row_index": 1,
+            "run_index": 1,
+            "execution_mode": "eval",
+        }
+
+
+class TestMarks:
+    TEST = """
+import pytest
+
+
+@pytest.mark.osmosis({arguments})
+def test_answer(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+    rollout.record_score("length", len(rollout.solution_str))
+"""
+
+    def session(self, project: Project, arguments: str, *args: str, **options: Any) -> Session:
+        project.write("test_it.py", self.TEST.format(arguments=arguments))
+        usual = {"agent": None, "data": None, "eval_fn": None, **options}
+        return project.run("--strict-markers", "-Werror", *args, **usual)
+
+    def test_a_marked_test_runs_on_every_row_and_run(self, project: Project) -> None:
+        project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+        session = self.session(project, 'agent="agent:agent_loop", data="data.jsonl", n=2')
+        assert session.outcomes == {"passed": 2, "failed": 2}
+        assert session.ret == 1
+        figures = session.report["summary"]["eval_fns"]
+        assert (figures["test"]["mean"], figures["length"]["mean"]) == (0.5, 0.5)
+        assert [run["passed"] for run in session.runs] == [True, True, False, False]
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            ('data="data.jsonl"', "@pytest.mark.osmosis needs agent=..., or --osmosis-agent"),
+            ('agent="agent:agent_loop"', "@pytest.mark.osmosis needs data=..., or --osmosis-data"),
+            ('"agent:agent_loop"', "@pytest.mark.osmosis takes keyword arguments alone"),
+            ("agnet=1", "@pytest.mark.osmosis has no argument 'agnet'; it has agent, data, n"),
+            ('agent="agent:agent_loop", data="data.jsonl", n=0', "expected a whole number of at"),
+            (
+                'agent="agent:agent_loop", data="data.jsonl", pass_threshold="1"',
+                "@pytest.mark.osmosis(pass_threshold='1'): expected a number",
+            ),
+            ('agent="agent:agnt", data="data.jsonl"', "module 'agent' has no 'agnt'"),
+            ('agent="agent:agent_loop", data="no.jsonl"', "no.jsonl: no such file"),
+        ],
+    )
+    def test_a_wrong_mark_is_told_at_collection(
+        self, project: Project, arguments: str, sentence: str
+    ) -> None:
+        project.rows("a")
+        session = self.session(project, arguments)
+        assert session.ret == 2
+        assert sentence in session.out
+        assert "pytest_osmosis/" not in session.out
+        assert project.endpoint.requests == 0
+
+    def test_a_mark_without_a_model_is_told(self, project: Project) -> None:
+        project.rows("a")
+        project.write("test_it.py", self.TEST.format(arguments='agent="agent:agent_loop"'))
+        session = project.plain()
+        assert session.ret == 2
+        assert "@pytest.mark.osmosis needs a model: give --osmosis-model" in session.out
+
+
+def test_a_base_url_of_the_right_endpoint_is_used_whatever_its_slashes(
+    project: Project, endpoint: Endpoint
+) -> None:
+    project.rows("a")
+    assert project.run(base_url=f"{endpoint.base_url}/").ret == 0

@@ -1,0 +1,69 @@
+"""`--osmosis-shard`: a part of the rows, and the parts together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from osmosis_cli.main import cli
+from pytest_osmosis.dataset import load_dataset
+from pytest_osmosis.dataset.selection import parse_shard
+from tests.project import Project
+
+
+def test_shards_divide_what_is_selected_and_share_its_digest(project: Project):
+    project.rows(*"abcdefghij")
+    path = project.path / "data.jsonl"
+    whole = load_dataset(path, offset=1, limit=7, sample="5")
+    parts = [
+        load_dataset(path, offset=1, limit=7, sample="5", shard=parse_shard(f"{i}/2"))
+        for i in (1, 2)
+    ]
+    assert [len(part) for part in parts] == [3, 2]
+    for number, part in enumerate(parts):
+        assert part.digest == whole.digest
+        for position in range(len(part)):
+            place = number + 2 * position
+            assert part.row(position) == whole.row(place)
+            assert part.row_name(position) == whole.row_name(place)
+            assert part.index_of(position) == whole.index_of(place)
+            assert part.row_digest(position) == whole.row_digest(place)
+
+
+def test_sessions_over_shards_merge_into_the_session_over_all(project: Project):
+    project.rows(*"abcde", {"user_prompt": "f", "ground_truth": "no"})
+    project.run("--osmosis-no-journal", n="2", output="all.json")
+    names = []
+    for number in (1, 2, 3):
+        session = project.run("--osmosis-no-journal", n="2", shard=f"{number}/3")
+        assert {row["row_index"] for row in session.report["rows"]} == {number - 1, number + 2}
+        assert session.report["config"]["settings"]["shard"] == f"{number}/3"
+        (project.path / "out.json").rename(project.path / f"s{number}.json")
+        names.append(str(project.path / f"s{number}.json"))
+    whole_path = str(project.path / "whole.json")
+    done = CliRunner().invoke(cli, ["eval", "merge", *names, "-o", whole_path])
+    assert done.exit_code == 0, done.output
+    merged = json.loads(Path(whole_path).read_text())
+    whole = json.loads((project.path / "all.json").read_text())
+    for document in (merged, whole):
+        document["summary"].pop("total_duration_ms")
+    assert merged["summary"] == whole["summary"]
+    assert merged["config"] == whole["config"]
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2"])
+def test_a_shard_that_is_none_is_a_usage_error(project: Project, text: str):
+    project.rows("one")
+    session = project.run(shard=text)
+    assert session.ret == 4
+    assert "expected I/K, such as 2/4 for the second of four shards" in session.mistake
+
+
+def test_a_shard_without_rows_is_told(project: Project):
+    project.rows("one")
+    session = project.run(shard="2/2")
+    assert session.ret == 5
+    assert "data.jsonl: shard 2/2 of 1 row has no row; use fewer shards" in session.out

@@ -1,0 +1,193 @@
+"""What the terminal shows: header, progress, failures and summary, at every verbosity."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.endpoints import completion, reply
+from tests.project import AGENT, Project, Session
+
+
+@pytest.fixture
+def ten(project: Project) -> Project:
+    """Ten rows, of which some fail."""
+    project.endpoint.answers = lambda ask: completion(
+        "wrong" if ask.row in "bd" else ask.row,
+        finish_reason="length" if ask.row == "e" else "stop",
+    )
+    project.rows(*"abcdefghij")
+    return project
+
+
+def table(session: Session) -> dict[str, dict[str, str]]:
+    """The summary's table: function to column to cell."""
+    lines = session.section("osmosis summary")
+    [at] = [at for at, line in enumerate(lines) if line.startswith("eval function")]
+    _, *columns = re.split(r"  +", lines[at])
+    rows = [re.split(r"  +", line) for line in lines[at + 1 : lines.index("", at)]]
+    return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in rows}
+
+
+class TestHeader:
+    def test_it_says_what_is_evaluated_how_and_where(self, ten: Project) -> None:
+        session = ten.run("--batch-size=4", n="2", seed="11", pass_threshold="0.5")
+        lines = [line for line in session.lines if line.startswith("osmosis: ")]
+        digest = session.report["config"]["data_sha256"]
+        assert "agent:agent_loop on data.jsonl" in lines[0]
+        assert "10 rows" in lines[0]
+        assert f"sha256 {digest[:8]}" in lines[0]
+        assert "10 x 2 = 20 rollouts" in lines[0]
+        assert "0.5" in lines[0]
+        assert f"m at {ten.endpoint.netloc}, 4 in flight" in lines[1]
+        assert "seed 11" in lines[1]
+
+    @pytest.mark.parametrize("args", [["-q"], ["-qq"], ["--no-header"]])
+    def test_it_goes_where_pytests_own_goes(self, ten: Project, args: list[str]) -> None:
+        session = ten.run(*args)
+        assert "in flight" not in session.out
+        assert "agent:agent_loop on" not in session.out
+
+    def test_a_key_is_never_part_of_it(self, ten: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen-anywhere")
+        assert "sk-not" not in ten.run("-vv").out
+
+
+class TestSummary:
+    def test_it_has_a_line_for_each_eval_function(self, ten: Project) -> None:
+        session = ten.run("--eval-fn=rewards:length", n="3", pass_threshold="0.1")
+        figures = session.report["summary"]["eval_fns"]
+        shown = table(session)
+        assert list(shown) == list(figures) == ["rewards:exact", "rewards:length"]
+        for name, cells in shown.items():
+            told = {column: cells[column] for column in ("mean", "pass@1", "pass@3", "scored")}
+            assert told == {
+                "mean": f"{figures[name]['mean']:.3f}",
+                "pass@1": f"{figures[name]['pass_at_1']:.3f}",
+                "pass@3": f"{figures[name]['pass_at_3']:.3f}",
+                "scored": "30/30",
+            }
+
+    def test_it_names_the_lowest_rows_tokens_and_the_report(self, ten: Project) -> None:
+        lines = ten.run(n="2").section("osmosis summary")
+        assert "lowest rows: row-1 0/2, row-3 0/2" in lines
+        assert "20 rollouts, 300 tokens" in lines
+        assert "report: out.json" in lines
+        assert "2 answers were cut by length" in lines
+
+    def test_it_is_the_last_thing_before_the_short_summary(self, ten: Project) -> None:
+        titles = [
+            line.strip("= ") for line in ten.run().lines if line.startswith("=") and "==" in line
+        ]
+        assert titles[1:4] == ["FAILURES", "osmosis summary", "short test summary info"]
+
+    def test_tokens_that_are_not_known_are_said_to_be_so(self, project: Project) -> None:
+        project.endpoint.answers = lambda ask: completion(ask.row, usage=None)
+        project.rows("a")
+        assert "1 rollout, tokens unknown" in project.run().lines
+
+    def test_there_is_none_when_nothing_ran(self, ten: Project) -> None:
+        session = ten.run("-k", "nothing")
+        assert session.ret == 5
+        assert "osmosis summary" not in session.out
+
+
+class TestQuiet:
+    def test_q_keeps_the_summary(self, ten: Project) -> None:
+        session = ten.run("-q")
+        assert table(session)["rewards:exact"]["mean"] == "0.800"
+        assert session.outcomes == {"passed": 8, "failed": 2}
+
+    def test_qq_is_silent_but_for_failures(self, ten: Project) -> None:
+        session = ten.run("-qq")
+        assert "osmosis summary" not in session.out
+        assert session.ret == 1
+        assert len(session.runs) == 10
+
+    def test_tb_no_shows_no_section(self, ten: Project) -> None:
+        assert "ground truth" not in ten.run("--tb=no").out
+
+    def test_without_a_terminal_the_report_is_written(self, ten: Project) -> None:
+        session = ten.plain("-p", "no:terminal", *ten.options("-n0"))
+        assert session.out == ""
+        assert session.ret == 1
+        assert len(session.runs) == 10
+
+
+def test_no_line_of_the_summary_is_wider_than_80_columns(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    project.endpoint.answers = "a long answer " * 30
+    project.rows(*(f"question {number}" for number in range(6)))
+    project.write("measures.py", "def how_close_it_came(solution_str): return 0.25\n")
+    session = project.run("--eval-fn=measures:how_close_it_came", n="10")
+    lines = session.section("osmosis summary")
+    assert [line for line in lines if len(line) > 80] == []
+    header = [line for line in session.lines if line.startswith("osmosis: ")]
+    assert [line for line in header if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
+def test_no_escape_is_written_where_colour_is_not_wanted(
+    ten: Project, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "dumb")
+    session = ten.run("--color=auto", "-vv")
+    assert "\x1b" not in session.out
+
+
+def test_colour_does_not_change_what_is_said(ten: Project) -> None:
+    plain = ten.run("--color=no").section("osmosis summary")
+    coloured = ten.run("--color=yes")
+    assert "\x1b" in coloured.out
+    assert [line for line in plain if line and line not in coloured.out] == []
+
+
+def test_what_a_prompt_holds_does_not_reach_the_terminal_raw(project: Project) -> None:
+    evil = "\x1b]0;owned\x07 \x9b31m \u202e"
+    project.endpoint.answers = evil
+    project.rows({"user_prompt": evil, "ground_truth": evil + "!", "id": "a\x1b[2Jb"})
+    session = project.run("-v")
+    for char in "\x1b\x07\x9b\u202e":
+        assert char not in session.out
+
+
+def test_verbose_shows_each_run_by_its_name(ten: Project) -> None:
+    lines = ten.run("-v").lines
+    assert any(line.startswith("data.jsonl::row-0[run-0] PASSED") for line in lines)
+    assert any(line.startswith("data.jsonl::row-1[run-0] FAILED") for line in lines)
+
+
+def test_durations_are_the_rollouts_own(project: Project) -> None:
+    project.endpoint.answers = lambda ask: [0.3, reply(200, completion(ask.row))]
+    project.rows("a")
+    session = project.run("--durations=1", "--durations-min=0.2")
+    assert any("call" in line and "data.jsonl::row-0[run-0]" in line for line in session.lines)
+
+
+class TestOutput:
+    PRINTS = """
+        import logging, sys
+        print(f"out <{wish}>")
+        print(f"err <{wish}>", file=sys.stderr)
+        logging.getLogger("agent").warning("log <%s>", wish)
+        answer = await"""
+
+    def test_what_a_rollout_prints_and_logs_is_shown_with_its_own_failure(
+        self, project: Project
+    ) -> None:
+        project.write("agent.py", AGENT.replace("\n        answer = await", self.PRINTS))
+        project.rows("one", {"user_prompt": "two", "ground_truth": "2"}, "three", "four", "five")
+        session = project.run("--batch-size=5")
+        shown = "\n".join(session.section("FAILURES"))
+        for kind in ("out", "err", "log"):
+            assert f"{kind} <two>" in shown
+            assert session.out.count(f"{kind} <") == 1
+
+    def test_s_lets_it_through(self, project: Project) -> None:
+        project.write("agent.py", AGENT.replace("\n        answer = await", self.PRINTS))
+        project.rows("one")
+        session = project.run("-s")
+        assert "out <one>" in session.out

@@ -1,0 +1,103 @@
+"""A session in which no evaluation is asked for: the plugin costs nothing and does nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "asyncio", "httptools"),
+    *("concurrent.futures", "http.client", "ssl", "click"),
+)
+
+TELLS_MODULES = """
+import sys
+
+
+def pytest_unconfigure(config):
+    with open("modules.txt", "w") as file:
+        print(*sorted(sys.modules), sep="\\n", file=file)
+"""
+
+TEST = """
+def test_nothing():
+    pass
+
+
+def test_with_a_fixture(tmp_path):
+    assert tmp_path.is_dir()
+"""
+
+TIMED = """
+import time
+import pytest, _pytest.pytester, xdist.plugin  # what a session has loaded by then
+started = time.process_time()
+import pytest_osmosis.plugin
+print((time.process_time() - started) * 1000)
+"""
+
+
+@pytest.fixture
+def plain(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A directory of ordinary tests."""
+    pytester.makepyfile(test_it=TEST)
+    return pytester
+
+
+def modules(pytester: pytest.Pytester, *args: str) -> set[str]:
+    """What a session of ordinary tests has imported when it ends."""
+    pytester.makeconftest(TELLS_MODULES)
+    result = pytester.runpytest_subprocess(*args)
+    result.assert_outcomes(passed=2)
+    return set((pytester.path / "modules.txt").read_text().split())
+
+
+def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pytester) -> None:
+    args = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
+    without = modules(plain, *args, "-p", "no:osmosis")
+    loaded = modules(plain, *args) - without
+    assert "pytest_osmosis.plugin" in loaded
+    assert not loaded.intersection(HEAVY)
+    ours = {name for name in loaded if name.startswith(("pytest_osmosis", "osmosis_ai"))}
+    assert len(loaded - ours) < 10, sorted(loaded - ours)
+
+
+def test_the_import_takes_less_than_30_ms_of_a_processor() -> None:
+    times = [
+        float(subprocess.run([sys.executable, "-c", TIMED], capture_output=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    assert min(times) < 30
+
+
+@pytest.mark.parametrize("args", [[], ["-Werror"], ["-n2"], ["-p", "no:xdist"]], ids=str)
+def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]) -> None:
+    result = plain.runpytest_inprocess(*args)
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    assert "osmosis: " not in result.stdout.str()
+    assert "osmosis summary" not in result.stdout.str()
+
+
+def test_data_files_are_left_alone(plain: pytest.Pytester) -> None:
+    plain.path.joinpath("data.jsonl").write_text("not even JSON")
+    plain.runpytest_inprocess().assert_outcomes(passed=2)
+
+
+def test_it_can_be_switched_off(plain: pytest.Pytester) -> None:
+    plain.runpytest_inprocess("-p", "no:osmosis").assert_outcomes(passed=2)
+
+
+def test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves(
+    plain: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    result = plain.runpytest_subprocess("-p", "osmosis", "-p", "osmosis", "--osmosis-n=2")
+    result.assert_outcomes(passed=2)
+
+
+def test_its_marker_and_options_are_told(plain: pytest.Pytester) -> None:
+    plain.runpytest_inprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.osmosis(agent, *"])
+    plain.runpytest_inprocess("--help").stdout.fnmatch_lines(["osmosis: evaluate LLM agents*"])

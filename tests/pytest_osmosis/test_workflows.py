@@ -1,0 +1,444 @@
+"""Workflows and graders through the plugin: what they are given, scored by, and kept from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import openai  # noqa: F401 - imported here, so that sessions in this process need not do it again
+import pytest
+
+from tests.endpoints import Ask, completion, error_reply
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+KEY = "sk-provider/0123456789+abcdef"
+
+FLOW = '''
+import asyncio
+import json
+import os
+from urllib.parse import urlsplit
+
+from osmosis_ai.rollout import (
+    AgentWorkflow, AgentWorkflowConfig, Grader, RolloutSample, get_rollout_context
+)
+
+
+async def asked(messages):
+    """A client of few lines, since there are many of them at once."""
+    here = get_rollout_context()
+    url = urlsplit(here.chat_completions_url)
+    body = json.dumps({"model": "mine", "messages": messages})
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write((
+        f"POST {url.path}/chat/completions HTTP/1.1\\r\\nAuthorization: Bearer {here.api_key}\\r\\n"
+        f"Content-Length: {len(body)}\\r\\nConnection: close\\r\\n\\r\\n{body}"
+    ).encode())
+    reply = await reader.read()
+    writer.close()
+    status, found = int(reply.split()[1]), json.loads(reply.partition(b"\\r\\n\\r\\n")[2])
+    if status != 200:
+        raise OSError(f"{status}: {found}")
+    return found["choices"][0]["message"]
+
+
+class Flow(AgentWorkflow):
+    async def run(self, ctx):
+        message = await asked(ctx.prompt)
+        return [*ctx.prompt, message]
+
+
+class Silent(AgentWorkflow):
+    async def run(self, ctx):
+        history = [*ctx.prompt, await asked(ctx.prompt)]
+        await asked([*history, {"role": "user", "content": "sure?"}])
+
+
+class Blocking(AgentWorkflow):
+    async def run(self, ctx):
+        from openai import OpenAI
+
+        here = get_rollout_context()
+        client = OpenAI(base_url=here.chat_completions_url, api_key=here.api_key)
+        answer = client.chat.completions.create(model="mine", messages=ctx.prompt)
+        return [*ctx.prompt, answer.choices[0].message]
+
+
+class Source:
+    async def get_sample(self):
+        return RolloutSample(messages=[{"role": "assistant", "content": "from the source"}])
+
+
+class Sourced(AgentWorkflow):
+    async def run(self, ctx):
+        get_rollout_context().set_sample_source(Source())
+
+
+class Nothing(AgentWorkflow):
+    async def run(self, ctx):
+        return None
+
+
+class Sleeper(AgentWorkflow):
+    async def run(self, ctx):
+        await asked(ctx.prompt)
+        await asyncio.sleep(60)
+
+
+class Exact(Grader):
+    async def grade(self, ctx):
+        said = ctx.sample.messages[-1]["content"]
+        ctx.set_reward(1.0 if said == ctx.label else 0.25)
+'''
+GRADERS = """
+import asyncio
+
+from osmosis_ai.rollout import Grader
+
+
+class Kind(Grader):
+    async def grade(self, ctx):
+        said = ctx.sample.messages[-1]["content"]
+        if said == "raise":
+            raise LookupError("no rubric for this")
+        if said == "nan":
+            ctx.set_reward(float("nan"))
+        if said == "sleep":
+            await asyncio.sleep(60)
+        if said != "nothing":
+            ctx.sample.messages.clear()
+            ctx.set_reward(1.0)
+"""
+
+
+@pytest.fixture
+def flows(project: Project) -> Project:
+    """A project whose agents are the workflows above."""
+    project.write("flow.py", FLOW)
+    project.write("graders.py", GRADERS)
+    return project
+
+
+def run(project: Project, agent: str = "flow.py:Flow", *more: str, **replaced: Any) -> Session:
+    return project.run(*more, agent=agent, **{"eval_fn": None, **replaced})
+
+
+@WORKERS
+def test_a_workflow_is_scored_by_the_grader_of_its_module(flows: Project, workers: int) -> None:
+    flows.rows("a", {"user_prompt": "b", "ground_truth": "B"})
+    session = run(flows, workers=workers)
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert [each["scores"] for each in session.runs] == [{"reward": 1.0}, {"reward": 0.25}]
+    assert session.report["config"]["eval_fns"] == ["reward"]
+    assert [each["tokens"] for each in session.runs] == [15, 15]
+    assert set(flows.endpoint.by_model) == {"m"}
+
+
+def test_what_the_workflow_does_not_tell_was_recorded(flows: Project) -> None:
+    flows.rows({"user_prompt": "a", "ground_truth": "sure?"})
+    session = run(flows, "flow.py:Silent", "--eval-fn=rewards:judge_turns")
+    flows.write(
+        "rewards.py", "def judge_turns(messages, metadata):\n    return len(messages) / 5\n"
+    )
+    session = run(flows, "flow.py:Silent", eval_fn="rewards:judge_turns")
+    assert session.outcomes == {"passed": 1}
+    assert session.runs[0]["scores"] == {"reward": 1.0, "rewards:judge_turns": 1.0}
+    assert session.runs[0]["llm_calls"] == 2
+
+
+def test_a_client_that_blocks_gets_its_answers(flows: Project) -> None:
+    flows.rows("a", "b")
+    assert run(flows, "flow.py:Blocking", "--batch-size=2").outcomes["passed"] == 2
+
+
+def test_a_registered_source_tells_the_sample(flows: Project) -> None:
+    flows.rows({"user_prompt": "a", "ground_truth": "from the source"})
+    assert run(flows, "flow.py:Sourced").outcomes == {"passed": 1}
+
+
+def test_a_workflow_that_left_nothing_has_no_sample_to_grade(flows: Project) -> None:
+    flows.rows("a")
+    session = run(flows, "flow.py:Nothing")
+    assert session.outcomes == {"errors": 1}
+    assert "AttributeError" in session.runs[0]["error"]
+
+
+def test_further_eval_functions_score_what_the_grader_saw(flows: Project) -> None:
+    flows.rows("right")
+    session = run(flows, grader="graders:Kind", eval_fn="rewards:judge")
+    assert session.runs[0]["scores"] == {"reward": 1.0, "rewards:judge": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("raise", "`reward` raised LookupError: no rubric for this"),
+        ("nan", "ValueError: reward must be a finite number, not nan"),
+        ("nothing", "`Kind.grade` set no reward: call ctx.set_reward(x)"),
+        ("sleep", "`reward` timed out after 0.5 s"),
+    ],
+)
+def test_a_grader_that_gives_no_reward_is_an_error_of_its_own(
+    flows: Project, said: str, error: str
+) -> None:
+    flows.rows(said)
+    session = run(flows, grader="graders:Kind", grader_timeout="0.5")
+    assert session.outcomes == {"errors": 1}
+    [found] = session.runs
+    assert found["success"] and found["scores"] == {} and error in found["error"]
+
+
+def test_a_workflow_that_takes_too_long_is_cancelled_with_what_it_used(flows: Project) -> None:
+    flows.rows("a")
+    session = run(flows, "flow.py:Sleeper", agent_timeout="2")
+    assert session.outcomes == {"failed": 1}
+    [found] = session.runs
+    assert (found["error_type"], found["tokens"]) == ("timeout", 15)
+    assert "  assistant  a" in session.lines
+
+
+def test_a_refusal_behind_the_agents_own_client_is_the_providers(flows: Project) -> None:
+    flows.endpoint.answers = lambda ask: [error_reply(400, "too long")]
+    flows.rows("a")
+    session = run(flows)
+    assert session.outcomes == {"errors": 1}
+    [found] = session.runs
+    assert found["error_type"] == "provider"
+    assert found["error"] == f'400 from {flows.endpoint.netloc} ("too long")'
+
+
+@WORKERS
+def test_a_refused_key_ends_the_session_at_the_first_rollout(flows: Project, workers: int) -> None:
+    flows.endpoint.api_key = KEY
+    flows.rows(*"abcdefgh")
+    session = run(flows, workers=workers)
+    assert session.ret == 1
+    assert flows.endpoint.requests <= max(workers, 1)
+    assert "stopped: 401" in session.out
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "mistake"),
+    [
+        ("flow.py:Flow", {"grader": "graders:Kind2"}, "module 'graders' has no 'Kind2'"),
+        ("flow.py:Flow", {"grader": "flow:Flow"}, "is the class Flow; expected a Grader"),
+        ("many.py:Flow", {}, "several graders (Exact, Other); name one with --osmosis-grader"),
+        ("bare.py:Bare", {}, "nothing scores it: put a Grader into its module"),
+        ("bare.py:Needy", {"grader": "graders:Kind"}, "the class Needy needs 'path' to be made"),
+    ],
+)
+def test_mistakes_are_told_before_any_request(
+    flows: Project, agent: str, options: dict[str, str], mistake: str
+) -> None:
+    flows.write(
+        "many.py",
+        "from flow import *\n\nclass Other(Exact):\n    pass\n\nclass Exact(Exact):\n    pass",
+    )
+    flows.write(
+        "bare.py",
+        "from osmosis_ai.rollout import AgentWorkflow\n\n"
+        "class Bare(AgentWorkflow):\n    async def run(self, ctx):\n        return []\n\n"
+        "class Needy(Bare):\n    def __init__(self, path):\n        super().__init__()\n",
+    )
+    flows.rows("a")
+    session = run(flows, agent, **options)
+    assert session.ret == 4
+    assert mistake in session.mistake
+    assert flows.endpoint.requests == 0
+
+
+CONFIGURED = """
+config = AgentWorkflowConfig(name="mine", concurrency={"max_concurrent": 3}, flavour="salty")
+
+
+class Configured(AgentWorkflow):
+    async def run(self, ctx):
+        assert ctx.config is self.config and ctx.config.flavour == "salty"
+        assert ctx.metadata["topic"] == "sums" and ctx.metadata["execution_mode"] == "eval"
+        if ctx.artifacts_dir is not None:
+            (ctx.artifacts_dir / "note.txt").write_text(get_rollout_context().rollout_id)
+            get_rollout_context().log_event("noted", key=os.environ.get("OPENAI_API_KEY"))
+        return [*ctx.prompt, await asked(ctx.prompt)]
+"""
+
+
+@WORKERS
+def test_no_more_are_in_flight_than_the_config_allows(flows: Project, workers: int) -> None:
+    flows.write("configured.py", FLOW + CONFIGURED)
+    flows.rows(
+        *({"user_prompt": str(n), "ground_truth": str(n), "topic": "sums"} for n in range(12))
+    )
+    flows.endpoint.latency_s = 0.05
+    session = run(flows, "configured.py:Configured", "--batch-size=8", workers=workers)
+    assert session.outcomes["passed"] == 12
+    assert flows.endpoint.max_in_flight == 3
+    assert "3 in flight" in session.out
+
+
+def test_artifacts_have_a_place_below_the_debug_directory(flows: Project) -> None:
+    flows.write("configured.py", FLOW + CONFIGURED)
+    flows.rows({"user_prompt": "a", "ground_truth": "a", "topic": "sums"})
+    assert run(flows, "configured.py:Configured", debug_dir="debug").ret == 0
+    note = flows.path / "debug" / "artifacts" / "eval-0-run-0" / "note.txt"
+    assert note.read_text() == "eval-0-run-0"
+    assert '"event_type": "noted"' in (flows.path / "debug" / "eval-0-run-0.jsonl").read_text()
+
+
+CROWD = '''
+class Crowd(AgentWorkflow):
+    """Asks thrice, and each time finds its own context, from wherever it looks."""
+
+    async def run(self, ctx):
+        row = ctx.metadata["row_index"]
+        history = list(ctx.prompt)
+        for turn in range(3):
+            here = get_rollout_context()
+            assert here.rollout_id == f"eval-{row}-run-0"
+            keys = await asyncio.gather(self.key(), asyncio.to_thread(self.key_here))
+            assert keys == [here.api_key, here.api_key]
+            history.append(await asked(history))
+            history.append({"role": "user", "content": f"{row}/{turn}"})
+        print("this is row", row)
+        return history[:-1]
+
+    async def key(self):
+        await asyncio.sleep(0)
+        return self.key_here()
+
+    def key_here(self):
+        return get_rollout_context().api_key
+
+
+class Own(Grader):
+    async def grade(self, ctx):
+        row = ctx.metadata["row_index"]
+        users = [m["content"] for m in ctx.sample.messages if m["role"] == "user"]
+        assert users == [f"row {row}", f"{row}/0", f"{row}/1"]
+        assert ctx.sample.trajectory_messages == ctx.sample.messages
+        ctx.set_reward(0.5)
+'''
+
+
+@WORKERS
+def test_a_hundred_at_once_see_their_own_context_alone(flows: Project, workers: int) -> None:
+    def used(ask: Ask) -> dict[str, Any]:
+        prompt = int("".join(c for c in ask.messages[1]["content"] if c.isdigit()))
+        usage = {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1}
+        return completion(ask.row, usage=usage)
+
+    flows.endpoint.answers = used
+    flows.endpoint.latency_s = 0.1
+    flows.write("crowd.py", FLOW.partition("class Exact")[0] + CROWD)
+    flows.rows(*(f"row {number}" for number in range(100)))
+    session = run(flows, "crowd.py:Crowd", "--batch-size=100", workers=workers)
+    assert session.outcomes["failed"] == 100
+    runs = session.runs
+    assert [each["scores"] for each in runs] == [{"reward": 0.5}] * 100
+    assert [each["tokens"] for each in runs] == [3 * (row + 1) for row in range(100)]
+    assert flows.endpoint.requests == 300
+    assert session.report["summary"]["total_tokens"] == sum(3 * (row + 1) for row in range(100))
+    assert flows.endpoint.max_in_flight > 50
+    for row in (0, 42, 99):
+        assert session.section("FAILURES").count(f"this is row {row}") == 1
+
+
+LEAKY = """
+class Leaky(AgentWorkflow):
+    async def run(self, ctx):
+        here = get_rollout_context()
+        said = await asked(ctx.prompt)
+        print("environment", dict(os.environ), "said", said["content"])
+        here.log_event("all", context=vars(here), environment=dict(os.environ), said=said)
+        raise RuntimeError(f"{dict(os.environ)} {vars(here)} {said}")
+
+
+import sys
+print("imported with the key:", "OPENAI_API_KEY" in os.environ, file=sys.stderr)
+"""
+
+
+@WORKERS
+@pytest.mark.parametrize("passed", [[], ["--osmosis-pass-env=OPENAI_API_KEY"]], ids=["", "passed"])
+def test_the_providers_key_is_in_no_artefact(
+    flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int, passed: list[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("THE_SAME_KEY", KEY)
+    flows.endpoint.api_key = KEY
+    flows.endpoint.answers = f"your key is {KEY}"
+    flows.write("leaky.py", FLOW + LEAKY)
+    flows.rows("a", "b")
+    options = flows.options(
+        f"-n{workers}", "--junitxml=out.xml", "--log-level=DEBUG", "--osmosis-debug-dir=debug",
+        *passed, agent="leaky.py:Leaky", eval_fn=None, api_key_env="OPENAI_API_KEY",
+    )  # fmt: skip
+    session = flows.apart(*options)
+    assert session.outcomes == {"failed": 2}
+    assert "environment" in session.out and "your key is ***" in session.out
+    assert ("OPENAI_API_KEY': '***'" in session.out) == bool(passed)
+    assert f"imported with the key: {bool(passed)}" in session.err
+    artefacts = {path: path.read_bytes() for path in written(flows.path)}
+    assert {path.name for path in artefacts} >= {"out.json", "out.xml", "eval-0-run-0.jsonl"}
+    texts = [session.out.encode(), session.err.encode(), *artefacts.values()]
+    assert not any(form in text for text in texts for form in (KEY.encode(), b"0123456789+abc"))
+
+
+def written(folder: Path) -> list[Path]:
+    return [
+        path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
+    ]
+
+
+def test_the_environment_is_whole_again_after_the_session(
+    flows: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    flows.endpoint.api_key = KEY
+    flows.rows("a")
+    assert run(flows).ret == 0
+    assert os.environ["OPENAI_API_KEY"] == KEY
+
+
+@WORKERS
+def test_an_eval_function_that_misses_the_key_is_told_how_to_get_it(
+    flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    flows.endpoint.api_key = KEY
+    flows.write(
+        "rubric.py",
+        "import os\n\n"
+        "from osmosis_ai import evaluate_rubric\n\n"
+        "def judged(solution_str, ground_truth, extra_info):\n"
+        "    return float(len(os.environ['OPENAI_API_KEY']) > 0)\n\n"
+        "def rubric(solution_str, ground_truth, extra_info):\n"
+        "    info = {'provider': 'openai', 'model': 'judge'}\n"
+        "    return evaluate_rubric('Is it right?', solution_str, info)\n",
+    )
+    flows.rows("a")
+    for function in ("judged", "rubric"):
+        session = run(flows, eval_fn=f"rubric:{function}", workers=workers)
+        assert session.outcomes == {"errors": 1}
+        assert "--osmosis-pass-env OPENAI_API_KEY lets it pass" in session.out
+    passed = run(
+        flows, "flow.py:Flow", "--osmosis-pass-env=OPENAI_API_KEY", eval_fn="rubric:judged"
+    )
+    assert passed.ret == 0
+
+
+def test_a_marked_test_gets_a_workflows_rollout(flows: Project) -> None:
+    flows.rows("a", "b")
+    flows.write(
+        "test_flow.py",
+        "import pytest\n\n"
+        "@pytest.mark.osmosis(agent='flow.py:Flow', data='data.jsonl')\n"
+        "def test_it(rollout):\n"
+        "    assert rollout.solution_str == rollout.ground_truth\n"
+        "    assert rollout.usage['total_tokens'] == 15\n",
+    )
+    session = flows.plain(
+        "test_flow.py", "-n0", "--osmosis-model=m", f"--osmosis-base-url={flows.endpoint.base_url}"
+    )
+    assert session.outcomes == {"passed": 2}
