@@ -429,6 +429,11 @@ def test_reload_serves_the_changed_agent_under_the_same_key(serve: Serve, tmp_pa
     (cwd / "my_agent.py").write_text(AGENT.replace("my-agent", "changed"))
     future = (cwd / "my_agent.py").stat().st_mtime + 10
     os.utime(cwd / "my_agent.py", (future, future))
+    for later in range(60):  # the first look at the files may come after the change
+        os.utime(cwd / "my_agent.py", (future + later, future + later))
+        if "agent_loop=changed" in running.log.read_text():
+            break
+        threading.Event().wait(0.5)
     running.logged("agent_loop=changed")
     assert get(running.port, "/platform/health", **bearer(key))[1]["agent_loop"] == "changed"
     assert running.stop() in (0, 143)
