@@ -64,9 +64,8 @@ def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module"
 
 
 def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
-    from pytest_osmosis.importing import ImportingError, load_object
-
     from osmosis_ai.rollout import RolloutAgentLoop
+    from pytest_osmosis.importing import ImportingError, load_object
 
     try:
         found = load_object(spec, option=option, roots=roots)

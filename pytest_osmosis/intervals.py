@@ -4,14 +4,12 @@ The row is the unit (the runs of a row are not independent): every interval here
 mean of one value a row, as if the rows were drawn at random from all rows there could be. Knows
 neither reports nor gates. None stands for "undefined", never for "certain".
 
-| figure | when | interval |
-|---|---|---|
-| mean | every row's mean is 0 or 1 (n = 1, pass or fail) | Wilson |
-| mean | otherwise | t over the rows' means |
-| pass@k, pass^k | every row's value is 0 or 1 (n = 1, k = n) | Wilson |
-| pass@k, pass^k | at least 200 rows, little skew | t (the normal approximation) |
-| pass@k, pass^k | at least 12 rows not at the common end | studentised cluster bootstrap |
-| pass@k, pass^k | otherwise | Wilson with an effective number of rows |
+- mean, where every row's mean is 0 or 1 (n = 1, pass or fail): Wilson
+- mean, otherwise: t over the rows' means
+- pass@k and pass^k, where every row's value is 0 or 1 (n = 1, k = n): Wilson
+- pass@k and pass^k, at least 200 rows and little skew: t (the normal approximation)
+- pass@k and pass^k, at least 12 rows not at the common end: studentised cluster bootstrap
+- pass@k and pass^k, otherwise: Wilson with an effective number of rows
 
 Why not the plain percentile bootstrap: at a nominal 95 % it covers 65 % to 92 % with 10 to 50 rows
 of beta-binomial runs, because most rows' pass@k is exactly 1.0. benchmarks/coverage.py prints the

@@ -1,10 +1,8 @@
 """How sure a difference is: rows measured twice, one difference a row.
 
-| rows that differ | interval | p |
-|---|---|---|
-| one run each, pass or fail | Agresti-Min | McNemar, exact |
-| fewer than 12 | Agresti-Min within -1..1, else t | exact randomisation of signs |
-| more | studentised cluster bootstrap | the same bootstrap |
+- one run each, pass or fail: the interval of Agresti and Min, McNemar's exact p
+- fewer than 12 rows that differ: Agresti-Min within -1..1, else t; p by exact sign randomisation
+- more: the studentised cluster bootstrap, for both
 
 Knows neither reports nor gates.
 """
