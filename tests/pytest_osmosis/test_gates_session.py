@@ -214,7 +214,7 @@ class TestAsTests:
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
         assert "1 gate inconclusive" in session.out
         assert "2 gates passed" in session.out
-        assert f"FAILED gates::{FAILS} - failed: mean is 0.5" in session.out
+        assert f"FAILED gates::{FAILS}" in session.out
         [told] = [gate for gate in session.report["gates"] if gate["gate"] == slice_gate]
         assert (told["outcome"], told["rows"], told["unknown"]) == ("passed", 3, 1)
         summary = session.section("osmosis summary")
