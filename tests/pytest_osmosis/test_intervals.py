@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import scipy
 from scipy import special, stats
 
 from pytest_osmosis import resampling, student
@@ -51,7 +52,9 @@ def test_the_t_interval_is_scipys(confidence):
     values = [0.1, 0.4, 0.4, 0.9, 1.0, 0.0]
     truth = stats.t.interval(confidence, 5, np.mean(values), stats.sem(values))
     found = t_interval(values, confidence=confidence)
-    assert (found.low, found.high) == pytest.approx(truth, rel=1e-10)
+    # SciPy 1.15, the last for Python 3.10, is less precise itself.
+    rel = 1e-10 if scipy.__version__.startswith("1.15.") else 1e-12
+    assert (found.low, found.high) == pytest.approx(truth, rel=rel)
 
 
 @pytest.mark.parametrize(
