@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 from collections import deque
-from typing import TYPE_CHECKING
 
 from ..secret import Secret
 from .base_url import BaseURL
 from .proxy import Proxy
+from .tls import tls_context
 from .wire import Connection, Reply, WireError
-
-if TYPE_CHECKING:
-    import ssl
 
 CONNECT_TIMEOUT_S = 15.0
 IDLE_LIMIT_S = 30.0
@@ -46,7 +42,7 @@ class Pool:
         self.proxy = proxy
         self._head = _request_head(address, api_key, proxy)
         self._max_body = max_body
-        self._tls = _tls_context() if address.scheme == "https" else None
+        self._tls = tls_context() if address.scheme == "https" else None
         self._loop = asyncio.get_running_loop()
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
@@ -230,27 +226,6 @@ def _connect_request(address: BaseURL, proxy: Proxy) -> bytes:
     if proxy.authorization is not None:
         lines.append(f"Proxy-Authorization: {proxy.authorization.reveal()}")
     return "\r\n".join([*lines, "", ""]).encode("ascii")
-
-
-def _tls_context() -> ssl.SSLContext:
-    """The usual checks against the authorities of the system, or those in SSL_CERT_FILE."""
-    import ssl
-
-    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        where = os.environ.get(variable)
-        if where and not os.path.exists(where):
-            raise ValueError(f"{variable} names {where!r}, which does not exist")
-    context = ssl.create_default_context()
-    if context.cert_store_stats()["x509"]:
-        return context
-    if os.environ.get("SSL_CERT_FILE"):
-        raise ValueError("SSL_CERT_FILE names a file that holds no certificate")
-    directory = ssl.get_default_verify_paths().capath or ""
-    if not os.path.isdir(directory) or not os.listdir(directory):
-        import certifi  # slim containers have no certificates of their own
-
-        context.load_verify_locations(certifi.where())
-    return context
 
 
 def _affordable_connections() -> int:

@@ -7,11 +7,13 @@ what is sent nor when to try again.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...models.pool import CONNECT_TIMEOUT_S, IDLE_LIMIT_S, _tls_context
+from ...models.pool import CONNECT_TIMEOUT_S, IDLE_LIMIT_S
+from ...models.tls import tls_context
 from ...models.wire import MAX_BODY_BYTES, Connection, Reply, WireError
 from ...secret import Secret
 from .addresses import Trainer
@@ -154,12 +156,14 @@ class TrainerPool:
                 failure = OSError("connecting timed out")
             except OSError as error:
                 failure = error
+            except ValueError as error:  # SSL_CERT_FILE, or a host name that TLS cannot send
+                raise WireError("tls", str(error)) from None
         raise _explained(failure or OSError("it has no address"))
 
     async def _dial(self, trainer: Trainer, address: str) -> TrainerConnection:
         secure = trainer.scheme == "https"
         if secure and self._tls is None:
-            self._tls = _tls_context()
+            self._tls = tls_context()
         _, connection = await self._loop.create_connection(
             lambda: TrainerConnection(trainer, register=self._open),
             address,
@@ -195,4 +199,5 @@ def _explained(error: OSError) -> WireError:
         return WireError("tls", f"{error.verify_message}; {cure}")
     if isinstance(error, ssl.SSLError):
         return WireError("tls", (error.reason or str(error)).replace("_", " ").lower())
-    return WireError("unreachable", error.strerror or str(error))
+    # asyncio's own text is about its call, not about what happened.
+    return WireError("unreachable", os.strerror(error.errno) if error.errno else str(error))

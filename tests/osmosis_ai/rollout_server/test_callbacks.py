@@ -114,6 +114,18 @@ def test_results_reach_a_trainer_that_was_away_once_each(
     assert served.metrics()["osmosis_results_undelivered"] == 0
 
 
+def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/missing")
+    served = serve(Asking(), record_ttl_seconds=1)
+    served.init("r", "https://127.0.0.1:9")
+    wait_for_delivery(served, "r", "expired")
+    told = [record.getMessage() for record in caplog.records]
+    assert sum(line.startswith("callback_failed rollout_id=r") for line in told) > 1
+    assert "SSL_CERT_FILE names '/nowhere/missing'" in told[-1]
+
+
 def test_a_result_that_nobody_takes_expires(serve: Callable[..., Served], trainer: Trainer):
     trainer.take = lambda body, count: Reply(500)
     served = serve(Asking(), record_ttl_seconds=0.5)

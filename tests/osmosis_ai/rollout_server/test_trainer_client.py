@@ -86,7 +86,7 @@ def test_4xx_is_never_retried(trainer: Trainer, status: int):
 
 def test_a_trainer_that_is_not_there_is_a_transport_error(trainer: Trainer):
     trainer.stop()
-    with pytest.raises(OsmosisTransportError, match="cannot be reached after 4 tries"):
+    with pytest.raises(OsmosisTransportError, match=r"cannot be reached after 4 tries.*refused"):
         chat(trainer)
 
 
@@ -150,3 +150,9 @@ def test_a_rollout_is_completed_over_the_same_client(trainer: Trainer):
     asyncio.run(complete())
     assert counts == [1, 2, 3]
     assert trainer.result("r")["status"] == "COMPLETED"
+
+
+def test_a_missing_certificate_file_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/missing")
+    with pytest.raises(OsmosisTransportError, match="SSL_CERT_FILE names '/nowhere/missing'"):
+        chat("https://127.0.0.1:9")

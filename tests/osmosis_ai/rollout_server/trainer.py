@@ -94,6 +94,8 @@ class Trainer:
         listening.set()
         loop.run_forever()
         server.close()
+        for _ in range(5):  # who was accepted in the last moment has a socket but no task yet
+            loop.run_until_complete(asyncio.sleep(0))
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0.005))
