@@ -35,11 +35,14 @@ SUBCOMMANDS = {
 
 EPILOG = """\b
 Examples:
-  osmosis eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward \\
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
       --model my-model --base-url http://localhost:8000/v1
-  osmosis eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward \\
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
       --n 5 --batch-size 16 --model embedded -o results.json
-  osmosis eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward \\
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
       --model openai/gpt-5-mini -- -x -k row-3
 """
 

@@ -54,17 +54,17 @@ def is_common(parameter: click.Parameter) -> bool:
 
 
 _SWITCHES = (
-    click.Option(["-q", "--quiet"], is_flag=True, help="less on the terminal (pytest's -q)"),
+    click.Option(["-q", "--quiet"], is_flag=True, help="Less on the terminal (pytest's -q)."),
     click.Option(
         ["--debug"],
         is_flag=True,
-        help=f"more on the terminal (pytest's -vv), and the agents' events in {DEBUG_DIR} "
-        "unless --debug-dir names another place",
+        help=f"More on the terminal (pytest's -vv), and the agents' events in {DEBUG_DIR} "
+        "unless --debug-dir names another place.",
     ),
     click.Option(
         ["--json", "as_json"],
         is_flag=True,
-        help="print the JSON report, and nothing else, on stdout",
+        help="Print the JSON report, and nothing else, on stdout.",
     ),
 )
 
@@ -78,7 +78,7 @@ def _click_option(option: Option) -> click.Option:
         metavar=None if option.flag else option.metavar,
         **kind,
         multiple=option.repeatable,
-        help=_help(option),
+        help=help_text(option),
     )
 
 
@@ -86,11 +86,14 @@ def _key(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _help(option: Option) -> str:
+def help_text(option: Option) -> str:
+    """What the command's help says about an option of the plugin."""
     text = option.help.replace("%%", "%").replace("--osmosis-", "--")
     if option.repeatable:
         text += "; repeatable"
-    return text if option.default is None else f"{text} (default: {option.default})"
+    if option.default is not None:
+        text += f" (default: {option.default})"
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list[str]:

@@ -26,7 +26,8 @@ COMMANDS = {
 
 EPILOG = """\b
 Examples:
-  osmosis eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward \\
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
       --model my-model --base-url http://localhost:8000/v1
   osmosis validate -m server:agent_loop
   osmosis eval --help

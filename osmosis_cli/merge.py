@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  pytest ... --osmosis-shard 1/4 --osmosis-output shard-1.json     (on each of four machines)
+  pytest ... --osmosis-shard 1/4 --osmosis-output shard-1.json  # to 4/4
   osmosis eval merge shard-*.json -o results.json
 """
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   osmosis eval rubric --rubric support_followup --data answers.jsonl
-  osmosis eval rubric --rubric support_followup -d answers.jsonl -n 3 --batch-size 16 \\
-      --output results/ --model anthropic/claude-sonnet-4-5
+  osmosis eval-rubric --rubric support_followup --data answers.jsonl
+  osmosis eval rubric --rubric support_followup -d answers.jsonl -n 3 \\
+      --batch-size 16 --output results/ --model anthropic/claude-sonnet-4-5
 """
 
 
@@ -57,6 +58,7 @@ Examples:
     default=1,
     show_default=True,
     type=click.IntRange(1, 10_000),
+    metavar="N",
     help="Judgements of each record.",
 )
 @click.option(
@@ -72,6 +74,7 @@ Examples:
     default=8,
     show_default=True,
     type=click.IntRange(1, 1024),
+    metavar="B",
     help="Judgements in flight at once.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")

@@ -67,7 +67,7 @@ def runs_command(ctx: click.Context, run_dir: Path | None) -> None:
     ctx.meta[_RUN_DIR] = run_dir
 
 
-@runs_command.command("list", epilog="Example: osmosis eval runs list --json")
+@runs_command.command("list", epilog="\b\nExample:\n  osmosis eval runs list --json")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def list_command(ctx: click.Context, as_json: bool) -> None:
@@ -87,7 +87,7 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
-@runs_command.command("show", epilog="Example: osmosis eval runs show test_data-my-model")
+@runs_command.command("show", epilog="\b\nExample:\n  osmosis eval runs show test_data-my-model")
 @click.argument("name", metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -116,7 +116,7 @@ def show_command(ctx: click.Context, name: str, as_json: bool) -> None:
 
 
 @runs_command.command(
-    "prune", epilog="Example: osmosis eval runs prune --archived --older-than 30 --dry-run"
+    "prune", epilog="\b\nExample:\n  osmosis eval runs prune --archived --older-than 30 --dry-run"
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--archived", is_flag=True, help="Those whose place a newer one has taken.")

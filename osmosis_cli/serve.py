@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from osmosis_ai.secret import Secret, check_api_key
 
+from .options import agent_option
 from .serving import (
     KEY_VARIABLE,
     Plan,
@@ -52,65 +53,65 @@ sends to this server; it is neither your login nor what this server sends to a t
 
 
 @click.command("serve", epilog=EPILOG)
+@agent_option
 @click.option(
-    "-m",
-    "--module",
-    "--agent",
-    "module",
-    required=True,
-    metavar="MODULE:ATTR",
-    help="the agent loop: module:attribute or path/to/file.py:attribute, an instance or a class",
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    metavar="PORT",
+    help=f"Port to listen on; 0 takes one that is free (default: {PORT}).",
 )
-@click.option("-p", "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
 @click.option(
     "-H",
     "--host",
     metavar="ADDRESS",
-    help=f"address to listen on ({ANYWHERE}; with --local {LOOPBACK})",
+    help=f"Address to listen on (default: {ANYWHERE}; with --local {LOOPBACK}).",
 )
-@click.option("--no-validate", is_flag=True, help="serve the agent without checking it first")
-@click.option("--reload", is_flag=True, help="start again when a source file changes")
+@click.option("--no-validate", is_flag=True, help="Serve the agent without checking it first.")
+@click.option("--reload", is_flag=True, help="Start again when a source file changes.")
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS, case_sensitive=False),
     default="info",
-    show_default=True,
+    metavar="LEVEL",
+    help=f"Least level of the log: {', '.join(LEVELS)} (default: info).",
 )
-@click.option("--log", "log_dir", metavar="DIR", help="write a trace of each rollout here")
-@click.option("--skip-register", is_flag=True, help="do not register with the platform; no login")
+@click.option("--log", "log_dir", metavar="DIR", help="Write a trace of each rollout here.")
 @click.option(
-    "--local", is_flag=True, help="for trying things out: loopback, no key, no registration"
+    "--skip-register", is_flag=True, help="Do not register with the platform: needs no login."
 )
-@click.option("--api-key", metavar="KEY", help=f"this server's key; prefer {KEY_VARIABLE}")
+@click.option(
+    "--local", is_flag=True, help="For trying things out: loopback, no key, no registration."
+)
+@click.option("--api-key", metavar="KEY", help=f"This server's key; prefer {KEY_VARIABLE}.")
 @click.option(
     "--allow-trainer",
     "allowed_trainers",
     multiple=True,
     metavar="ORIGIN",
-    help="call only this trainer, wherever it is; repeatable (or OSMOSIS_ALLOWED_TRAINERS)",
+    help="Call only this trainer, wherever it is; repeatable (or OSMOSIS_ALLOWED_TRAINERS).",
 )
 @click.option(
     "--max-concurrent",
     type=click.IntRange(1),
     default=100,
-    show_default=True,
     metavar="N",
-    help="rollouts that run at once; as many again may wait",
+    help="Rollouts that run at once; as many again may wait (default: 100).",
 )
 @click.option(
     "--drain",
     "drain_s",
     type=click.FloatRange(0, min_open=True),
     default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="how long a shutdown lets rollouts end by themselves",
+    metavar="S",
+    help="Seconds that a shutdown lets rollouts end by themselves (default: 10).",
 )
 @click.option(
-    "--state-dir", metavar="DIR", help="keep results here over restarts (or OSMOSIS_STATE_DIR)"
+    "--state-dir", metavar="DIR", help="Keep results here over restarts (or OSMOSIS_STATE_DIR)."
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="say where the server is as one JSON document"
+    "--json", "as_json", is_flag=True, help="Say where the server is as one JSON document."
 )
 @click.pass_context
 def serve_command(

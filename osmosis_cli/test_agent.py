@@ -20,7 +20,7 @@ from osmosis_ai.secret import Redactor, Secret
 from pytest_osmosis.options import OPTIONS, Option
 
 from .eval import KEY_WARNING
-from .eval_args import own_spellings
+from .eval_args import help_text, own_spellings
 from .outcome import CommandError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ Examples:
   osmosis test -m server:agent_loop -d test_data.jsonl --model embedded
   osmosis test -m server:agent_loop -d test_data.jsonl --limit 5 \\
       --model my-model --base-url http://localhost:8000/v1
-  osmosis test -m server:agent_loop -d test_data.jsonl --model embedded --interactive --row 3
+  osmosis test -m server:agent_loop -d test_data.jsonl --model embedded -i
 """
 
 
@@ -51,23 +51,21 @@ def _parameters() -> list[click.Parameter]:
     by_name = {option.name: option for option in OPTIONS}
     return [
         *(_parameter(by_name[name]) for name in TAKEN),
-        click.Option(["-i", "--interactive"], is_flag=True, help="step through the model calls"),
+        click.Option(["-i", "--interactive"], is_flag=True, help="Step through the model calls."),
         click.Option(
-            ["--row"], type=click.IntRange(0), metavar="N", help="only this row, by its index"
+            ["--row"], type=click.IntRange(0), metavar="N", help="Only this row, by its index."
         ),
-        click.Option(["--json", "as_json"], is_flag=True, help="print one JSON document"),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
     ]
 
 
 def _parameter(option: Option) -> click.Option:
-    text = option.help.replace("%%", "%").replace("--osmosis-", "--")
-    default = "" if option.default is None else f" (default: {option.default})"
     return click.Option(
         [option.name.replace("-", "_"), *own_spellings(option)],
         metavar=option.metavar,
         required=option.name in NEEDED,
         callback=_checked(option),
-        help=text + default,
+        help=help_text(option),
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import agent_option
 from .outcome import CommandError
 from .streams import printable
 
@@ -120,16 +121,8 @@ def _told(error: BaseException) -> str:
 
 
 @click.command("validate", epilog=EPILOG)
-@click.option(
-    "-m",
-    "--module",
-    "--agent",
-    "module",
-    required=True,
-    metavar="MODULE:ATTR",
-    help="the agent loop: module:attribute or path/to/file.py:attribute, an instance or a class",
-)
-@click.option("--json", "as_json", is_flag=True, help="print the checks as one JSON document")
+@agent_option
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON document.")
 @click.pass_context
 def validate_command(ctx: click.Context, module: str, as_json: bool) -> None:
     """Check that an agent loop loads, has a name, has valid tools, and that its run is async.

@@ -105,8 +105,15 @@ def test_every_command_has_an_example_and_a_summary():
         shown = CliRunner().invoke(cli, [*path, "--help"])
         assert shown.exit_code == 0, path
         assert command.help, path
-        assert "Example" in shown.output, path
-        assert f"osmosis {' '.join(path)}" in shown.output, path
+        _, found_examples, examples = shown.output.partition("  Example")
+        assert found_examples, path
+        assert f"osmosis {' '.join(path)}" in examples, path
+
+
+def test_every_help_fits_into_80_columns():
+    for path, _ in [((), cli), *every_command(cli)]:
+        shown = CliRunner().invoke(cli, [*path, "--help"], env={"COLUMNS": "80"})
+        assert [line for line in shown.output.splitlines() if len(line) > 80] == [], path
 
 
 def test_every_command_that_does_something_has_json():
