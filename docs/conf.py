@@ -13,7 +13,7 @@ author = "The pytest-osmosis maintainers"
 release = installed("pytest-osmosis")
 version = release
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "options_page"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "commands_page", "options_page"]
 exclude_patterns = ["_build"]
 smartquotes = False  # --option is no dash
 

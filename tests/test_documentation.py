@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
+from docs.extensions.command_reference import reference
+from osmosis_cli.main import cli
 from pytest_osmosis.options import OPTIONS
+from tests.osmosis_cli.test_main import every_command
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -54,3 +59,58 @@ def test_every_page_is_linked_from_the_index() -> None:
     index = (docs / "index.md").read_text("utf-8")
     pages = {str(page.relative_to(docs).with_suffix("")) for page in docs.rglob("*.md")}
     assert pages - {"index"} == set(re.findall(r"^([a-z][\w/-]*)$", index, re.M))
+
+
+def test_the_page_of_commands_is_generated_and_has_every_command_and_option() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
+    assert "```{osmosis-commands}\n```" in page
+    titles = r"^##+ `(osmosis[^`]*)`\n\n(.*?)(?=^\(command|\Z)"
+    sections = dict(re.findall(titles, reference(cli), re.S | re.M))
+    described = set()
+    for path, command in [((), cli), *every_command(cli)]:
+        section = sections.pop(" ".join(["osmosis", *path]))
+        if section.startswith("The same as"):
+            assert command in described
+            continue
+        described.add(command)
+        for parameter in command.params:
+            listed = re.findall(r"^`([^`]*)`\n: \S", section, re.M)
+            spelt = [re.split(r"[ ,]+", entry) for entry in listed]
+            if isinstance(parameter, click.Option):
+                assert [one for one in spelt if set(parameter.opts) <= set(one)], parameter.opts
+    assert not sections
+
+
+def command_lines(text: str) -> list[str]:
+    """The calls of `osmosis` in blocks of a shell, each as one line."""
+    shells = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text.replace("\\\n", " "), re.S | re.M)
+    lines = [line.strip().removeprefix("$ ") for block in shells for line in block.splitlines()]
+    return [line for line in lines if line.startswith("osmosis ") and "[OPTIONS]" not in line]
+
+
+def check_usage(words: list[str]) -> None:
+    """Raise click.UsageError unless there is such a command with such options."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="osmosis")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        if found is None:
+            raise click.UsageError(f"no command {words[0]!r}", context)
+        command, words = found, words[1:]
+        context = click.Context(command, context, command.name)
+    own = words[: words.index("--")] if "--" in words else words
+    command.make_parser(context).parse_args(own)
+
+
+@each_page
+def test_a_command_line_that_a_page_shows_is_accepted(page: Path) -> None:
+    for line in command_lines(page.read_text("utf-8")):
+        check_usage(shlex.split(line, comments=True)[1:])
+
+
+def test_every_example_in_a_help_is_accepted() -> None:
+    lines = command_lines(reference(cli))
+    assert len(lines) > 20
+    for line in lines:
+        if "COMMAND" not in line:
+            check_usage(shlex.split(line, comments=True)[1:])

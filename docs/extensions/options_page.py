@@ -40,6 +40,7 @@ class Options(SphinxDirective):
     """All options, in the table's order."""
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # the page changes with the code, not with its own file
         text = "\n".join(entry(option) for option in OPTIONS)
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
