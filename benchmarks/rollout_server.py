@@ -94,7 +94,7 @@ def _serve(make: Callable[[], Any], pipe: Connection) -> None:
     config = configure(app) if not hasattr(app, "__code__") else None
     if config is None:
         config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
-    server = Server(config)
+    server = Server(config, owns_process=True)
 
     async def run() -> None:
         asyncio.get_running_loop().add_reader(pipe.fileno(), answer)

@@ -37,8 +37,6 @@ KEY_VARIABLE = "OSMOSIS_SERVER_API_KEY"
 PLAN_VARIABLE = "_OSMOSIS_SERVE_PLAN"
 """How the process that reloads tells the one that serves what was asked for."""
 
-SWITCH_INTERVAL_S = 0.0005
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -190,9 +188,7 @@ def serve_with_reload(plan: Plan, key: Secret | None, bound: socket.socket) -> N
 def _run(config: uvicorn.Config, sockets: list[socket.socket] | None) -> None:
     from osmosis_ai.rollout.server.listening import Server
 
-    # The agent's thread keeps the interpreter for so long while the server has requests waiting.
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    Server(config).run(sockets=sockets)
+    Server(config, owns_process=True).run(sockets=sockets)
 
 
 class _ReloadedServer:

@@ -22,7 +22,7 @@ Handler = Callable[[Mapping[str, Any], Receive], Awaitable[Reply]]
 _INTERNAL = Refused(500, "internal", "the server failed; its log says why", hang_up=True)
 _UNKNOWN_PATH = Refused(404, "not_found", "there is nothing at this path", hang_up=True)
 _ROLLOUT = "/rollout/"
-INITS_A_PASS = 16
+INITS_A_PASS = 8
 
 
 class Routes:
