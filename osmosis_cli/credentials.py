@@ -1,7 +1,14 @@
 """Who is logged in to the platform: the token in the environment, else the credentials file.
 
 Only reads. A token is handed out together with the platform that issued it and is good for no
-other one. Sends nothing.
+other one. Sends nothing. The file, mode 0600 in a folder of mode 0700:
+
+    {"version": 1,
+     "platforms": {"https://platform.osmosis.ai": {
+       "active_workspace": "acme",
+       "workspaces": {"acme": {
+         "user": {"id": "u1", "name": "Ada", "email": "ada@example.com"}, "role": "owner",
+         "token": "...", "token_id": "t1", "expires_at": "2027-01-31T12:00:00Z"}}}}}
 
     Exception
     └── LoginProblem      there is a login that cannot be used; `str()` says why and what to do
@@ -9,6 +16,7 @@ other one. Sends nothing.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import os
@@ -33,6 +41,7 @@ SKEW_S = 60.0
 
 _AGAIN = "run `osmosis login`"
 _LIMIT = 1024 * 1024
+_VERSION = 1
 
 
 class LoginProblem(Exception):
@@ -120,24 +129,38 @@ def _from_file(path: Path, platform: str) -> Login | None:
     document = _read(path)
     if document is None:
         return None
-    spaces, active = document.get("workspaces"), document.get("active_workspace")
-    if not isinstance(spaces, dict) or not all(isinstance(s, dict) for s in spaces.values()):
-        raise _unusable(path, "it has no table of workspaces")
-    here = {name: space for name, space in spaces.items() if _issuer(space, path) == platform}
-    if not here:
+    if document.get("version") != _VERSION:
+        raise _unusable(path, "another version of osmosis has written it")
+    platforms = _mapping(document, "platforms", path)
+    if platform not in platforms:
         return None
-    name = active if active in here else next(iter(here))
-    return Login(platform_url=platform, token=_token(here[name], path), workspace=name)
+    here = _mapping(platforms, platform, path)
+    spaces, name = _mapping(here, "workspaces", path), here.get("active_workspace")
+    if not spaces:
+        return None
+    if not isinstance(name, str) or name not in spaces:
+        raise _unusable(path, f"the active workspace for {platform} is none of those in it")
+    token = _token(_mapping(spaces, name, path), path)
+    return Login(platform_url=platform, token=token, workspace=name)
+
+
+def _mapping(document: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
+    found = document.get(name)
+    if not isinstance(found, dict):
+        raise _unusable(path, f"{name!r} in it is no table")
+    return found
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_open_itself) as file:
             _check_private(path, os.fstat(file.fileno()))
             document = json.loads(file.read(_LIMIT).decode("utf-8"))
     except FileNotFoundError:
         return None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LoginProblem(f"{path} is a symbolic link: put the file itself there") from None
         raise LoginProblem(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise _unusable(path, "it is not JSON") from None
@@ -146,7 +169,14 @@ def _read(path: Path) -> dict[str, Any] | None:
     return document
 
 
+def _open_itself(path: str, flags: int) -> int:
+    """Open without following a link, and without waiting for who writes to a pipe."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
 def _check_private(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise LoginProblem(f"cannot read {path}: it is no regular file")
     if os.name != "posix":
         return
     if found.st_uid != os.geteuid():
@@ -155,19 +185,13 @@ def _check_private(path: Path, found: os.stat_result) -> None:
         raise LoginProblem(f"{path} can be read by others: run `chmod 600 {path}`, or {_AGAIN}")
 
 
-def _issuer(space: Mapping[str, Any], path: Path) -> str:
-    try:
-        return _origin(str(space.get("platform_url") or DEFAULT_PLATFORM))
-    except ValueError as error:
-        raise _unusable(path, f"its platform_url: {error}") from None
-
-
 def _token(space: Mapping[str, Any], path: Path) -> Secret:
-    value, expires = space.get("access_token"), space.get("expires_at")
+    value, expires = space.get("token"), space.get("expires_at")
     if not isinstance(value, str):
-        raise _unusable(path, "it has no access_token")
-    if isinstance(expires, str):
-        _check_expiry(expires, path)
+        raise _unusable(path, "its active workspace has no token")
+    if not isinstance(expires, str):
+        raise _unusable(path, "its active workspace has no expires_at")
+    _check_expiry(expires, path)
     try:
         return check_api_key(value, "the token of your login")
     except ValueError as error:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +9,15 @@ import pytest
 
 from osmosis_cli.credentials import Login, LoginProblem, credentials_path, find_login
 
+DEFAULT = "https://platform.osmosis.ai"
 LOCAL = "http://127.0.0.1:8000"
 VALUE = "token-of-a-login-99"
 
 
-def write(folder: Path, **workspaces: dict[str, Any]) -> dict[str, str]:
+def write(folder: Path, *, at: str = DEFAULT, **workspaces: dict[str, Any]) -> dict[str, str]:
     """Write these workspaces, the first one active; the environment in which they are found."""
-    document = {
-        "version": 1,
-        "active_workspace": next(iter(workspaces), None),
-        "workspaces": workspaces,
-    }
-    put(folder, json.dumps(document).encode())
+    here = {"active_workspace": next(iter(workspaces), None), "workspaces": workspaces}
+    put(folder, json.dumps({"version": 1, "platforms": {at: here}}).encode())
     return {"OSMOSIS_CONFIG_DIR": str(folder)}
 
 
@@ -30,7 +28,9 @@ def put(folder: Path, content: bytes) -> None:
 
 
 def space(**fields: Any) -> dict[str, Any]:
-    return {"access_token": VALUE, "expires_at": "2999-01-01T00:00:00Z", **fields}
+    user = {"id": "u1", "name": "Ada", "email": "ada@example.com"}
+    usual = {"user": user, "role": "owner", "token": VALUE, "expires_at": "2999-01-01T00:00:00Z"}
+    return {**usual, **fields}
 
 
 def test_nobody_is_logged_in_without_a_file(tmp_path: Path):
@@ -38,18 +38,19 @@ def test_nobody_is_logged_in_without_a_file(tmp_path: Path):
 
 
 def test_the_active_workspace_is_used(tmp_path: Path):
-    found = find_login(write(tmp_path, one=space(), two=space(access_token="another-token-1")))
+    found = find_login(write(tmp_path, one=space(), two=space(token="another-token-1")))
     assert isinstance(found, Login)
-    assert (found.workspace, found.platform_url) == ("one", "https://platform.osmosis.ai")
+    assert (found.workspace, found.platform_url) == ("one", DEFAULT)
     assert found.token.reveal() == VALUE
     assert VALUE not in repr(found)
 
 
 def test_a_token_goes_only_to_the_platform_that_issued_it(tmp_path: Path):
-    environ = write(tmp_path, one=space(), two=space(platform_url=LOCAL))
+    environ = write(tmp_path, at=LOCAL, one=space())
     found = find_login({**environ, "OSMOSIS_PLATFORM_URL": f"{LOCAL}/"})
     assert found is not None
-    assert (found.workspace, found.platform_url) == ("two", LOCAL)
+    assert (found.workspace, found.platform_url) == ("one", LOCAL)
+    assert find_login(environ) is None
     assert find_login({**environ, "OSMOSIS_PLATFORM_URL": "https://other.example"}) is None
 
 
@@ -113,14 +114,12 @@ def test_an_expired_login_is_said_before_anything_is_sent(tmp_path: Path, expire
     [
         b"{",
         b"[]",
-        b'{"workspaces": []}',
-        b'{"workspaces": {"one": 1}}',
-        '{"workspaces": {}}'.encode("utf-16"),
+        b"{}",
+        b'{"version": 2, "platforms": {}}',
+        b'{"version": 1, "platforms": []}',
+        b'{"version": 1, "platforms": {"https://platform.osmosis.ai": 1}}',
+        '{"version": 1, "platforms": {}}'.encode("utf-16"),
         b"[" * 100_000,
-        b'{"workspaces": {"one": {}}}',
-        b'{"workspaces": {"one": {"access_token": "x", "expires_at": "soon"}}}',
-        b'{"workspaces": {"one": {"access_token": "a\\nb"}}}',
-        b'{"workspaces": {"one": {"access_token": "x", "platform_url": "file:///"}}}',
     ],
 )
 def test_a_broken_file_is_left_unchanged_and_said(tmp_path: Path, content: bytes):
@@ -128,6 +127,47 @@ def test_a_broken_file_is_left_unchanged_and_said(tmp_path: Path, content: bytes
     with pytest.raises(LoginProblem, match="left unchanged"):
         find_login({"OSMOSIS_CONFIG_DIR": str(tmp_path)})
     assert (tmp_path / "credentials.json").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token": None},
+        {"token": "a\nb"},
+        {"expires_at": None},
+        {"expires_at": 4102444800},
+        {"expires_at": "soon"},
+    ],
+)
+def test_a_broken_workspace_is_left_unchanged_and_said(tmp_path: Path, fields: dict[str, Any]):
+    with pytest.raises(LoginProblem, match="left unchanged") as refused:
+        find_login(write(tmp_path, one=space(**fields)))
+    assert VALUE not in str(refused.value)
+
+
+def test_no_other_workspace_stands_in_for_the_active_one(tmp_path: Path):
+    here = {"active_workspace": "gone", "workspaces": {"one": space()}}
+    put(tmp_path, json.dumps({"version": 1, "platforms": {DEFAULT: here}}).encode())
+    with pytest.raises(LoginProblem, match="active workspace"):
+        find_login({"OSMOSIS_CONFIG_DIR": str(tmp_path)})
+
+
+def test_logged_out_of_every_workspace_is_nobody(tmp_path: Path):
+    assert find_login(write(tmp_path)) is None
+
+
+def test_a_link_in_the_place_of_the_file_is_refused(tmp_path: Path):
+    environ = write(tmp_path, one=space())
+    (tmp_path / "credentials.json").rename(tmp_path / "elsewhere.json")
+    (tmp_path / "credentials.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(LoginProblem, match="symbolic link"):
+        find_login(environ)
+
+
+def test_a_pipe_in_the_place_of_the_file_is_refused_at_once(tmp_path: Path):
+    os.mkfifo(tmp_path / "credentials.json", 0o600)
+    with pytest.raises(LoginProblem, match="no regular file"):
+        find_login({"OSMOSIS_CONFIG_DIR": str(tmp_path)})
 
 
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path):
