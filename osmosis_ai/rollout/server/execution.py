@@ -82,11 +82,13 @@ async def execute(
     redact: Redact = str,
 ) -> Outcome:
     """Run the agent once; never raises but when it is cancelled."""
-    trace = RolloutContext(request, debug_dir=debug_dir)
+    trace = RolloutContext(request, debug_dir=debug_dir, redact=redact)
     trace.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
     client = TracedLLM(llm) if debug_dir is not None else llm
     try:
-        result = await run_rollout(agent, request, client, tools=tools, debug_dir=debug_dir)
+        result = await run_rollout(
+            agent, request, client, tools=tools, debug_dir=debug_dir, redact=redact
+        )
         outcome = _outcome_of(request, result, redact)
     except asyncio.CancelledError:
         trace.log_event("rollout_cancelled")

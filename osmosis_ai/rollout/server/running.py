@@ -130,8 +130,11 @@ class Runner:
 
     def _redactor(self, key: Secret | None) -> Callable[[str], str]:
         known = [secret for secret in (self._options.api_key, key) if secret is not None]
+        built: list[Redactor] = []
 
         def redact(text: str) -> str:
-            return Redactor(known)(text)  # takes a while to build, and most rollouts need none
+            if not built:  # it takes a while to build, and most rollouts need none
+                built.append(Redactor(known))
+            return built[0](text)
 
         return redact

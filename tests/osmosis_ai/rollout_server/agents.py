@@ -65,6 +65,10 @@ class Behaving(RolloutAgentLoop):
     async def raise_key(self, ctx: RolloutContext) -> RolloutResult:
         raise ValueError(f"refused: {ctx.request.metadata['key']}")
 
+    async def log_key(self, ctx: RolloutContext) -> RolloutResult:
+        ctx.log_event("note", request=ctx.request.api_key)
+        return await self.answer(ctx)
+
     async def hang(self, ctx: RolloutContext) -> RolloutResult:
         await asyncio.sleep(3600)
         return ctx.complete([])

@@ -124,6 +124,16 @@ def test_traces_hold_the_calls_and_no_key(
     assert "the-trainers-own-key-99" not in (tmp_path / "r.jsonl").read_text()
 
 
+def test_a_key_that_the_agent_itself_logs_is_masked(
+    serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
+):
+    served = serve(debug_dir=tmp_path)
+    served.init("r", trainer, api_key="the-trainers-own-key-99", metadata={"do": "log_key"})
+    trainer.result("r")
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [line["request"] for line in lines if line["event_type"] == "note"] == ["***"]
+
+
 def test_metrics_are_prometheus_text(serve: Callable[..., Served], trainer: Trainer):
     served = serve(Asking())
     served.init("r", trainer)
