@@ -101,6 +101,8 @@ class Callbacks:
             return "refused", str(error)
         except (OsmosisRolloutError, TrainerUnknown) as error:
             return "pending", str(error)
+        except Exception as error:  # noqa: BLE001  the boundary: no result is lost over a bug
+            return "pending", f"{type(error).__name__}: {error}"
         return "delivered", ""
 
     def _tell(self, rollout: Rollout, name: str, rounds: int, why: str) -> None:

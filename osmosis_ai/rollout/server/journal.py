@@ -117,6 +117,23 @@ def _replace(path: Path, document: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the file's name on disk too: without that a power failure may bring the old one back."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_free(folder: Path) -> None:
+    """Raise JournalInUse when a server has this folder already."""
+    os.close(_locked(folder / "lock"))
 
 
 def _locked(path: Path) -> int:

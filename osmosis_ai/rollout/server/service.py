@@ -139,7 +139,14 @@ class RolloutService:
             for rollout in self.registry.old():
                 self.registry.remove(rollout)
                 if self._journal is not None and rollout.delivery != "expired":
-                    await self._journal.remove(rollout)
+                    await self._forget(self._journal, rollout)
+
+    async def _forget(self, journal: Journal, rollout: Rollout) -> None:
+        try:
+            await journal.remove(rollout)
+        except OSError as error:
+            fields = {"rollout_id": rollout.rollout_id, "error": error.strerror}
+            event("journal_failed", logging.ERROR, **fields)
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(work)

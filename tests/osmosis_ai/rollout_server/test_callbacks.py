@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import create_app
+from osmosis_ai.rollout.server import callbacks
 from osmosis_ai.rollout.server.journal import Journal, JournalInUse
 from osmosis_ai.rollout.server.settings import ServerSettings
 from tests.osmosis_ai.rollout_server.agents import Asking
@@ -126,6 +127,23 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
     assert "SSL_CERT_FILE names '/nowhere/missing'" in told[-1]
 
 
+def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
+    serve: Callable[..., Served], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+):
+    ask, failures = callbacks.TrainerChannel.ask, iter([RuntimeError("unforeseen")])
+
+    async def failing(self: Any, post: Any, *rest: Any) -> Any:
+        if post.path == callbacks.COMPLETED_PATH and (error := next(failures, None)):
+            raise error
+        return await ask(self, post, *rest)
+
+    monkeypatch.setattr(callbacks.TrainerChannel, "ask", failing)
+    served = serve(Asking())
+    served.init("r", trainer)
+    assert trainer.result("r")["status"] == "COMPLETED"
+    assert next(failures, None) is None
+
+
 def test_a_result_that_nobody_takes_expires(serve: Callable[..., Served], trainer: Trainer):
     trainer.take = lambda body, count: Reply(500)
     served = serve(Asking(), record_ttl_seconds=0.5)
@@ -239,6 +257,27 @@ def test_two_servers_do_not_share_a_folder(tmp_path: Path):
         Journal(tmp_path)
     first.close()
     Journal(tmp_path).close()
+
+
+def test_a_record_that_cannot_be_deleted_is_said_and_the_others_are_forgotten(
+    trainer: Trainer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    settings = ServerSettings(local=True, state_dir=tmp_path, record_ttl_s=0.3)
+    with served(create_app(Asking(), settings=settings, api_key=KEY)) as running:
+        running.init("first", trainer)
+        wait_for_delivery(running, "first", "delivered")
+        [file] = tmp_path.glob("*.rollout.json")
+        file.unlink()
+        file.mkdir()
+        running.init("second", trainer)
+        trainer.result("second")
+        for _ in range(2000):
+            if running.ask("GET", "/rollout/second").status == 404:
+                break
+        else:
+            raise AssertionError("the second record is never forgotten")
+    told = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("journal_failed rollout_id=first") for line in told)
 
 
 def test_a_disk_that_fails_refuses_the_init(
