@@ -190,6 +190,19 @@ def _check_folders(plan: Plan) -> None:
             probe.unlink()
         except OSError as error:
             raise click.UsageError(f"{option} {folder!r}: {error.strerror}") from None
+    if plan.state_dir is not None:
+        _check_free(plan.state_dir)
+
+
+def _check_free(state_dir: str) -> None:
+    from osmosis_ai.rollout.server.journal import JournalInUse, check_free
+
+    try:
+        check_free(Path(state_dir))
+    except JournalInUse as error:
+        raise click.UsageError(
+            f"--state-dir {error}: stop that one, or give each server a folder of its own"
+        ) from None
 
 
 def _announce(

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.rollout.server.journal import Journal
 from osmosis_cli.main import cli
 from osmosis_cli.outcome import run
 
@@ -374,6 +375,18 @@ def test_wrong_use_is_status_2_and_says_which_option(fails: Fails, words: list[s
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert "with space" not in done.stderr
+
+
+def test_a_state_folder_of_another_server_is_said_before_anything_is_served(
+    fails: Fails, tmp_path: Path
+):
+    first = Journal(tmp_path)
+    try:
+        done = fails("-m", "my_agent:agent_loop", "--local", "--state-dir", str(tmp_path))
+    finally:
+        first.close()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--state-dir {tmp_path} is in use by another server" in done.stderr
 
 
 def test_a_port_that_is_taken_is_said(fails: Fails):
