@@ -113,9 +113,11 @@ class _RowThread:
 
     def leave(self) -> None:
         """End the row where it is."""
-        if self._thread.is_alive():
+        try:
             self._loop.call_soon_threadsafe(self._cancel)
-            self._thread.join(timeout=2.0)
+        except RuntimeError:  # its loop is closed: the row has just ended by itself
+            return
+        self._thread.join(timeout=2.0)
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -236,6 +238,9 @@ def _asked(prompt: str) -> str | None:
     except EOFError:
         click.echo()
         return None
+    except KeyboardInterrupt:
+        click.echo()
+        raise
 
 
 def _completed(text: str, state: int) -> str | None:
