@@ -14,6 +14,8 @@ import click
 
 from pytest_osmosis.options import OPTIONS, Option
 
+from .options import COMPLETIONS
+
 KEY_VARIABLE = "OSMOSIS_EVAL_API_KEY"
 """Where a key given as `--api-key` travels, so that no argument list of ours holds it."""
 DEBUG_DIR = ".osmosis/debug"
@@ -78,6 +80,7 @@ def _click_option(option: Option) -> click.Option:
         metavar=None if option.flag else option.metavar,
         **kind,
         multiple=option.repeatable,
+        shell_complete=COMPLETIONS.get(option.metavar or ""),
         help=help_text(option),
     )
 

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from osmosis_ai.secret import Secret, check_api_key
 
-from .options import agent_option
+from .options import agent_option, complete_folders
 from .serving import (
     KEY_VARIABLE,
     Plan,
@@ -77,7 +77,13 @@ sends to this server; it is neither your login nor what this server sends to a t
     metavar="LEVEL",
     help=f"Least level of the log: {', '.join(LEVELS)} (default: info).",
 )
-@click.option("--log", "log_dir", metavar="DIR", help="Write a trace of each rollout here.")
+@click.option(
+    "--log",
+    "log_dir",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Write a trace of each rollout here.",
+)
 @click.option(
     "--skip-register", is_flag=True, help="Do not register with the platform: needs no login."
 )
@@ -102,13 +108,16 @@ sends to this server; it is neither your login nor what this server sends to a t
 @click.option(
     "--drain",
     "drain_s",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 86_400, min_open=True),
     default=10.0,
     metavar="S",
     help="Seconds that a shutdown lets rollouts end by themselves (default: 10).",
 )
 @click.option(
-    "--state-dir", metavar="DIR", help="Keep results here over restarts (or OSMOSIS_STATE_DIR)."
+    "--state-dir",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Keep results here over restarts (or OSMOSIS_STATE_DIR).",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Say where the server is as one JSON document."
@@ -129,11 +138,11 @@ def serve_command(
     Rollouts that run then may end by themselves for a while. Without --local or --skip-register
     the server registers itself with the platform, which needs a login.
     """
-    from osmosis_ai.rollout.server.settings import STATE_VARIABLE, trainers_from
+    from osmosis_ai.rollout.server.settings import STATE_VARIABLE
 
     local = values["local"]
     values["host"] = values["host"] or (LOOPBACK if local else ANYWHERE)
-    values["allowed_trainers"] = values["allowed_trainers"] or trainers_from(os.environ)
+    values["allowed_trainers"] = _trainers(values["allowed_trainers"])
     values["state_dir"] = values["state_dir"] or os.environ.get(STATE_VARIABLE) or None
     plan = Plan(validate=not no_validate, register=not (local or skip_register), **values)
     key, note = _key(ctx, plan, api_key)
@@ -149,6 +158,18 @@ def serve_command(
             serve_with_reload(plan, key, bound)
         else:
             serve(make_app(plan, agent, key, login), bound)
+
+
+def _trainers(typed: tuple[str, ...]) -> tuple[str, ...]:
+    """The origins of the command line, else those of the environment; each is one."""
+    from osmosis_ai.rollout.server.addresses import check_origin
+    from osmosis_ai.rollout.server.settings import TRAINERS_VARIABLE, trainers_from
+
+    name = "--allow-trainer" if typed else TRAINERS_VARIABLE
+    try:
+        return tuple(map(check_origin, typed or trainers_from(os.environ)))
+    except ValueError as error:
+        raise click.UsageError(f"{name}: {error}") from None
 
 
 def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | None, str]:

@@ -6,6 +6,7 @@ serves under `--reload` gets its plan through the environment.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import logging
@@ -115,7 +116,7 @@ def find_platform() -> Login:
 
 
 def settings_of(plan: Plan) -> ServerSettings:
-    """The server's settings; a wrong origin is a usage error."""
+    """The server's settings; what they refuse is a usage error."""
     from osmosis_ai.rollout.server.settings import ServerSettings
 
     try:
@@ -127,7 +128,7 @@ def settings_of(plan: Plan) -> ServerSettings:
             state_dir=None if plan.state_dir is None else Path(plan.state_dir),
         )
     except ValueError as error:
-        raise click.UsageError(f"--allow-trainer: {error}") from None
+        raise click.UsageError(str(error)) from None
 
 
 def bind(plan: Plan) -> socket.socket:
@@ -141,7 +142,8 @@ def bind(plan: Plan) -> socket.socket:
         return listen(plan.host, plan.port)
     except OSError as error:
         what = f"cannot listen on {plan.host}:{plan.port}: {error.strerror or error}"
-        raise CommandError(f"{what}; choose another with -p/--port", code="address") from None
+        cure = "-p/--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "-H/--host"
+        raise CommandError(f"{what}; choose another with {cure}", code="address") from None
 
 
 def make_app(

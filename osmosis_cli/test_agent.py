@@ -21,6 +21,7 @@ from pytest_osmosis.options import OPTIONS, Option
 
 from .eval import KEY_WARNING
 from .eval_args import help_text, own_spellings
+from .options import COMPLETIONS
 from .outcome import CommandError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _parameter(option: Option) -> click.Option:
         metavar=option.metavar,
         required=option.name in NEEDED,
         callback=_checked(option),
+        shell_complete=COMPLETIONS.get(option.metavar or ""),
         help=help_text(option),
     )
 

@@ -271,11 +271,30 @@ def test_completion_prints_the_shells_script(shell: str):
     ],
 )
 def test_the_shell_gets_commands_and_options_to_complete_with(line: str, expected: str):
+    assert f"plain,{expected}" in completed(line)
+
+
+def completed(line: str) -> list[str]:
+    """What bash is told when the last word of the line is to be completed."""
     asked = {
         "_OSMOSIS_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
-        "COMP_CWORD": str(len(line.split()) - 1),
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
     }
     done = osmosis(env=asked)
     assert done.returncode == 0
-    assert f"plain,{expected}" in done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("osmosis eval -d te", "file"),
+        ("osmosis eval --run-dir .o", "dir"),
+        ("osmosis test --dataset te", "file"),
+        ("osmosis serve -m a:b --log tr", "dir"),
+        ("osmosis preview --path te", "file"),
+    ],
+)
+def test_the_shell_completes_files_and_folders_itself(line: str, kind: str):
+    assert completed(line) == [f"{kind},{line.rpartition(' ')[2]}"]

@@ -368,6 +368,8 @@ def test_a_module_without_the_attribute_is_said(fails: Fails):
         (["--skip-register", "--state-dir", "my_agent.py"], "--state-dir"),
         (["--skip-register", "-p", "70000"], "70000"),
         (["--skip-register", "--log-level", "loud"], "loud"),
+        (["--skip-register", "--drain", "inf"], "--drain"),
+        (["--skip-register", "--drain", "nan"], "drain_s must be more than 0, not nan"),
     ],
 )
 def test_wrong_use_is_status_2_and_says_which_option(fails: Fails, words: list[str], sentence: str):
@@ -375,6 +377,24 @@ def test_wrong_use_is_status_2_and_says_which_option(fails: Fails, words: list[s
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert "with space" not in done.stderr
+
+
+def test_a_wrong_origin_in_the_environment_is_said_to_be_there(fails: Fails):
+    done = fails(
+        "-m",
+        "my_agent:agent_loop",
+        "--skip-register",
+        OSMOSIS_ALLOWED_TRAINERS="https://a.example x",
+    )
+    assert done.returncode == 2
+    assert "OSMOSIS_ALLOWED_TRAINERS: 'x' is not a trainer's origin" in done.stderr
+
+
+def test_an_address_that_is_not_this_machines_is_said(fails: Fails):
+    done = fails("-m", "my_agent:agent_loop", "--skip-register", "-H", "192.0.2.1")
+    assert done.returncode == 1
+    assert "cannot listen on 192.0.2.1:9000" in done.stderr
+    assert "choose another with -H/--host" in done.stderr
 
 
 def test_a_state_folder_of_another_server_is_said_before_anything_is_served(
