@@ -11,12 +11,14 @@ import ipaddress
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 import time
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -184,7 +186,21 @@ def serve_with_reload(plan: Plan, key: Secret | None, bound: socket.socket) -> N
         os.environ[KEY_VARIABLE] = key.reveal()
     name = f"{__name__}:{app_to_reload.__name__}"
     config = configure(name, factory=True, reload=True, reload_dirs=[str(Path.cwd())])
-    ChangeReload(config, target=_ReloadedServer(config), sockets=[bound]).run()
+    before = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
+    reloader = ChangeReload(config, target=_ReloadedServer(config), sockets=[bound])
+    ended_by: list[int] = []
+    ending = reloader.signal_handler
+
+    def noted(sig: int, frame: FrameType | None) -> None:
+        ended_by.append(sig)
+        ending(sig, frame)
+
+    reloader.signal_handler = noted  # type: ignore[method-assign]
+    reloader.run()
+    for which, handler in before.items():
+        signal.signal(which, handler)
+    if ended_by:
+        signal.raise_signal(ended_by[0])  # the exit status tells of it, as it does without --reload
 
 
 def _run(config: uvicorn.Config, sockets: list[socket.socket] | None) -> None:
