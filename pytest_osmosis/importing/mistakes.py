@@ -24,7 +24,8 @@ def closest(name: str, names: Iterable[str]) -> str:
     """A ` Did you mean …?` for a name that is not among `names`, or nothing."""
     from difflib import get_close_matches  # only for a mistake
 
-    matches = get_close_matches(name, [other for other in names if not other.startswith("__")], n=2)
+    public = [other for other in names if not other.startswith("__")]
+    matches = get_close_matches(name, public, n=2, cutoff=0.5)  # `agnet` is meant for `agent_loop`
     return f" Did you mean {' or '.join(map(repr, matches))}?" if matches else ""
 
 

@@ -110,6 +110,7 @@ class TestNames:
         assert refusal("server:agnet_loop") == (
             "module 'server' has no 'agnet_loop'. Did you mean 'agent_loop'?"
         )
+        assert refusal("server:agnet").endswith("Did you mean 'agent_loop'?")
         assert refusal("server:zzz") == "module 'server' has no 'zzz'."
         assert (
             refusal("server:agent_loop.rael") == "'agent_loop' has no 'rael'. Did you mean 'real'?"
