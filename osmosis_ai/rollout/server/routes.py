@@ -61,7 +61,8 @@ class Routes:
         if path not in self._open or not self._access.has_key:
             self._access.check(scope)
         method, handler = self._route(path)
-        if scope["method"] != method:
+        asked = "GET" if scope["method"] == "HEAD" else scope["method"]  # uvicorn drops the body
+        if asked != method:
             raise Refused(
                 405, "method", f"use {method} here", headers={"allow": method}, hang_up=True
             )

@@ -140,6 +140,13 @@ def test_an_unknown_path_is_404_and_a_wrong_method_405(serve: Callable[..., Serv
     assert (refused.status, refused.headers["allow"]) == (405, "POST")
 
 
+def test_a_probe_may_ask_for_the_head_alone(serve: Callable[..., Served]):
+    served = serve()
+    found = served.ask("HEAD", "/health", headers={})
+    assert (found.status, found.body) == (200, b"")
+    assert served.ask("HEAD", "/v1/rollout/init").status == 405
+
+
 def test_no_key_is_ever_sent_back(serve: Callable[..., Served], trainer: Trainer):
     served = serve()
     secret = "the-trainers-own-key-99"
