@@ -35,6 +35,7 @@ COMMANDS = {
     "help": "show these commands",
 }
 _FOREVER_S = 1e8
+_LEAVE_S = 1.0
 _SHOWN = 2000
 
 
@@ -132,7 +133,17 @@ class _RowThread:
         except Exception as error:  # noqa: BLE001  told in the keyboard's thread
             self.events.put(error)
         finally:
+            self._end_tasks()
             self._loop.close()
+
+    def _end_tasks(self) -> None:
+        """End what the agent has left behind."""
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_S))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
 
     async def _run(self) -> None:
         async with opened(self._trial) as model:

@@ -14,6 +14,7 @@ from osmosis_cli.outcome import run
 from tests.endpoints import Endpoint
 
 AGENT = """
+import asyncio
 from osmosis_ai.rollout import RolloutAgentLoop
 
 ADD = {"type": "function", "function": {"name": "add", "description": "Add two numbers.",
@@ -34,6 +35,12 @@ class Echo(RolloutAgentLoop):
         return ctx.complete(messages[:-1])
 
 agent_loop = Echo()
+
+class Forgetful(Echo):
+    async def run(self, ctx):
+        self.task = asyncio.ensure_future(asyncio.sleep(3600))
+        self.task.add_done_callback(lambda task: print("the task has ended"))
+        return await super().run(ctx)
 """
 
 
@@ -173,6 +180,16 @@ def test_the_end_of_the_input_ends_the_dialogue(osmosis_test: OsmosisTest):
     assert done.returncode == 0, done.stderr
     assert "row-1: second" in done.stdout
     assert "row-0" not in done.stdout
+
+
+def test_tasks_that_an_agent_leaves_behind_end_with_the_row(osmosis_test: OsmosisTest):
+    words = ("-m", "agent:Forgetful", "-i", "--row", "0")
+    ended = osmosis_test(*words, stdin="continue\n")
+    left = osmosis_test(*words, stdin="quit\n")
+    for done in (ended, left):
+        assert done.returncode == 0, done.stderr
+        assert "the task has ended" in done.stdout
+        assert "Task was destroyed" not in done.stderr
 
 
 def test_a_row_that_fails_is_status_1_in_a_dialogue_too(osmosis_test: OsmosisTest):
