@@ -179,10 +179,10 @@ def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | No
         raise click.UsageError(
             "--local goes without a key: leave out --api-key, or write --skip-register instead"
         )
-    if plan.local and plan.on_loopback:
-        return None, "none; only this machine can reach the server"
     # What the agent starts inherits the environment, and has no use for the key.
     exported = os.environ.pop(KEY_VARIABLE, None)
+    if plan.local and plan.on_loopback:
+        return None, "none; only this machine can reach the server"
     value = given if typed else exported
     if value is None:
         return Secret(secrets.token_urlsafe(32), GENERATED), "generated, shown only here"

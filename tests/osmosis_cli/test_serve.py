@@ -452,6 +452,13 @@ def test_json_says_where_the_server_is(project: Path):
     assert json.loads(errors.splitlines()[-1])["error"]["code"] == "terminated"
 
 
+def test_local_has_no_key_under_reload_either(serve: Serve):
+    running = serve(f"{SEED_LINES[3]} --reload", OSMOSIS_SERVER_API_KEY=MY_API_KEY)
+    assert "API key: none" in running.told
+    assert get(running.port, "/platform/health")[0] == 404
+    assert running.stop() == 143
+
+
 def test_reload_serves_the_changed_agent_under_the_same_key(serve: Serve, tmp_path: Path):
     cwd = tmp_path / "reloaded"
     cwd.mkdir()
