@@ -75,6 +75,19 @@ def test_5xx_is_retried_three_times(trainer: Trainer, status: int):
     assert error.value.status_code == status
 
 
+def test_a_connection_that_breaks_is_retried_three_times(trainer: Trainer):
+    breaks = iter(range(3))
+
+    def answer(body: dict[str, Any]) -> Any:
+        if next(breaks, None) is not None:
+            raise ConnectionResetError
+        return text_answer("at last")
+
+    trainer.answer = answer
+    assert chat(trainer).content == "at last"
+    assert len(trainer.calls) == 4
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 422, 429])
 def test_4xx_is_never_retried(trainer: Trainer, status: int):
     failing(trainer, status)
