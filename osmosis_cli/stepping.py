@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import queue
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -277,12 +278,14 @@ def _unknown(word: str) -> str:
 
 
 def told(ended: Ended) -> str:
-    """A row's end on one line."""
+    """A row's end on one line; in a terminal as much of the answer as fits, errors whole."""
     turns = f"{ended.model_calls} call{'' if ended.model_calls == 1 else 's'}"
     tokens = "? tokens" if ended.tokens is None else f"{ended.tokens:,} tokens"
-    what = printable(_cut(ended.error or ended.answer, 100))
     head = f"{printable(ended.row):<10}{ended.status:<11}{turns:<9}{tokens:<14}"
-    return f"{head}{ended.duration_s:6.2f} s  {what}".rstrip()
+    head += f"{ended.duration_s:6.2f} s  "
+    room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
+    what = ended.error or _cut(ended.answer, max(20, min(100, room)))
+    return f"{head}{printable(_cut(what))}".rstrip()
 
 
 def _answer(event: Answered) -> str:

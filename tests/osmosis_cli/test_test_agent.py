@@ -4,13 +4,15 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from osmosis_cli.main import cli
 from osmosis_cli.outcome import run
+from osmosis_cli.stepping import told
+from osmosis_cli.trial import Ended
 from tests.endpoints import Endpoint
 
 AGENT = """
@@ -109,6 +111,19 @@ def test_rows_that_go_well_are_status_0(osmosis_test: OsmosisTest):
     done = osmosis_test("--limit", "3", "--batch-size", "3")
     assert done.returncode == 0, done.stderr
     assert "3 rollouts, 3 completed" in done.stdout
+
+
+def test_a_line_fits_into_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = Ended(
+        row="row-0", row_index=0, status="COMPLETED", finish_reason="stop", error=None,
+        model_calls=2, tool_calls=1, tokens=722, duration_s=0.31, answer="long " * 100,
+    )  # fmt: skip
+    assert len(told(ended)) > 80
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert len(told(ended)) == 80
+    failed = replace(ended, error="a reason " * 20, status="ERROR")
+    assert told(failed).endswith(("a reason " * 20).rstrip())
 
 
 def test_one_json_document_holds_all_rows(osmosis_test: OsmosisTest):
