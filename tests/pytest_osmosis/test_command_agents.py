@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -174,6 +176,41 @@ def test_children_that_are_left_behind_end_with_the_program(project: Project) ->
     )
     assert run(project, body).outcomes == {"passed": 1}
     assert ended(int((project.path / "pids").read_text()))
+
+
+def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess\n"
+        'code = "import time; time.sleep(600)"\n'
+        'command = [sys.executable, "-S", "-c", code]\n'
+        "child = subprocess.Popen(command, start_new_session=True)\n"
+        'open("pids", "w").write(str(child.pid))\n' + ANSWER
+    )
+    try:
+        assert run(project, body, agent_timeout="60").outcomes == {"passed": 1}
+    finally:
+        os.kill(int((project.path / "pids").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: str) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess, time\n"
+        'child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])\n'
+        'open("new", "w").write(f"{os.getpid()} {child.pid}")\n'
+        'os.rename("new", "pids")\n'
+        "asked(request['messages'])\n"
+        "child.wait()\n"
+    )
+    options = project.options(workers, agent=command(project, body))
+    session = subprocess.Popen([sys.executable, "-m", "pytest", *options], cwd=project.path)
+    assert project.endpoint.wait_until(lambda seen: seen.requests == 1, timeout_s=60)
+    session.kill()
+    session.wait()
+    for pid in (project.path / "pids").read_text().split():
+        assert ended(int(pid))
 
 
 def ended(pid: int) -> bool:
