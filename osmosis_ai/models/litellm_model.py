@@ -46,7 +46,8 @@ def open_litellm_model(
     """A provider's model, to be used within one event loop; opens and imports nothing yet.
 
     Without `api_key` the provider's usual variable is read now. `request_timeout_s` bounds each try
-    as a whole, `total_timeout_s` all tries and pauses of one call. ValueError: no model name.
+    as a whole, from its request on, `total_timeout_s` all tries and pauses of one call. ValueError:
+    no model name.
     """
     return LiteLLMModel(
         parse_model_name(model),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from osmosis_ai.llm import load
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
 from osmosis_ai.models.litellm_model import open_litellm_model
 from osmosis_ai.retry import RetryPolicy
@@ -393,6 +396,58 @@ def test_a_cancelled_call_hangs_up(endpoint: Endpoint) -> None:
 
     asyncio.run(cancelled())
     assert endpoint.wait_until(lambda seen: seen.hung_up == 1)
+
+
+class Preparation:
+    """LiteLLM's work before its request, held up until the test lets it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.started, self.go_on = threading.Event(), threading.Event()
+        main = load().main
+        real = main.completion
+
+        def held(*args: Any, **kwargs: Any) -> Any:
+            self.started.set()
+            self.go_on.wait(10)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(main, "completion", held)
+
+
+def test_what_litellm_imports_first_is_not_the_providers_time(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Preparation(monkeypatch)
+
+    async def slowly_prepared() -> ChatCompletion:
+        asked = acomplete("openai/m", endpoint.base_url, request_timeout_s=1.0)
+        call = asyncio.ensure_future(asked)
+        await asyncio.to_thread(held.started.wait, 10)
+        await asyncio.sleep(1.1)
+        held.go_on.set()
+        return await call
+
+    found = asyncio.run(slowly_prepared())
+    assert (found.message["content"], found.retries) == ("42", 0)
+
+
+def test_a_call_that_is_cancelled_before_its_request_sends_none_and_says_nothing(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    held = Preparation(monkeypatch)
+
+    async def cancelled() -> None:
+        call = asyncio.ensure_future(acomplete("openai/m", endpoint.base_url))
+        await asyncio.to_thread(held.started.wait, 10)
+        call.cancel()
+        asyncio.get_running_loop().call_soon(held.go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancelled())
+    gc.collect()
+    assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
+    assert endpoint.requests == 0
 
 
 def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
