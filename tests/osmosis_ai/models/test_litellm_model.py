@@ -201,11 +201,12 @@ NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_each_provider_is_asked_and_read_in_its_own_way(shape: Shape) -> None:
+def test_each_provider_is_asked_and_read_in_its_own_way(
+    shape: Shape, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, path, answer, _, wanted, header, parts = shape
     params = {"temperature": 0.5}
-    if model.startswith("azure"):
-        params["api_version"] = "2024-10-21"  # type: ignore[assignment]
+    monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
     with Provider(answer) as provider:
         base = provider.base_url.removesuffix("/v1") + path
         found = complete(model, base, tools=[TOOL], params=params)
@@ -238,6 +239,36 @@ def test_tool_calls_come_back_in_openais_shape_and_go_on(shape: Shape) -> None:
         history = [SYSTEM, USER, asked.message, result]
         found = complete(model, base, tools=[TOOL], messages=history)
     assert found.message["content"] == "42"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape) -> None:
+    model, path, answer, _, _, header, _ = shape
+    with Endpoint("fake") as elsewhere, Provider(answer) as provider:
+        other = {
+            "model": "openai/m",
+            "api_base": elsewhere.base_url,
+            "base_url": elsewhere.base_url,
+        }
+        params = {
+            **other,
+            "api_key": "sk-of-the-agent",
+            "custom_llm_provider": "openai",
+            "extra_headers": {"X-From": "the agent"},
+            "fallbacks": [other],
+            "mock_response": "fake",
+            "repetition_penalty": 1.5,
+        }
+        del params["model"]
+        base = provider.base_url.removesuffix("/v1") + path
+        found = complete(model, base, params=params)
+        assert (elsewhere.requests, provider.requests) == (0, 1)
+        ask = provider.seen[0]
+    assert found.message["content"] == "42"
+    assert ask.headers[header].removeprefix("Bearer ") == KEY
+    assert "x-from" not in ask.headers
+    if answer is CHAT_REPLY:
+        assert ask.body["repetition_penalty"] == 1.5
 
 
 def test_a_bare_name_is_a_model_of_openai(endpoint: Endpoint) -> None:
