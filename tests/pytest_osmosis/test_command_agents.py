@@ -342,6 +342,7 @@ def test_output_is_messages_or_else_text(text: str, recorded: Any, messages: Any
         ('{"messages": [1]}', "'messages' that are not a list of messages"),
         ('{"messages": [], "reward": "high"}', "the reward 'high'; expected a number"),
         ('{"messages": [], "reward": NaN}', "the reward nan; expected a number"),
+        (f'{{"messages": [], "reward": 1{"0" * 400}}}', "the reward 10+; expected a number"),
         ('{"messages": [], "reward": [1]}', r"the reward \[1\]; expected a number"),
     ],
 )
