@@ -16,7 +16,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -150,6 +150,12 @@ class Door:
             turn=len(question.messages),
             policy=self._policy,
         )
+
+
+async def import_ahead() -> None:
+    """Import LiteLLM now, off the event loop; why it cannot be, the first question tells."""
+    with suppress(CallFault):
+        await _library()
 
 
 async def _library() -> Any:
