@@ -250,7 +250,8 @@ def test_the_providers_key_is_not_in_its_environment(
     files = [path for path in project.path.rglob("*") if path.is_file()]
     assert {"out.json", "out.xml"} <= {path.name for path in files}
     texts = [session.out.encode(), session.err.encode(), *(path.read_bytes() for path in files)]
-    assert not any(b"0123456789+abc" in text for text in texts)
+    assert not any(form in text for text in texts for form in (b"0123456789+abc", b"sk-osmosis-"))
+    assert "'OPENAI_API_KEY': '***'" in session.out
 
 
 def test_a_variable_that_is_let_pass_never_replaces_the_bridges_key(
