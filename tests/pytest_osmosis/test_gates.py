@@ -127,6 +127,14 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         ("mean[f >= 1", "expected one of"),
         ("tokens[f] <= 1", "takes no [eval function]"),
         ("errors - baseline <= 1", "only pass@K, pass^K and mean"),
+        ("MEAN >= 1", "did you mean 'mean'"),
+        ("mean >= 1e999", "the number is too large"),
+        ("tokens <= " + "9" * 5000, "the number is too large"),
+        (f"pass@{'9' * 5000} >= 1", "no whole number K from 1 up"),
+        ("errors <= 5%", "errors is no share: 5% of what? Give a number"),
+        ("rows@0 < 10 %", "rows@0 is no share"),
+        ("mean >= 1 where a = \x1b[31m", "it holds '\\x1b', which cannot be shown"),
+        ("mean >= 1 where a = \udcff", "it holds '\\udcff', which cannot be shown"),
     ],
 )
 def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
@@ -164,6 +172,18 @@ def test_a_gate_that_does_not_suit_the_suite_is_refused(text, says):
             has_baseline=False,
         )
     assert says in str(caught.value)
+
+
+def test_values_of_a_column_are_listed_as_a_gate_writes_them():
+    column = [None, True, 3, "x" * 3000, *map(str, range(10, 20))]
+    with pytest.raises(GateError) as caught:
+        resolved(parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column})
+    assert "there are 10, 11, 12, 13, 14, 15, 16, 17, …" in str(caught.value)
+    with pytest.raises(GateError) as caught:
+        resolved(
+            parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column[:4]}
+        )
+    assert f"there are 3, null, true, {'x' * 40}…\n" in str(caught.value)
 
 
 def test_a_k_above_the_baselines_n_is_refused():
