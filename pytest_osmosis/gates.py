@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from .comparison import at_threshold, is_binary
+from .comparison import at_threshold, differences, is_binary
 from .figures import Bounds, Fill, bounds, over_rows, row_values
 from .grammar import GRAMMAR, Gate, GateError, Slice, parse_gate, resolved
 from .intervals import Interval, mean_interval, pass_interval
@@ -112,6 +112,10 @@ _UNCERTAIN = ("mean", "pass@", "pass^")
 """Metrics that estimate something beyond these rows; the others count what happened."""
 
 
+_FARTHEST = 1_000.0
+"""With the interval so many times as far as the threshold, no number of rows is worth naming."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Intervals:
     """What a confidence adds: the figure's interval, and the limits that widen the bounds."""
@@ -161,7 +165,7 @@ def _differences(
     opposite: dict[Fill, Fill] = {"figure": "figure", "worst": "best", "best": "worst"}
     here = row_values(gate, tally, [pair[0] for pair in pairs], fill)
     there = row_values(gate, baseline, [pair[1] for pair in pairs], opposite[fill])
-    return [one - other for one, other in zip(here, there, strict=True)]
+    return differences(here, there)
 
 
 def _interval(gate: Gate, values: Sequence[float], confidence: float, seed: int) -> Interval | None:
@@ -209,12 +213,12 @@ def _verdict(
 def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int | None:
     """Rows until the interval, narrowing as 1 / sqrt(rows), no longer reaches the threshold.
 
-    As if the figure stayed what it is. None when it is at the threshold, or when the interval
-    does not reach it already and only unknown runs keep the gate open.
+    As if the figure stayed what it is. None when it is (all but) at the threshold, or when the
+    interval does not reach it already and only unknown runs keep the gate open.
     """
     distance = abs(figure - gate.threshold)
     reach = figure - interval.low if gate.threshold <= figure else interval.high - figure
-    if distance <= EQUAL_WITHIN or reach <= distance:
+    if distance <= EQUAL_WITHIN or reach <= distance or reach > _FARTHEST * distance:
         return None
     return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
 

@@ -16,7 +16,7 @@ from itertools import product
 from statistics import NormalDist
 
 from .intervals import INFORMATIVE_ROWS, Interval, bootstrap_interval, t_interval
-from .metrics import mean
+from .metrics import mean, scale_of
 from .resampling import RESAMPLES, studentised
 
 
@@ -105,7 +105,8 @@ def sign_randomisation(differences: Sequence[float]) -> float:
     Fisher's randomisation test for pairs (1935, "The Design of Experiments", section 21), over
     all 2^D sign changes of the D differences that are not 0. Equal to `mcnemar` for +1 and -1.
     """
-    moved = [value for value in differences if value]
+    scale = scale_of(differences) if differences else 1.0
+    moved = [value / scale for value in differences if value]
     seen = abs(math.fsum(moved)) * (1.0 - 1e-12)
     signed = product(*((value, -value) for value in moved))
     return sum(abs(math.fsum(values)) >= seen for values in signed) / (1 << len(moved))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
-from .noteworthy import slow_runs, some_error_kinds
+from .noteworthy import shown, slow_runs, some_error_kinds
 
 LOWEST_ROWS = 5
 COLUMNS = 80
@@ -97,8 +97,8 @@ def _cells(
     if len(name) > NAME_LIMIT:
         name = f"…{name[1 - NAME_LIMIT :]}"
     interval = function.intervals.get("mean")
-    span = "-" if interval is None else f"{interval.low:.3f} .. {interval.high:.3f}"
-    cells = [name, f"{function.mean:.3f}", span]
+    span = "-" if interval is None else f"{shown(interval.low)} .. {shown(interval.high)}"
+    cells = [name, shown(function.mean), span]
     cells += [f"{function.pass_at[k]:.3f}" for k in ks]
     cells += [f"{function.pass_hat[k]:.3f}" for k in hats]
     return [*cells, f"{function.scored}/{suite.finished}"]

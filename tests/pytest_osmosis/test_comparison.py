@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -219,3 +220,28 @@ def test_a_real_difference_is_found():
     (found,) = compare(tally_of(here), tally_of(there)).comparisons
     assert found.differences[0].paired.p < 0.001
     assert found.differences[0].paired.interval.low > 0
+
+
+# --- scores out of all proportion ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_scores_as_large_as_a_float_is_are_compared_as_small_ones_are(rows):
+    draw = random.Random(rows)
+    here, there = ([draw.choice([-1.0, 0.25, 1.0]) for _ in range(rows)] for _ in range(2))
+
+    def compared(unit):
+        tallies = ([[unit * score, unit] for score in side] for side in (here, there))
+        return compare(*map(tally_of, tallies)).comparisons[0].differences[0].paired
+
+    unit = 2.0**1020
+    small, large = compared(1.0), compared(unit)
+    assert large.difference == pytest.approx(small.difference * unit)
+    assert (large.p, large.p_method) == (pytest.approx(small.p), small.p_method)
+    if small.interval.method == large.interval.method:
+        assert large.interval.low == pytest.approx(small.interval.low * unit)
+
+
+def test_a_difference_that_no_float_holds_is_the_largest_there_is():
+    [found] = compare(tally_of([[1.7e308]] * 2), tally_of([[-1.7e308]] * 2)).comparisons
+    assert found.differences[0].paired.difference == sys.float_info.max

@@ -361,3 +361,26 @@ def test_the_table_has_intervals_and_so_has_the_report(partly_known: Project) ->
     assert header.split("  ")[0] == "eval function"
     assert "95% interval" in header
     assert f"{low:.3f} .. {high:.3f}" in line
+
+
+HUGE = """
+def huge(solution_str):
+    return {"a": 1.7e308, "b": -1.7e308}.get(solution_str, 0.5)
+"""
+
+
+def test_huge_scores_have_figures_and_verdicts_as_others_have(project: Project) -> None:
+    project.write("rewards.py", HUGE)
+    project.rows("a", "b", "c")
+    first = project.run(eval_fn="rewards:huge", output="first.json")
+    assert first.ret == 1
+    gates = ["mean > -1", "min < 0", "mean - baseline >= 0"]
+    session = project.run(
+        *(f"--osmosis-gate={gate}" for gate in gates), "--osmosis-baseline=first.json",
+        "--osmosis-confidence=0.95", "--osmosis-html=out.html", eval_fn="rewards:huge",
+    )  # fmt: skip
+    assert outcomes(session) == {
+        "mean > -1": "inconclusive", "min < 0": "passed", "mean - baseline >= 0": "inconclusive",
+    }  # fmt: skip
+    assert session.ret == 8
+    assert max(map(len, session.section("osmosis summary"))) <= 80
