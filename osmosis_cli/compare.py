@@ -98,8 +98,8 @@ def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str
     from pytest_osmosis.reports.changes import lines
     from pytest_osmosis.reports.view import against
 
-    yield f"baseline  {baseline}  {_subject(pairs[0].baseline)}"
-    yield f"now       {current}  {_subject(pairs[0].current)}"
+    yield clean(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
+    yield clean(f"now       {current}  {_subject(pairs[0].current)}")
     for pair in pairs:
         if len(pairs) > 1 or alone:
             yield from ["", clean(pair.current.info.name)]
