@@ -45,9 +45,10 @@ def evaluate(
     *,
     confidence: float | None = None,
     baseline: Tally | None = None,
+    rows: Sequence[int] | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """The verdict on one gate.
+    """The verdict on one gate; `rows`, if given, are the positions of those of its slice.
 
     Raises:
         GateError: when the gate names no (or an unknown) eval function among several, a K above n,
@@ -60,20 +61,24 @@ def evaluate(
         baseline_n=baseline.n if baseline else None,
         has_baseline=baseline is not None,
     )
-    rows = slice_rows(gate, tally)
+    if rows is None:
+        rows = slice_rows(gate, tally)
+    if not rows and gate.where:
+        return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
     if gate.against_baseline and baseline is not None:
         return _against(gate, tally, rows, baseline=baseline, confidence=confidence, seed=seed)
     found = bounds(gate, tally, rows)
     if found is None:
         return unmeasured(gate, "there are no rows to measure")
     intervals = _Intervals(None, None, None)
-    if confidence is not None and gate.metric in _UNCERTAIN:
+    confidence = confidence if gate.metric in _UNCERTAIN else None
+    if confidence is not None:
         figure, worst, best = (
             _interval(gate, row_values(gate, tally, rows, fill), confidence, seed)
             for fill in _FILLS
         )
         low, high = _scale(gate, tally)
-        intervals = _Intervals(figure, _low(worst, low), _high(best, high))
+        intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
     unknown = _unknown_runs(gate, tally, rows)
     return _verdict(gate, found, intervals, rows=len(rows), unknown=unknown)
 
@@ -123,6 +128,7 @@ class _Intervals:
     figure: Interval | None
     low: float | None
     high: float | None
+    confidence: float | None = None
 
 
 def _against(
@@ -153,7 +159,7 @@ def _against(
             for fill in _FILLS
         )
         span = _span(gate, tally, there)
-        intervals = _Intervals(figure, _low(worst, -span), _high(best, span))
+        intervals = _Intervals(figure, _low(worst, -span), _high(best, span), confidence)
     ours = _unknown_runs(gate, tally, [here for here, _ in pairs])
     theirs = _unknown_runs(gate, there, [other for _, other in pairs])
     return _verdict(gate, found, intervals, rows=len(pairs), unknown=ours + theirs)
@@ -207,7 +213,10 @@ def _verdict(
     more = None
     if outcome == "inconclusive" and intervals.figure is not None:
         more = _more_rows(gate, found.figure, intervals.figure, rows)
-    return Verdict(gate, outcome, found.figure, low, high, intervals.figure, rows, unknown, more)
+    return Verdict(
+        gate, outcome, found.figure, low, high, intervals.figure, rows, unknown, more,
+        confidence=intervals.confidence,
+    )  # fmt: skip
 
 
 def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .results import EvalResult, SuiteInfo, SuiteResult
-from .tallies import PlannedRows, tally_of, with_digests
+from .tallies import PlannedRows, tally_of, with_columns, with_digests
 
 if TYPE_CHECKING:
     from .baselines import Baseline
@@ -80,6 +80,7 @@ class Judge:
                 columns=known.columns if known is not None and gate.where else None,
                 baseline_n=None if baseline is None else baseline.tally.n,
                 has_baseline=self._has_baseline,
+                is_part=_is_part(info),
             )
             for gate in self._gates
         )
@@ -95,7 +96,10 @@ class Judge:
         rows = self._rows.get(info.name)
         if rows is None:
             wanted = {gate.where.column for gate in self._gates if gate.where}
-            rows = self._rows[info.name] = self._rows_of(info, wanted)
+            rows = self._rows_of(info, wanted)
+            if _is_part(info):
+                rows = with_columns(rows, wanted)
+            self._rows[info.name] = rows
         return rows
 
     def judged(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
@@ -138,16 +142,22 @@ class Judge:
 
             report = compared(suite, tally, rows, baseline=baseline, confidence=level)
             suite = replace(suite, baseline=report)
-        verdicts = tuple(self._verdict(gate, tally, baseline) for gate in gates)
+        verdicts = tuple(self._verdict(gate, tally, rows, baseline) for gate in gates)
         return replace(suite, verdicts=verdicts)
 
-    def _verdict(self, gate: Gate, tally: Tally, baseline: Baseline | None) -> Verdict:
-        from .gates import evaluate, unmeasured
+    def _verdict(
+        self, gate: Gate, tally: Tally, rows: PlannedRows, baseline: Baseline | None
+    ) -> Verdict:
+        from .gates import evaluate, slice_rows, unmeasured
 
+        seen = slice_rows(gate, tally) if gate.where else None
+        indices = None if seen is None else tuple(rows.indices[row] for row in seen)
         if gate.against_baseline and baseline is None:
-            return unmeasured(gate, "there is no earlier evaluation to compare with")
-        there = None if baseline is None else baseline.tally
-        return evaluate(gate, tally, confidence=self.confidence, baseline=there)
+            verdict = unmeasured(gate, "there is no earlier evaluation to compare with")
+        else:
+            there = None if baseline is None else baseline.tally
+            verdict = evaluate(gate, tally, confidence=self.confidence, baseline=there, rows=seen)
+        return replace(verdict, row_indices=indices)
 
     def _baseline(self, suite: SuiteResult) -> Baseline | None:
         if suite.rival is None:
@@ -155,6 +165,10 @@ class Judge:
         from .baselines import baseline_of
 
         return baseline_of(suite.rival, suite.rival.info.model, self.rows(suite.rival.info))
+
+
+def _is_part(info: SuiteInfo) -> bool:
+    return bool(info.settings.get("shard"))
 
 
 def _parsed(gates: Sequence[str]) -> tuple[Gate, ...]:

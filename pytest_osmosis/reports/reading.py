@@ -43,7 +43,11 @@ class AskedGate:
 
     text: str
     suite: str
+    eval_fn: str | None = None
+    """Its whole name."""
     confidence: float | None = None
+    row_indices: tuple[int, ...] | None = None
+    """The rows of its slice; None: all, or not told."""
 
 
 def read_gates(path: Path) -> list[AskedGate]:
@@ -67,8 +71,14 @@ def result_of(document: Any) -> EvalResult:
     suites = [_suite(_text(part, "name"), part, rows[_text(part, "name")]) for part in parts]
     if not parts:
         suites = [_suite(_name(_object(document, "config")), document, rows[None])]
+    rivals = {
+        _text(part, "baseline_of"): _rival(part) for part in _several(document, "baseline_models")
+    }
+    if len(suites) == len(rivals) == 1:
+        [rival] = rivals.values()
+        rivals = {suites[0].info.name: rival}
     return EvalResult(
-        suites=tuple(suites),
+        suites=tuple(replace(suite, rival=rivals.get(suite.info.name)) for suite in suites),
         duration_ms=_number(summary, "total_duration_ms"),
         halted=_text(summary, "halted", None),
         environment=_environment(document),
@@ -86,12 +96,13 @@ def _document(path: Path) -> Any:
 
 
 def _asked(told: _Fields) -> AskedGate:
-    figure = _object(told, "figure") if told.get("figure") is not None else {}
-    confidence = figure.get("confidence")
+    indices = told.get("row_indices")
     return AskedGate(
         _text(told, "gate"),
         _text(told, "suite"),
-        None if confidence is None else _number(figure, "confidence"),
+        _text(told, "eval_fn", None),
+        _number(told, "confidence", None),
+        None if indices is None else tuple(_wholes(told, "row_indices")),
     )
 
 
@@ -110,6 +121,12 @@ def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
         suite,
         rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
     )
+
+
+def _rival(part: _Fields) -> SuiteResult:
+    """The baseline model's runs."""
+    suite = _suite(_text(part, "name"), part, _list(part, "rows"))
+    return replace(suite, info=replace(suite.info, baseline_of=_text(part, "baseline_of")))
 
 
 def _info(name: str, config: _Fields, summary: _Fields, rows: list[_Fields]) -> SuiteInfo:
@@ -221,6 +238,13 @@ def _texts(fields: _Fields, name: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise _unlike(name, "a list of texts", value)
     return list(dict.fromkeys(value))
+
+
+def _wholes(fields: _Fields, name: str) -> list[int]:
+    value = _value(fields, name, _REQUIRED)
+    if not isinstance(value, list):
+        raise _unlike(name, "a list of whole numbers", value)
+    return [_whole({name: each}, name) for each in value]
 
 
 def _text(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:

@@ -313,7 +313,7 @@ def test_no_rows_are_inconclusive_and_an_unknown_column_is_a_mistake():
     tally = tally_of([[1.0]], columns={"kind": ["a"]})
     verdict = evaluate(parse_gate("mean >= 1 where kind = z"), tally)
     assert (verdict.outcome, verdict.figure) == ("inconclusive", None)
-    assert verdict.sentence() == "there are no rows to measure"
+    assert verdict.sentence() == "no row here has kind = z"
     assert outcome("errors == 0", tally_of([])) == "inconclusive"
     with pytest.raises(GateError, match="no column 'sort'"):
         evaluate(parse_gate("mean >= 1 where sort = z"), tally)
