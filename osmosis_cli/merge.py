@@ -15,7 +15,7 @@ import click
 
 from .outcome import Answered, CommandError
 from .rejudging import judged, together
-from .reports import read
+from .reports import gates_of, read
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.selection import Shard
@@ -80,8 +80,8 @@ def merge_command(
 
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
-    asked = together([part.gates for part in parts])
-    merged = judged(_merged(parts), asked, baseline)
+    whole = _merged(parts)
+    merged = judged(whole, together([part.gates for part in parts]), baseline)
     try:
         json.write(merged, output)
     except OSError as error:
@@ -98,17 +98,17 @@ def merge_command(
 
 def _part(path: Path) -> Part:
     from pytest_osmosis.dataset.selection import parse_shard
-    from pytest_osmosis.reports.reading import read_gates
 
     result = read(path)
     told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
         (text,) = told
-        return Part(path, result, parse_shard(text), read_gates(path))
+        shard = parse_shard(text)
     except ValueError:
         raise CommandError(
             f"{path} is no shard of an evaluation: run it with --osmosis-shard I/K", code="no_shard"
         ) from None
+    return Part(path, result, shard, gates_of(path))
 
 
 def _check_shards(parts: Sequence[Part]) -> None:

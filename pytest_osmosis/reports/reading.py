@@ -96,12 +96,14 @@ def _document(path: Path) -> Any:
 
 
 def _asked(told: _Fields) -> AskedGate:
-    indices = told.get("row_indices")
+    indices, confidence = told.get("row_indices"), _number(told, "confidence", None)
+    if confidence is not None and not 0.0 < confidence < 1.0:
+        raise _unlike("confidence", "a number between 0 and 1", confidence)
     return AskedGate(
         _text(told, "gate"),
         _text(told, "suite"),
         _text(told, "eval_fn", None),
-        _number(told, "confidence", None),
+        confidence,
         None if indices is None else tuple(_wholes(told, "row_indices")),
     )
 
