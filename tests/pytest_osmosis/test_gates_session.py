@@ -19,6 +19,7 @@ COMPARE = {
 }  # fmt: skip
 PASSES, BETWEEN, FAILS = "mean >= 0.5", "mean > 0.6", "mean > 0.8"
 """Gates on `partly_known`, by what becomes of them."""
+NAMED = "mean[rewards:exact] > 0.8"
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ class TestAsTests:
 
     def test_terminal_junit_and_json_show_each(self, partly_known: Project, workers: int) -> None:
         slice_gate = "mean[rewards:exact] < 90% where kind = hard"
-        gates = [PASSES, BETWEEN, FAILS, slice_gate]
+        gates = [PASSES, BETWEEN, FAILS, slice_gate, NAMED]
         session = partly_known.run(
             *(f"--osmosis-gate={gate}" for gate in gates), "--junitxml=out.xml", workers=workers
         )
@@ -214,7 +215,9 @@ class TestAsTests:
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
         assert "1 gate inconclusive" in session.out
         assert "2 gates passed" in session.out
-        assert f"FAILED gates::{FAILS}" in session.out
+        assert {f"FAILED gates::{FAILS}", f"FAILED gates::{NAMED}"} <= {
+            line.partition(" - ")[0] for line in session.lines
+        }
         if pytest.version_tuple >= (9,):  # older ones leave the reason out of this line
             assert f"FAILED gates::{FAILS} - failed: mean is 0.5" in session.out
         [told] = [gate for gate in session.report["gates"] if gate["gate"] == slice_gate]
@@ -228,12 +231,16 @@ class TestAsTests:
         self, partly_known: Project, workers: int
     ) -> None:
         partly_known.rows("a", "wrong")
-        more = [f"--osmosis-gate={gate}" for gate in ("mean > 0.8", "mean > 0.1")]
+        more = [f"--osmosis-gate={gate}" for gate in (NAMED, "mean > 0.1")]
         assert partly_known.run(*more, "--osmosis-no-journal").ret == 1
         session = partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers)
-        assert outcomes(session) == {"mean > 0.8": "failed"}
+        assert outcomes(session) == {NAMED: "failed"}
         assert len(session.runs) == 2
         assert session.ret == 1
+        partly_known.endpoint.answers = None  # the question is the answer, and all rows are right
+        assert partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers).ret == 0
+        last = partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers)
+        assert set(outcomes(last)) == {NAMED, "mean > 0.1"}
 
     def test_a_node_id_selects_a_gate_and_its_runs(
         self, partly_known: Project, workers: int
