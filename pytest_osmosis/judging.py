@@ -35,18 +35,15 @@ class Judge:
         *,
         confidence: float | None = None,
         has_baseline: bool = False,
-        for_marked: bool = False,
         rows_of: RowsOf,
     ) -> None:
-        """`confidence` widens the bounds of gates; the intervals that are shown have it too.
-
-        `for_marked`: the gates are for marked test functions, there being no data files.
-        """
+        """`confidence` widens the bounds of gates; the intervals that are shown have it too."""
         self.confidence = confidence
         self.baselines: dict[str, Baseline] = {}
         """By suite: what it is compared with, as far as that is known before anything runs."""
+        self.for_marked = False
+        """The gates are for marked test functions; else for data files."""
         self._has_baseline = has_baseline
-        self._for_marked = for_marked
         self._gates = _parsed(tuple(gates))
         self._rows_of = rows_of
         self._rows: dict[str, PlannedRows] = {}
@@ -58,7 +55,7 @@ class Judge:
 
     def is_gated(self, info: SuiteInfo) -> bool:
         """Whether gates decide on the suite, and not its runs."""
-        return bool(self._gates) and info.baseline_of is None and info.marked == self._for_marked
+        return bool(self._gates) and info.baseline_of is None and info.marked == self.for_marked
 
     def gates(self, info: SuiteInfo, eval_fns: Sequence[str] | None = None) -> tuple[Gate, ...]:
         """The suite's gates, each with its eval function's whole name.

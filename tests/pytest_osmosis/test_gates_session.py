@@ -320,6 +320,22 @@ def test_a_marked_functions_asserts_become_observations(
     assert "AssertionError: not that" in session.out
 
 
+@WORKERS
+@pytest.mark.parametrize("where", ["functions", "both"])
+def test_gates_decide_on_data_files_else_on_marked_functions(
+    partly_known: Project, workers: int, where: str
+) -> None:
+    partly_known.write("test_it.py", MARKED)
+    paths = ["test_it.py", *(["data.jsonl"] if where == "both" else [])]
+    session = partly_known.run(*paths, "--osmosis-gate=mean >= 0.1", workers=workers)
+    [gate] = session.report["gates"]
+    suites = {"functions": "test_it.py::test_it", "both": "data.jsonl"}
+    assert (gate["suite"], gate["outcome"]) == (suites[where], "passed")
+    # Beside data files the functions decide for themselves: one is wrong, one has an error.
+    assert session.ret == {"functions": 0, "both": 1}[where]
+    assert session.outcomes.get("failed", 0) == {"functions": 0, "both": 1}[where]
+
+
 class TestMistakes:
     """Every one is told before anything runs."""
 

@@ -124,7 +124,7 @@ class Sessions:
 
 def test_whole_sessions_of_random_suites_have_the_verdicts_of_full_ones(project: Project) -> None:
     sessions, ran, total, seen = Sessions(project), 0, 0, set()
-    for draw, suite in suites(24, seed=3):
+    for draw, suite in suites(14, seed=3):
         options = ["--osmosis-confidence=0.9"] if draw.random() < 0.3 else []
         if against := draw.random() < 0.3:
             other = Suite(draw, rows=suite.rows, n=suite.n)
