@@ -163,6 +163,17 @@ def differences(here: Sequence[float], there: Sequence[float]) -> list[float]:
     return [finite(one - other) for one, other in zip(here, there, strict=True)]
 
 
+def span_of(metric: Gate, current: Tally, baseline: Tally) -> float:
+    """How far apart a row's values here and there can lie."""
+    if metric.metric != "mean":
+        return 1.0
+    name = metric.eval_fn or current.eval_fns[0]
+    (low, high), (other_low, other_high) = (
+        tally.score_range(name) for tally in (current, baseline)
+    )
+    return finite(max(high, other_high) - min(low, other_low))
+
+
 def is_binary(current: Tally, baseline: Tally, values: Sequence[Sequence[float]]) -> bool:
     """Whether both sides are one pass or fail a row: McNemar's case."""
     single = current.n == baseline.n == 1
@@ -184,6 +195,7 @@ def _difference(
         differences(here, there),
         confidence=confidence,
         binary=is_binary(current, baseline, (here, there)),
+        span=span_of(metric, current, baseline),
         resamples=resamples,
         seed=seed,
     )

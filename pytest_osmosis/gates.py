@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from .comparison import at_threshold, differences, is_binary
+from .comparison import at_threshold, differences, is_binary, span_of
 from .figures import Bounds, Fill, bounds, over_rows, row_values
 from .grammar import GRAMMAR, Gate, GateError, Slice, parse_gate, resolved
 from .intervals import Interval, mean_interval, pass_interval
@@ -154,11 +154,11 @@ def _against(
     intervals = _Intervals(None, None, None)
     if confidence is not None:
         binary = is_binary(tally, there, [[abs(value) for value in sides["figure"]]])
+        span = span_of(gate, tally, there)
         figure, worst, best = (
-            paired_interval(sides[fill], confidence=confidence, binary=binary, seed=seed)
+            paired_interval(sides[fill], confidence=confidence, binary=binary, span=span, seed=seed)
             for fill in _FILLS
         )
-        span = _span(gate, tally, there)
         intervals = _Intervals(figure, _low(worst, -span), _high(best, span), confidence)
     ours = _unknown_runs(gate, tally, [here for here, _ in pairs])
     theirs = _unknown_runs(gate, there, [other for _, other in pairs])
@@ -185,12 +185,6 @@ def _scale(gate: Gate, tally: Tally) -> tuple[float, float]:
     if gate.metric == "mean":
         return tally.score_range(gate.eval_fn or tally.eval_fns[0])
     return 0.0, 1.0
-
-
-def _span(gate: Gate, tally: Tally, baseline: Tally) -> float:
-    """How far apart two sessions' metrics can lie."""
-    (low, high), (other_low, other_high) = _scale(gate, tally), _scale(gate, baseline)
-    return max(high, other_high) - min(low, other_low)
 
 
 def _low(interval: Interval | None, undefined: float) -> float:

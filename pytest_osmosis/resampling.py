@@ -83,6 +83,21 @@ def studentised(
     return Pivot(mean * unit, error * unit, statistics)
 
 
+def share_of_signs(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> float:
+    """Share of random sign changes whose sum is as far from 0 as the values', theirs being one.
+
+    (1 + hits) / (1 + resamples), as `Pivot.share_beyond`; for values of which few are different.
+    """
+    import numpy as np
+
+    rows = np.abs(np.asarray(values, dtype=np.float64)) / scale_of(values)
+    seen = abs(float(np.sum(np.sign(values) * rows))) * (1 - 1e-12)
+    distinct, counts = np.unique(rows, return_counts=True)
+    kept = np.random.default_rng(seed).binomial(counts, 0.5, size=(resamples, len(distinct)))
+    sums = (2 * kept - counts) @ distinct
+    return (1 + int(np.count_nonzero(np.abs(sums) >= seen))) / (1 + resamples)
+
+
 def _ratio(shifts: Floats, errors: Floats) -> Floats:
     """shifts / errors, infinite where the error is 0: a resample of equal rows is never typical."""
     import numpy as np
