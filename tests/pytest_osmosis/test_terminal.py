@@ -117,6 +117,14 @@ class TestQuiet:
         assert session.ret == 1
         assert len(session.runs) == 10
 
+    def test_what_was_expected_stands_in_its_column_over_all_its_lines(self, ten: Project) -> None:
+        ten.rows({"user_prompt": "b", "ground_truth": "one\ntwo\n\nfour"})
+        lines = ten.run().lines
+        at = lines.index("  ground truth  one")
+        assert [line.rstrip() for line in lines[at + 1 : at + 4]] == [
+            " " * 16 + "two", "", " " * 16 + "four",
+        ]  # fmt: skip
+
     def test_tb_no_shows_no_section(self, ten: Project) -> None:
         assert "ground truth" not in ten.run("--tb=no").out
 
