@@ -82,7 +82,8 @@ class Verdict:
         if self.unknown and self.gate.metric in SESSION:
             steps.append(f"{self.gate.metric} of {_count(self.unknown, 'run')} is not known")
         elif self.unknown:
-            steps.append(f"repeat {_count(self.unknown, 'run')} to settle it")
+            enough = "" if self.more_rows else " to settle it"
+            steps.append(f"repeat {_count(self.unknown, 'run')}{enough}")
         if self.more_rows:
             steps.append(f"about {_count(self.more_rows, 'more row')} would settle it")
         return steps

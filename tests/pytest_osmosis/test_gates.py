@@ -480,3 +480,13 @@ def test_gates_on_runs_need_no_eval_function():
     assert outcome("errors == 0", tally) == "passed"
     with pytest.raises(GateError, match="one of none"):
         evaluate(parse_gate("mean >= 1"), tally)
+
+
+def test_repeating_runs_is_not_said_to_settle_what_more_rows_are_needed_for():
+    rows = [[1.0]] * 66 + [[0.0]] * 32 + [[UNKNOWN]] * 2
+    gate = parse_gate("pass@1 >= 0.6")
+    sentence = evaluate(gate, tally_of(rows), confidence=0.95).sentence()
+    assert "; repeat 2 runs; about " in sentence
+    assert sentence.endswith(" more rows would settle it")
+    open_ = evaluate(gate, tally_of([[1.0], [1.0], [0.0], [UNKNOWN]])).sentence()
+    assert open_.endswith("; repeat 1 run to settle it")
