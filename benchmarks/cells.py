@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from .bench import Bench
+from .clocks import clocks
 from .measure import Spread
 from .rounds import Series, interleaved
 from .table import Line
@@ -178,6 +179,7 @@ CELLS: dict[str, Callable[[Bench], list[Line]]] = {
     "ceiling": ceiling,
     "throughput": throughput,
     "first": first_request,
+    "clocks": clocks,
     "blocking": blocking,
     "growth": growth,
     "items": items,

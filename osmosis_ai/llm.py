@@ -16,7 +16,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -48,6 +48,9 @@ _LOGGERS = (
     "openai._legacy_response",
     "openai._response",
 )
+_PREPARATION_S = 30.0
+"""What LiteLLM may take before its first request: mostly imports, and not the provider's time."""
+
 _CHAT_ROUTES = {"ollama": "ollama_chat"}
 """Providers whose chat API LiteLLM reaches by another name: the plain one pastes a prompt."""
 
@@ -83,30 +86,55 @@ class Door:
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self._session: aiohttp.ClientSession | None = None
+        self._abandoned: set[asyncio.Task[Any]] = set()
         self.host = ""
         """Where the last request went, printable; empty before the first."""
         self.replied = False
 
     async def ask(self, question: Question, timeout_s: float) -> Answer:
-        """One request, one answer, within `timeout_s` in all; raises CallFault."""
+        """One request, one answer, within `timeout_s` of its start; raises CallFault."""
         litellm = await _library()
         _check_provider(litellm, question.name)
         exchange = self._exchange(question)
         error: Exception | None = None
         response: Any = None
+        asking = asyncio.ensure_future(_ask(litellm, question, exchange))
         try:
-            response = await asyncio.wait_for(_ask(litellm, question, exchange), timeout_s)
-        except asyncio.TimeoutError:
-            raise CallFault("timeout", "deadline reached without an answer", retried=True) from None
+            await _ended(asking, exchange, timeout_s)
+            if asking.done():
+                response = asking.result()
         except Exception as caught:  # noqa: BLE001  # whatever LiteLLM raises becomes a CallFault
             error = caught
         finally:
+            if not asking.done():
+                self._abandon(asking, exchange)
             self.host = exchange.host or self.host
             self.replied = self.replied or exchange.replied
+        if not asking.done():
+            raise CallFault("timeout", "deadline reached without an answer", retried=True)
         return read_answer(exchange, response, error)
+
+    def _abandon(self, asking: asyncio.Task[Any], exchange: Exchange) -> None:
+        """End a call that nobody waits for: at once, or as soon as it would send its request.
+
+        Cancelled while it is prepared, LiteLLM drops a coroutine that it never awaits, and Python
+        complains of that on standard error.
+        """
+        exchange.abandoned = True
+        self._abandoned.add(asking)
+        asking.add_done_callback(self._forget)
+        if exchange.begun.is_set():
+            asking.cancel()
+
+    def _forget(self, asking: asyncio.Task[Any]) -> None:
+        self._abandoned.discard(asking)
+        if not asking.cancelled():
+            asking.exception()  # nobody waits for it: it is seen here, or else asyncio prints it
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
+        if self._abandoned:
+            await asyncio.wait(self._abandoned, timeout=_PREPARATION_S)
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -122,6 +150,12 @@ class Door:
             turn=len(question.messages),
             policy=self._policy,
         )
+
+
+async def import_ahead() -> None:
+    """Import LiteLLM now, off the event loop; why it cannot be, the first question tells."""
+    with suppress(CallFault):
+        await _library()
 
 
 async def _library() -> Any:
@@ -221,6 +255,18 @@ def _check_provider(litellm: Any, name: ModelName) -> None:
     hint = f"; did you mean {close[0]!r}?" if close else ""
     detail = f"LiteLLM knows no provider {name.provider!r}{hint}"
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)
+
+
+async def _ended(asking: asyncio.Task[Any], exchange: Exchange, timeout_s: float) -> None:
+    """Wait for the call: for its preparation, and then for as long as the provider may take."""
+    begun = asyncio.ensure_future(exchange.begun.wait())
+    try:
+        limit_s = max(timeout_s, _PREPARATION_S)
+        await asyncio.wait({asking, begun}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        begun.cancel()
+    if exchange.begun.is_set() and not asking.done():
+        await asyncio.wait({asking}, timeout=timeout_s)
 
 
 async def _ask(litellm: Any, question: Question, exchange: Exchange) -> Any:

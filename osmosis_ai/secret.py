@@ -6,12 +6,17 @@ Does not know where keys come from nor where text goes: each sink applies a `Red
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 MASK = "***"
 MIN_MASKABLE = 8
 """Shorter secrets are left alone: masking them would shred ordinary text."""
+
+ROLLOUT_KEY_PREFIX = "sk-osmosis-"
+"""What the bridge's keys begin with: there are too many of them to be known one by one."""
+_ROLLOUT_KEY = re.compile(ROLLOUT_KEY_PREFIX + r"[\w-]{43}")
 
 _COMMON = frozenset(
     {
@@ -119,11 +124,11 @@ class Redactor:
         self._spellings = sorted(found, key=lambda text: (-len(text), text))
 
     def __call__(self, text: str) -> str:
-        """`text` without any spelling of any secret."""
+        """`text` without any spelling of any secret, and without rollouts' keys."""
         for spelling in self._spellings:
             if spelling in text:
                 text = text.replace(spelling, MASK)
-        return text
+        return _ROLLOUT_KEY.sub(MASK, text) if ROLLOUT_KEY_PREFIX in text else text
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"

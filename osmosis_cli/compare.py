@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,15 +96,16 @@ def _compared(
 
 def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str]) -> Iterator[str]:
     from pytest_osmosis.failures import clean
-    from pytest_osmosis.reports.changes import lines
+    from pytest_osmosis.reports.changes import WIDTH, lines
     from pytest_osmosis.reports.view import against
 
-    yield f"baseline  {baseline}  {_subject(pairs[0].baseline)}"
-    yield f"now       {current}  {_subject(pairs[0].current)}"
+    yield clean(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
+    yield clean(f"now       {current}  {_subject(pairs[0].current)}")
     for pair in pairs:
         if len(pairs) > 1 or alone:
             yield from ["", clean(pair.current.info.name)]
-        yield from (f"note: {clean(note)}" for note in pair.report.notes)
+        for note in pair.report.notes:
+            yield from wrap(f"note: {clean(note)}", WIDTH, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
             for line in lines(against(comparison)):

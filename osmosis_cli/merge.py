@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .outcome import Answered, CommandError
-from .reports import read
+from .rejudging import judged, together
+from .reports import gates_of, read
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.selection import Shard
     from pytest_osmosis.reports.reading import AskedGate
     from pytest_osmosis.results import EvalResult, SuiteInfo, SuiteResult
-    from pytest_osmosis.verdicts import Verdict
 
 EPILOG = """\b
 Examples:
@@ -52,11 +52,22 @@ class Part:
     help="Write the merged report here.",
 )
 @click.option(
+    "--baseline",
+    metavar="REPORT.json",
+    type=click.Path(path_type=Path),
+    help="Compare the whole with this report, which gates on a difference need.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="Print the merged report, and nothing else, on stdout."
 )
 @click.pass_context
 def merge_command(
-    ctx: click.Context, /, reports: tuple[Path, ...], output: Path, as_json: bool
+    ctx: click.Context,
+    /,
+    reports: tuple[Path, ...],
+    output: Path,
+    baseline: Path | None,
+    as_json: bool,
 ) -> None:
     """Join the reports of all shards of an evaluation (--osmosis-shard I/K).
 
@@ -69,7 +80,8 @@ def merge_command(
 
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
-    merged = _judged(_merged(parts), parts[0].gates)
+    whole = _merged(parts)
+    merged = judged(whole, together([part.gates for part in parts]), baseline)
     try:
         json.write(merged, output)
     except OSError as error:
@@ -86,17 +98,17 @@ def merge_command(
 
 def _part(path: Path) -> Part:
     from pytest_osmosis.dataset.selection import parse_shard
-    from pytest_osmosis.reports.reading import read_gates
 
     result = read(path)
     told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
         (text,) = told
-        return Part(path, result, parse_shard(text), read_gates(path))
+        shard = parse_shard(text)
     except ValueError:
         raise CommandError(
             f"{path} is no shard of an evaluation: run it with --osmosis-shard I/K", code="no_shard"
         ) from None
+    return Part(path, result, shard, gates_of(path))
 
 
 def _check_shards(parts: Sequence[Part]) -> None:
@@ -120,14 +132,26 @@ def _check_shards(parts: Sequence[Part]) -> None:
         names = ", ".join(f"{number}/{first.shard.count}" for number in missing[:10])
         raise _refusal("gap", f"missing: shard {names}{' …' if len(missing) > 10 else ''}")
     for part in parts:
-        for suite in part.result.suites:
+        for suite in _with_rivals(part.result.suites):
             if not suite.complete:
-                raise _refusal(
-                    "gap",
-                    f"{part.path} (shard {part.shard}) has {suite.finished} of "
-                    f"{suite.info.total_runs} runs of {suite.info.name}: run the same command "
-                    "again to fill it in",
-                )
+                raise _refusal("gap", _incomplete(part, suite))
+
+
+def _incomplete(part: Part, suite: SuiteResult) -> str:
+    from pytest_osmosis.stopping import DECIDED
+
+    again = "run the same command again"
+    if part.result.halted == DECIDED:
+        again += " without --osmosis-stop-when-decided, which looks at the gates of a shard alone,"
+    return (
+        f"{part.path} (shard {part.shard}) has {suite.finished} of {suite.info.total_runs} runs "
+        f"of {suite.info.name}: {again} to fill it in"
+    )
+
+
+def _with_rivals(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
+    """Every suite, and behind it the baseline model's runs of the same rows."""
+    return [each for suite in suites for each in (suite, suite.rival) if each is not None]
 
 
 def _merged(parts: Sequence[Part]) -> EvalResult:
@@ -155,7 +179,12 @@ def _check_settings(first: Part, other: Part) -> None:
             f"{first.path} has {len(first.result.suites)} evaluations and {other.path} has "
             f"{len(other.result.suites)}",
         )
-    for one, two in zip(first.result.suites, other.result.suites, strict=True):
+    told = [_with_rivals(part.result.suites) for part in (first, other)]
+    if len(told[0]) != len(told[1]):
+        raise _refusal(
+            "mixed_settings", f"{first.path} and {other.path} do not both have a baseline model"
+        )
+    for one, two in zip(*told, strict=True):
         ours, theirs = dict(_settings(one.info)), dict(_settings(two.info))
         for name in {**ours, **theirs}:
             if ours.get(name) != theirs.get(name):
@@ -220,43 +249,12 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
     ]
     joined = aggregate(whole, runs, selected=sum(suite.selected for _, suite in shards))
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
+    rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
     return replace(
-        joined, rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows)
+        joined,
+        rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
+        rival=_joined(rivals) if rivals else None,
     )
-
-
-def _judged(merged: EvalResult, asked: Sequence[AskedGate]) -> EvalResult:
-    """With intervals, and with a verdict on each gate."""
-    from pytest_osmosis.uncertainty import CONFIDENCE, with_intervals
-
-    level = next((gate.confidence for gate in asked if gate.confidence), None)
-    alone = len(merged.suites) == 1
-    return replace(
-        merged,
-        suites=tuple(
-            replace(
-                with_intervals(suite, level or CONFIDENCE),
-                verdicts=tuple(
-                    _verdict(gate, suite)
-                    for gate in asked
-                    if alone or gate.suite == suite.info.name
-                ),
-            )
-            for suite in merged.suites
-        ),
-    )
-
-
-def _verdict(asked: AskedGate, suite: SuiteResult) -> Verdict:
-    from pytest_osmosis.gates import evaluate, parse_gate, unmeasured
-    from pytest_osmosis.tallies import tally_of
-
-    gate = parse_gate(asked.text)
-    if gate.against_baseline:
-        return unmeasured(gate, "merging knows no baseline: compare the merged report")
-    if gate.where is not None:
-        return unmeasured(gate, "merging knows no columns of the data")
-    return evaluate(gate, tally_of(suite), confidence=asked.confidence)
 
 
 def _check_overlap(shards: Sequence[tuple[Part, SuiteResult]]) -> None:

@@ -83,7 +83,7 @@ def _records(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, An
     from .rubric_records import load_records
 
     found = load_records(path)
-    return "records", len(found), [asdict(record) for record in found[:limit]]
+    return "records", len(found), [record.shown() for record in found[:limit]]
 
 
 def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .outcome import CommandError
 
 if TYPE_CHECKING:
+    from pytest_osmosis.reports.reading import AskedGate
     from pytest_osmosis.results import EvalResult, SuiteResult
 
 
@@ -17,6 +18,16 @@ def read(path: Path) -> EvalResult:
 
     try:
         return read_report(path)
+    except UnreadableReport as error:
+        raise CommandError(str(error), code="invalid") from None
+
+
+def gates_of(path: Path) -> list[AskedGate]:
+    """The gates that a report tells of."""
+    from pytest_osmosis.reports.reading import UnreadableReport, read_gates
+
+    try:
+        return read_gates(path)
     except UnreadableReport as error:
         raise CommandError(str(error), code="invalid") from None
 

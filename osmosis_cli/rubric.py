@@ -65,7 +65,6 @@ Examples:
     "-o",
     "--output",
     metavar="PATH",
-    type=click.Path(path_type=Path),
     help="File or directory for the results. Default: a file in the cache directory.",
 )
 @click.option("--model", metavar="PROVIDER/MODEL", help="Another judge than the rubric file names.")
@@ -83,7 +82,7 @@ def rubric_command(
     data: Path,
     config: Path | None,
     runs: int,
-    output: Path | None,
+    output: str | None,
     model: str | None,
     batch_size: int,
     as_json: bool,
@@ -182,7 +181,7 @@ def _plan(chosen: RubricConfig, records: list[Record], runs: int, batch_size: in
     )
 
 
-def _target(output: Path | None, rubric_id: str) -> Path:
+def _target(output: str | None, rubric_id: str) -> Path:
     from .rubric_output import check_writable, result_path
 
     target = result_path(output, rubric_id, time.time())

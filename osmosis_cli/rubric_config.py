@@ -15,6 +15,7 @@ from osmosis_ai.providers import parse_model_name
 from osmosis_ai.rubric.errors import MissingAPIKeyError
 from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
 
+from .keyless import keyless
 from .strict_yaml import YAMLFileError, load_yaml
 
 DEFAULT_NAMES = ("rubric_configs.yaml", "rubric_configs.yml")
@@ -66,7 +67,7 @@ class RubricConfig:
 
     def shown(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but a key."""
-        info = {k: ("***" if k == "api_key" else v) for k, v in self.model_info.items()}
+        info = keyless(self.model_info)
         return {"id": self.id, "title": self.title, "rubric": self.rubric, "model_info": info}
 
 

@@ -20,16 +20,18 @@ from .rubric_session import Plan, Run, Statistics, statistics_of
 from .streams import printable
 
 EXPLANATION_WIDTH = 80
+_SEPARATORS = ("/", os.sep)
 
 
-def result_path(output: Path | None, rubric_id: str, now: float) -> Path:
+def result_path(output: str | None, rubric_id: str, now: float) -> Path:
     """The file to write: the named one, a new one in the named directory or in the cache."""
     name = f"rubric_eval_result_{int(now)}"
     if output is None:
         return _unused(_cache() / "eval_result" / _safe(rubric_id), name)
-    if output.is_dir() or not output.suffix:
-        return _unused(output, name)
-    return output
+    path = Path(output)
+    if output.endswith(_SEPARATORS) or path.is_dir() or not path.suffix:
+        return _unused(path, name)
+    return path
 
 
 def check_writable(path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,11 +18,13 @@ from pytest_osmosis.dataset.files import open_dataset
 from pytest_osmosis.dataset.json_array import JsonArraySource
 from pytest_osmosis.dataset.jsonl import JsonlSource
 
+from .keyless import keyless
+
 __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 
 _TEXTS = ("conversation_id", "rubric_id", "original_input", "ground_truth")
 _MAPPINGS = ("metadata", "extra_info")
-_KEY_FIELDS = frozenset({"api_key", "api_key_env"})
+_KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
 """Of `extra_info`: what tells how to ask is not for the judge to read."""
 
 
@@ -45,9 +47,13 @@ class Record:
         """What to call it: its conversation, else its place."""
         return self.conversation_id or f"record {self.index}"
 
+    def shown(self) -> dict[str, Any]:
+        """Everything about it that may be printed: all but keys."""
+        return {**asdict(self), "extra_info": keyless(self.extra_info)}
+
     def context(self) -> dict[str, Any] | None:
         """What of `metadata` and `extra_info` the judge is shown."""
-        extra = {k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS}
+        extra = keyless({k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS})
         if self.metadata is None and not extra:
             return None
         if not extra:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from .figures import row_values
 from .grammar import Gate
 from .matching import Matching, match_rows
-from .metrics import mean, reported_ks
+from .metrics import finite, mean, reported_ks
 from .pairing import Paired, paired
 from .resampling import RESAMPLES
 from .tally import Count, Tally
@@ -158,6 +158,22 @@ def rows_of(matching: Matching) -> tuple[list[int], list[int]]:
     return [here for here, _ in matching.pairs], [there for _, there in matching.pairs]
 
 
+def differences(here: Sequence[float], there: Sequence[float]) -> list[float]:
+    """One difference a row, here minus there."""
+    return [finite(one - other) for one, other in zip(here, there, strict=True)]
+
+
+def span_of(metric: Gate, current: Tally, baseline: Tally) -> float:
+    """How far apart a row's values here and there can lie."""
+    if metric.metric != "mean":
+        return 1.0
+    name = metric.eval_fn or current.eval_fns[0]
+    (low, high), (other_low, other_high) = (
+        tally.score_range(name) for tally in (current, baseline)
+    )
+    return finite(max(high, other_high) - min(low, other_low))
+
+
 def is_binary(current: Tally, baseline: Tally, values: Sequence[Sequence[float]]) -> bool:
     """Whether both sides are one pass or fail a row: McNemar's case."""
     single = current.n == baseline.n == 1
@@ -176,9 +192,10 @@ def _difference(
 ) -> Difference:
     here, there = paired_values(metric, current, baseline, matching)
     found = paired(
-        [one - other for one, other in zip(here, there, strict=True)],
+        differences(here, there),
         confidence=confidence,
         binary=is_binary(current, baseline, (here, there)),
+        span=span_of(metric, current, baseline),
         resamples=resamples,
         seed=seed,
     )

@@ -162,7 +162,7 @@ class Controller:
         gathering, scheduling = self._gathering, self._scheduling
         if kind == "finished":
             index, text, why, decided = values
-            gathering.ended(RunResult.from_json(text), why, decided=decided)
+            gathering.ended(RunResult.from_json(text), text, why, decided=decided)
             if scheduling is not None:
                 scheduling.note_finished(node, index, text if decided else "")
         elif kind == "problem":

@@ -74,7 +74,9 @@ def _gates(given: Given) -> Iterator[str]:
 
 def told(error: ValueError, option: str = "--osmosis-gate") -> str:
     """A gate's mistake under the name of the option."""
-    return f"{option} {str(error).removeprefix('gate ')}"
+    from .failures import clean
+
+    return f"{option} {clean(str(error)).removeprefix('gate ')}"
 
 
 def with_baseline_model(given: Given, evals: Iterable[EvalSpec]) -> Iterator[EvalSpec]:

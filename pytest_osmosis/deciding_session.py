@@ -64,13 +64,18 @@ class Decisions:
             deciding.gates,
             confidence=deciding.confidence,
             has_baseline=deciding.has_baseline,
-            for_marked=not spec.evals,
             rows_of=self._rows_of,
         )
         self.gating: Gating | None = None
         """There where there are gates."""
         if deciding.gates:
             self.gating = Gating(self.judge, suites, several=self._several, key_of=key_of)
+
+    def decide_on_marked(self) -> None:
+        """The gates are for marked test functions: no data file is collected."""
+        self.judge.for_marked = self._several = True
+        if self.gating is not None:
+            self.gating.several = True
 
     def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
         suite = self._suites.get(info.name)

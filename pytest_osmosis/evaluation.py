@@ -87,6 +87,11 @@ class Evaluation:
 
         Explicit arguments (paths, node ids) stay what they are.
         """
+        self._narrow_arguments()
+        if not any(_below_any(str(spec.data), self.config.args) for spec in self.spec.evals):
+            self.decisions.decide_on_marked()
+
+    def _narrow_arguments(self) -> None:
         config = self.config
         if self.spec.deciding.gates and take_named(config):
             config.args[:] = list(dict.fromkeys(str(spec.data) for spec in self.spec.evals))
@@ -406,4 +411,5 @@ def _count(number: int, what: str) -> str:
 
 
 def _below_any(file: str, arguments: list[str]) -> bool:
-    return any(Path(file).is_relative_to(Path(argument).resolve()) for argument in arguments)
+    paths = (Path(argument.partition("::")[0]).resolve() for argument in arguments)
+    return any(Path(file).is_relative_to(path) for path in paths)

@@ -158,7 +158,8 @@ def _held_against(
 ) -> Iterator[str]:
     """What was expected, what came, and what judges said of it; a line each."""
     if ground_truth is not None:
-        yield f"  ground truth  {clean(ground_truth[:TEXT_LIMIT])}"
+        below = "\n" + " " * len("  ground truth  ")
+        yield f"  ground truth  {below.join(clean(ground_truth[:TEXT_LIMIT]).splitlines())}"
         if result.answer:
             yield f"  answer        {_one_line(result.answer)}"
     for name, said in reasons.items():

@@ -13,6 +13,11 @@ import pytest
 if TYPE_CHECKING:
     from .verdicts import Verdict
 
+try:
+    from _pytest.nodeid import NodeId
+except ImportError:  # before pytest 9.2
+    NodeId = None  # type: ignore[assignment,misc]
+
 VERDICT = "osmosis_verdict"
 """The attribute of a gate's report that holds its outcome."""
 
@@ -38,7 +43,42 @@ def reports_of(
             user_properties=list(_properties(verdict)),
         )
         setattr(report, VERDICT, verdict.outcome)
+        if NodeId is not None:
+            report._id = _GateId.of(nodeid)
         yield report
+
+
+if NodeId is not None:
+
+    class _GateId(NodeId):
+        """A gate's node id, shown as it is.
+
+        Pytest 9.2 takes the bracket in "gates::mean[f] >= 0.5" for parameters, and puts another one
+        behind the end wherever it writes the id anew.
+        """
+
+        __slots__ = ()
+
+        @classmethod
+        def of(cls, nodeid: str) -> _GateId:
+            """The id as pytest parses it, but for the end."""
+            path, _, rest = nodeid.partition("::")
+            name, bracket, params = rest.partition("[")
+            return cls(path=path, names=tuple(name.split("::")), params=params if bracket else None)
+
+        def __str__(self) -> str:
+            return "::".join([self.path, self.rest])
+
+        @property
+        def rest(self) -> str:
+            """What stands behind the path."""
+            return "[".join(["::".join(self.names), *([self.params] if self.params else [])])
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, NodeId) and str(self) == str(other)
+
+        def __hash__(self) -> int:
+            return hash(NodeId.parse(str(self)))
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from .comparison import at_threshold, is_binary
+from .comparison import at_threshold, differences, is_binary, span_of
 from .figures import Bounds, Fill, bounds, over_rows, row_values
 from .grammar import GRAMMAR, Gate, GateError, Slice, parse_gate, resolved
 from .intervals import Interval, mean_interval, pass_interval
@@ -45,9 +45,10 @@ def evaluate(
     *,
     confidence: float | None = None,
     baseline: Tally | None = None,
+    rows: Sequence[int] | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """The verdict on one gate.
+    """The verdict on one gate; `rows`, if given, are the positions of those of its slice.
 
     Raises:
         GateError: when the gate names no (or an unknown) eval function among several, a K above n,
@@ -60,20 +61,24 @@ def evaluate(
         baseline_n=baseline.n if baseline else None,
         has_baseline=baseline is not None,
     )
-    rows = slice_rows(gate, tally)
+    if rows is None:
+        rows = slice_rows(gate, tally)
+    if not rows and gate.where:
+        return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
     if gate.against_baseline and baseline is not None:
         return _against(gate, tally, rows, baseline=baseline, confidence=confidence, seed=seed)
     found = bounds(gate, tally, rows)
     if found is None:
         return unmeasured(gate, "there are no rows to measure")
     intervals = _Intervals(None, None, None)
-    if confidence is not None and gate.metric in _UNCERTAIN:
+    confidence = confidence if gate.metric in _UNCERTAIN else None
+    if confidence is not None:
         figure, worst, best = (
             _interval(gate, row_values(gate, tally, rows, fill), confidence, seed)
             for fill in _FILLS
         )
         low, high = _scale(gate, tally)
-        intervals = _Intervals(figure, _low(worst, low), _high(best, high))
+        intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
     unknown = _unknown_runs(gate, tally, rows)
     return _verdict(gate, found, intervals, rows=len(rows), unknown=unknown)
 
@@ -112,6 +117,10 @@ _UNCERTAIN = ("mean", "pass@", "pass^")
 """Metrics that estimate something beyond these rows; the others count what happened."""
 
 
+_FARTHEST = 1_000.0
+"""With the interval so many times as far as the threshold, no number of rows is worth naming."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Intervals:
     """What a confidence adds: the figure's interval, and the limits that widen the bounds."""
@@ -119,6 +128,7 @@ class _Intervals:
     figure: Interval | None
     low: float | None
     high: float | None
+    confidence: float | None = None
 
 
 def _against(
@@ -144,12 +154,12 @@ def _against(
     intervals = _Intervals(None, None, None)
     if confidence is not None:
         binary = is_binary(tally, there, [[abs(value) for value in sides["figure"]]])
+        span = span_of(gate, tally, there)
         figure, worst, best = (
-            paired_interval(sides[fill], confidence=confidence, binary=binary, seed=seed)
+            paired_interval(sides[fill], confidence=confidence, binary=binary, span=span, seed=seed)
             for fill in _FILLS
         )
-        span = _span(gate, tally, there)
-        intervals = _Intervals(figure, _low(worst, -span), _high(best, span))
+        intervals = _Intervals(figure, _low(worst, -span), _high(best, span), confidence)
     ours = _unknown_runs(gate, tally, [here for here, _ in pairs])
     theirs = _unknown_runs(gate, there, [other for _, other in pairs])
     return _verdict(gate, found, intervals, rows=len(pairs), unknown=ours + theirs)
@@ -161,7 +171,7 @@ def _differences(
     opposite: dict[Fill, Fill] = {"figure": "figure", "worst": "best", "best": "worst"}
     here = row_values(gate, tally, [pair[0] for pair in pairs], fill)
     there = row_values(gate, baseline, [pair[1] for pair in pairs], opposite[fill])
-    return [one - other for one, other in zip(here, there, strict=True)]
+    return differences(here, there)
 
 
 def _interval(gate: Gate, values: Sequence[float], confidence: float, seed: int) -> Interval | None:
@@ -175,12 +185,6 @@ def _scale(gate: Gate, tally: Tally) -> tuple[float, float]:
     if gate.metric == "mean":
         return tally.score_range(gate.eval_fn or tally.eval_fns[0])
     return 0.0, 1.0
-
-
-def _span(gate: Gate, tally: Tally, baseline: Tally) -> float:
-    """How far apart two sessions' metrics can lie."""
-    (low, high), (other_low, other_high) = _scale(gate, tally), _scale(gate, baseline)
-    return max(high, other_high) - min(low, other_low)
 
 
 def _low(interval: Interval | None, undefined: float) -> float:
@@ -203,18 +207,21 @@ def _verdict(
     more = None
     if outcome == "inconclusive" and intervals.figure is not None:
         more = _more_rows(gate, found.figure, intervals.figure, rows)
-    return Verdict(gate, outcome, found.figure, low, high, intervals.figure, rows, unknown, more)
+    return Verdict(
+        gate, outcome, found.figure, low, high, intervals.figure, rows, unknown, more,
+        confidence=intervals.confidence,
+    )  # fmt: skip
 
 
 def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int | None:
     """Rows until the interval, narrowing as 1 / sqrt(rows), no longer reaches the threshold.
 
-    As if the figure stayed what it is. None when it is at the threshold, or when the interval
-    does not reach it already and only unknown runs keep the gate open.
+    As if the figure stayed what it is. None when it is (all but) at the threshold, or when the
+    interval does not reach it already and only unknown runs keep the gate open.
     """
     distance = abs(figure - gate.threshold)
     reach = figure - interval.low if gate.threshold <= figure else interval.high - figure
-    if distance <= EQUAL_WITHIN or reach <= distance:
+    if distance <= EQUAL_WITHIN or reach <= distance or reach > _FARTHEST * distance:
         return None
     return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
 

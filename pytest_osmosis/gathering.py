@@ -39,20 +39,23 @@ class Gathering:
             resize=self.resize,
         )
 
-    def ended(self, result: RunResult, why: str = "", *, decided: bool = True) -> None:
-        """A run has ended; from any thread. `decided` unless asserts of a test are to come."""
-        self.keeper.keep(result, why)
+    def ended(self, result: RunResult, text: str, why: str = "", *, decided: bool = True) -> None:
+        """A run has ended, `text` is its JSON; from any thread.
+
+        `decided` unless asserts of a test are to come.
+        """
+        self.keeper.keep(result, text, why)
         if decided:
-            self.recorder.note(result)
+            self.recorder.note(result, text)
         self.supervisor.ended(result)
 
     def run_here_ended(
         self, finished: Finished, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """The same for a run of this process, whose conversation is kept as well."""
-        result = finished.result
-        problem = self._logs.write(finished, result.to_json(), redact=redact)
-        self.ended(result, finished.explanation, decided=decided)
+        text = finished.encoded()
+        problem = self._logs.write(finished, text, redact=redact)
+        self.ended(finished.result, text, finished.explanation, decided=decided)
         if problem is not None:
             self.halt(problem)
 

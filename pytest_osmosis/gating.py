@@ -89,7 +89,7 @@ class Gating:
     ) -> None:
         self._judge = judge
         self._suites = suites
-        self._several = several
+        self.several = several
         self._key_of = key_of
         self.selected: frozenset[str] = frozenset()
         """Node ids of the gates that are to be judged."""
@@ -159,7 +159,7 @@ class Gating:
     def _ids(self, suite: Suite) -> list[str]:
         if not self._judge.is_gated(suite.info):
             return []
-        return [node_id(text, suite.info, several=self._several) for text in self._judge.texts]
+        return [node_id(text, suite.info, several=self.several) for text in self._judge.texts]
 
     def _by_suite(self, items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
         """The items that are runs."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
+from unicodedata import category
 
-from .tally import match_column, reads_as
+from .tally import match_column, reads_as, written
 
 GRAMMAR = """\
 a gate is:  METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]
@@ -32,7 +33,14 @@ SESSION = ("cost_usd", "tokens", "p95_duration_s")
 COMPARABLE = ("pass@", "pass^", "mean")
 """Metrics that a gate may compare with the baseline's."""
 
+COUNTS = ("errors", "rows@0", *SESSION)
+"""Metrics that no percentage says anything about."""
+
 OPERATORS = (">=", ">", "<=", "<", "==")
+
+
+VALUES_SHOWN, VALUE_LIMIT = 8, 40
+"""Values of a column that a mistake lists, and characters of each."""
 
 
 class GateError(ValueError):
@@ -101,10 +109,12 @@ def resolved(
     columns: Mapping[str, Sequence[object]] | None = None,
     baseline_n: int | None = None,
     has_baseline: bool = True,
+    is_part: bool = False,
 ) -> Gate:
     """The gate with its eval function's whole name, once it suits the suite.
 
-    `columns` are the dataset's, one value a row; None when they are not known yet.
+    `columns` are the dataset's, one value a row; None when they are not known yet. `is_part`: the
+    rows are a shard's, and those of a slice may all be in others.
 
     Raises:
         GateError: an unknown or missing function or column, a slice without rows, a K above n,
@@ -113,7 +123,7 @@ def resolved(
     _check_runs(gate, n, baseline_n)
     if gate.against_baseline and not has_baseline:
         raise GateError(gate.text, "there is no baseline: name one with --osmosis-baseline")
-    if gate.where and columns is not None:
+    if gate.where and columns is not None and not is_part:
         _check_slice(gate, gate.where, columns)
     return _with_function(gate, eval_fns)
 
@@ -126,11 +136,14 @@ class _Parser:
         self._rest = self._text
 
     def gate(self) -> Gate:
+        for char in self._text:
+            if category(char) in ("Cc", "Cs"):
+                raise self._error(f"it holds {char!r}, which cannot be shown")
         metric, k = self._metric()
         eval_fn = self._bracket()
         against_baseline = self._take(r"-\s*baseline\b") is not None
         operator = self._operator()
-        threshold = self._number()
+        threshold = self._number(metric)
         where = self._where()
         self._check_shape(metric, eval_fn, against_baseline)
         return Gate(self._text, metric, operator, threshold, k, eval_fn, against_baseline, where)
@@ -144,7 +157,7 @@ class _Parser:
     def _metric(self) -> tuple[str, int | None]:
         if self._take(r"rows\s?@\s?0(?![\w.])"):
             return "rows@0", None
-        if found := self._take(r"pass\s?([@^])\s?([1-9]\d*)(?![\w.])"):
+        if found := self._take(r"pass\s?([@^])\s?([1-9]\d{0,9})(?![\w.])"):
             return f"pass{found[1]}", int(found[2])
         found = self._take(r"[a-z]\w*(?![\w@^])") or self._take(r"[^\s\[<>=]*")
         word = found[0] if found else ""
@@ -156,7 +169,7 @@ class _Parser:
         if re.match(r"pass\W", word + " "):
             return f"{word!r} has no whole number K from 1 up, as in pass@5 or pass^5"
         known = ("pass@1", "pass^1", *SCORED[2:], "errors", *SESSION)
-        close = get_close_matches(word, known, n=1)
+        close = get_close_matches(word.lower(), known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         return f"{word!r} is not a metric{hint}" if word else "it does not start with a metric"
 
@@ -178,11 +191,16 @@ class _Parser:
             raise self._error(f"{found[0]!r} is not one of {_listed(OPERATORS)}{meant}")
         return found[0]
 
-    def _number(self) -> float:
+    def _number(self, metric: str) -> float:
         found = self._take(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s?(%?)(?![\w.])")
         if found is None:
             raise self._error(f"expected a number such as 0.9 or 90% {self._here()}")
-        return float(Fraction(found[1]) / (100 if found[2] else 1))
+        if found[2] and metric in COUNTS:
+            raise self._error(f"{metric} is no share: {found[0].strip()} of what? Give a number")
+        try:
+            return float(Fraction(found[1]) / (100 if found[2] else 1))
+        except (OverflowError, ValueError):  # too large for a float, too long for an int
+            raise self._error("the number is too large") from None
 
     def _where(self) -> Slice | None:
         if not self._rest:
@@ -224,8 +242,9 @@ def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object
         problem = f"the data have no column {where.column!r}, only {_listed(sorted(columns))}"
         raise GateError(gate.text, problem) from None
     if not any(reads_as(value, where.value) for value in values):
-        seen = sorted({str(value) for value in values})
-        shown = _listed(seen[:8]) + (", …" if len(seen) > 8 else "")
+        seen = sorted({written(value) for value in values})
+        shown = _listed([*map(_short, seen[:VALUES_SHOWN])])
+        shown += ", …" if len(seen) > VALUES_SHOWN else ""
         problem = f"no row has {where.column} = {where.value}; there are {shown}"
         raise GateError(gate.text, problem)
 
@@ -247,6 +266,10 @@ def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
 
 def _replaced(gate: Gate, eval_fn: str) -> Gate:
     return replace(gate, eval_fn=eval_fn)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= VALUE_LIMIT else text[:VALUE_LIMIT] + "…"
 
 
 def _first(groups: Sequence[str | None]) -> str:

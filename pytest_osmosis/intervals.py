@@ -25,7 +25,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from . import student
-from .metrics import mean
+from .metrics import finite, mean, population_std
 from .resampling import RESAMPLES, studentised
 
 MANY_ROWS = 200
@@ -107,7 +107,7 @@ def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval
         return None
     centre = mean(values)
     reach = student.two_sided(confidence, len(values) - 1) * error
-    return Interval(centre - reach, centre + reach, "t", confidence)
+    return Interval(finite(centre - reach), finite(centre + reach), "t", confidence)
 
 
 def wilson(passes: float, rows: float, *, confidence: float = 0.95) -> Interval | None:
@@ -161,7 +161,7 @@ def bootstrap_interval(
     lower = max(min(pivot.at((1.0 - confidence) / 2.0), 0.0), -widest)
     upper = min(max(pivot.at((1.0 + confidence) / 2.0), 0.0), widest)
     low, high = pivot.mean - upper * pivot.error, pivot.mean - lower * pivot.error
-    return Interval(low, high, "bootstrap-t", confidence)
+    return Interval(finite(low), finite(high), "bootstrap-t", confidence)
 
 
 def is_nearly_normal(values: Sequence[float]) -> bool:
@@ -186,9 +186,7 @@ def standard_error(values: Sequence[float]) -> float | None:
         return None
     if min(values) == max(values):
         return 0.0
-    centre = mean(values)
-    squares = math.fsum((value - centre) ** 2 for value in values)
-    return math.sqrt(squares / (rows - 1) / rows)
+    return population_std(values) / math.sqrt(rows - 1)
 
 
 def wilson_at(share: float, rows: float, z: float) -> Limits:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .results import EvalResult, SuiteInfo, SuiteResult
-from .tallies import PlannedRows, tally_of, with_digests
+from .tallies import PlannedRows, tally_of, with_columns, with_digests
 
 if TYPE_CHECKING:
     from .baselines import Baseline
@@ -35,18 +35,15 @@ class Judge:
         *,
         confidence: float | None = None,
         has_baseline: bool = False,
-        for_marked: bool = False,
         rows_of: RowsOf,
     ) -> None:
-        """`confidence` widens the bounds of gates; the intervals that are shown have it too.
-
-        `for_marked`: the gates are for marked test functions, there being no data files.
-        """
+        """`confidence` widens the bounds of gates; the intervals that are shown have it too."""
         self.confidence = confidence
         self.baselines: dict[str, Baseline] = {}
         """By suite: what it is compared with, as far as that is known before anything runs."""
+        self.for_marked = False
+        """The gates are for marked test functions; else for data files."""
         self._has_baseline = has_baseline
-        self._for_marked = for_marked
         self._gates = _parsed(tuple(gates))
         self._rows_of = rows_of
         self._rows: dict[str, PlannedRows] = {}
@@ -58,7 +55,7 @@ class Judge:
 
     def is_gated(self, info: SuiteInfo) -> bool:
         """Whether gates decide on the suite, and not its runs."""
-        return bool(self._gates) and info.baseline_of is None and info.marked == self._for_marked
+        return bool(self._gates) and info.baseline_of is None and info.marked == self.for_marked
 
     def gates(self, info: SuiteInfo, eval_fns: Sequence[str] | None = None) -> tuple[Gate, ...]:
         """The suite's gates, each with its eval function's whole name.
@@ -80,6 +77,7 @@ class Judge:
                 columns=known.columns if known is not None and gate.where else None,
                 baseline_n=None if baseline is None else baseline.tally.n,
                 has_baseline=self._has_baseline,
+                is_part=_is_part(info),
             )
             for gate in self._gates
         )
@@ -95,7 +93,10 @@ class Judge:
         rows = self._rows.get(info.name)
         if rows is None:
             wanted = {gate.where.column for gate in self._gates if gate.where}
-            rows = self._rows[info.name] = self._rows_of(info, wanted)
+            rows = self._rows_of(info, wanted)
+            if _is_part(info):
+                rows = with_columns(rows, wanted)
+            self._rows[info.name] = rows
         return rows
 
     def judged(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
@@ -138,16 +139,22 @@ class Judge:
 
             report = compared(suite, tally, rows, baseline=baseline, confidence=level)
             suite = replace(suite, baseline=report)
-        verdicts = tuple(self._verdict(gate, tally, baseline) for gate in gates)
+        verdicts = tuple(self._verdict(gate, tally, rows, baseline) for gate in gates)
         return replace(suite, verdicts=verdicts)
 
-    def _verdict(self, gate: Gate, tally: Tally, baseline: Baseline | None) -> Verdict:
-        from .gates import evaluate, unmeasured
+    def _verdict(
+        self, gate: Gate, tally: Tally, rows: PlannedRows, baseline: Baseline | None
+    ) -> Verdict:
+        from .gates import evaluate, slice_rows, unmeasured
 
+        seen = slice_rows(gate, tally) if gate.where else None
+        indices = None if seen is None else tuple(rows.indices[row] for row in seen)
         if gate.against_baseline and baseline is None:
-            return unmeasured(gate, "there is no earlier evaluation to compare with")
-        there = None if baseline is None else baseline.tally
-        return evaluate(gate, tally, confidence=self.confidence, baseline=there)
+            verdict = unmeasured(gate, "there is no earlier evaluation to compare with")
+        else:
+            there = None if baseline is None else baseline.tally
+            verdict = evaluate(gate, tally, confidence=self.confidence, baseline=there, rows=seen)
+        return replace(verdict, row_indices=indices)
 
     def _baseline(self, suite: SuiteResult) -> Baseline | None:
         if suite.rival is None:
@@ -155,6 +162,10 @@ class Judge:
         from .baselines import baseline_of
 
         return baseline_of(suite.rival, suite.rival.info.model, self.rows(suite.rival.info))
+
+
+def _is_part(info: SuiteInfo) -> bool:
+    return bool(info.settings.get("shard"))
 
 
 def _parsed(gates: Sequence[str]) -> tuple[Gate, ...]:

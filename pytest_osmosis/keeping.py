@@ -62,7 +62,8 @@ class _Noted:
     """A run that has ended and whose report is still to come."""
 
     ticket: int
-    result: RunResult
+    text: str
+    """The result as JSON."""
     why: str
 
 
@@ -220,14 +221,14 @@ class Keeper:
 
     # ---- runs that end
 
-    def keep(self, result: RunResult, why: str = "") -> None:
-        """Append a run that has ended; from any thread."""
+    def keep(self, result: RunResult, text: str, why: str = "") -> None:
+        """Append a run that has ended; `text` is its JSON. From any thread."""
         suite = self._suites.get(result.suite)
         if suite is not None and suite.file is not None:
-            ticket = self._commit.append(suite.file, journal.run_line(result.to_json(), why))
-            self._noted[result.key] = _Noted(ticket, result, why)
+            ticket = self._commit.append(suite.file, journal.run_line(text, why))
+            self._noted[result.key] = _Noted(ticket, text, why)
 
-    def report(self, result: RunResult) -> None:
+    def report(self, result: RunResult, text: str) -> None:
         """A run is about to be reported: return once it is on disk.
 
         What pytest reports may differ from how the run ended: a hook changed it, or the asserts of
@@ -237,10 +238,10 @@ class Keeper:
             return
         noted = self._noted.pop(result.key, None)
         if noted is None:
-            self.keep(result)
+            self.keep(result, text)
             noted = self._noted.pop(result.key, None)
-        elif noted.result != result:
-            self.keep(result, noted.why)
+        elif noted.text != text:
+            self.keep(result, text, noted.why)
             self._noted.pop(result.key, None)
         if noted is not None:
             self._commit.wait(noted.ticket)

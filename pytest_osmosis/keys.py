@@ -18,7 +18,8 @@ from .spec import EvalSpec, ModelSpec, SessionSpec
 
 NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
 """Providers that answer nobody without one; others may have credentials of another kind."""
-_ALSO_SECRET = ("_API_KEY", "_API_TOKEN", "_ACCESS_KEY", "_SESSION_TOKEN", "_AD_TOKEN")
+_SECRET_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN")
+"""Of variables whose values are nobody's to read: judges and tools have keys too."""
 
 
 class NotUsable(Exception):
@@ -46,7 +47,7 @@ def key_of(model: ModelSpec) -> Secret | None:
 
 def secrets_of(model: ModelSpec) -> list[Secret]:
     """The values that must appear nowhere: the key, and what else looks like one by its name."""
-    names = {model.api_key_env} if model.api_key_env else _secret_variables()
+    names = {*_secret_variables(), *([model.api_key_env] if model.api_key_env else [])}
     values = [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
     return [*values, *([model.api_key] if model.api_key is not None else [])]
 
@@ -154,4 +155,4 @@ def _refuse_missing(model: ModelSpec) -> None:
 
 
 def _secret_variables() -> set[str]:
-    return {name for name in os.environ if name.endswith(_ALSO_SECRET)}
+    return {name for name in os.environ if name.endswith(_SECRET_ENDINGS)}

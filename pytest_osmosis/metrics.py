@@ -7,6 +7,7 @@ how sure a figure is lives in `intervals`, what it decides in `gates`.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -127,19 +128,24 @@ def population_std(values: Sequence[float]) -> float:
     return _population_std(values, _mean(values)) if values else 0.0
 
 
+def finite(value: float) -> float:
+    """The value, or the largest float in the place of an infinity: huge scores can be that far."""
+    return max(-sys.float_info.max, min(sys.float_info.max, value))
+
+
 def _mean(values: Sequence[float]) -> float:
-    scale = _scale(values)
+    scale = scale_of(values)
     centre = math.fsum(value / scale for value in values) / len(values) * scale
     return min(max(centre, min(values)), max(values))
 
 
 def _population_std(values: Sequence[float], centre: float) -> float:
-    scale = _scale(values)
+    scale = scale_of(values)
     squares = math.fsum(((value / scale) - (centre / scale)) ** 2 for value in values)
     return math.sqrt(squares / len(values)) * scale
 
 
-def _scale(values: Sequence[float]) -> float:
+def scale_of(values: Sequence[float]) -> float:
     """A power of two that keeps sums and squares of huge scores finite; 1.0 for sane ones."""
     largest = max(abs(value) for value in values)
     return 2.0**600 if largest > 2.0**400 else 1.0

@@ -1,7 +1,8 @@
 """How sure a difference is: rows measured twice, one difference a row.
 
 - one run each, pass or fail: the interval of Agresti and Min, McNemar's exact p
-- fewer than 12 rows that differ: Agresti-Min within -1..1, else t; p by exact sign randomisation
+- fewer than 12 rows away from the commonest difference: Agresti-Min within -1..1, else t; p by sign
+  randomisation, exact where fewer than 12 rows differ
 - more: the studentised cluster bootstrap, for both
 
 Knows neither reports nor gates.
@@ -10,14 +11,15 @@ Knows neither reports nor gates.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import NormalDist
 
 from .intervals import INFORMATIVE_ROWS, Interval, bootstrap_interval, t_interval
-from .metrics import mean
-from .resampling import RESAMPLES, studentised
+from .metrics import mean, scale_of
+from .resampling import RESAMPLES, share_of_signs, studentised
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,23 @@ def paired(
     *,
     confidence: float = 0.95,
     binary: bool = False,
+    span: float = math.inf,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Paired:
-    """The mean of one difference a row; `binary`: both sides are one pass or fail a row."""
+    """The mean of one difference a row; `binary`: both sides are one pass or fail a row.
+
+    `span`: no difference can lie farther from 0.
+    """
     centre = mean(differences)
     p, method = _p(differences, binary=binary, resamples=resamples, seed=seed)
     interval = paired_interval(
-        differences, confidence=confidence, binary=binary, resamples=resamples, seed=seed
+        differences,
+        confidence=confidence,
+        binary=binary,
+        span=span,
+        resamples=resamples,
+        seed=seed,
     )
     return Paired(centre, interval, p, method)
 
@@ -56,18 +67,23 @@ def paired_interval(
     *,
     confidence: float = 0.95,
     binary: bool = False,
+    span: float = math.inf,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
-    """The interval of the mean of one difference a row."""
+    """The interval of the mean of one difference a row, within -span..span."""
     if not differences:
         return None
     within_one = all(-1.0 <= value <= 1.0 for value in differences)
-    if binary or (_differing(differences) < INFORMATIVE_ROWS and within_one):
+    if binary or (_informative(differences) < INFORMATIVE_ROWS and within_one):
         return agresti_min(differences, confidence=confidence)
-    if _differing(differences) < INFORMATIVE_ROWS:
-        return t_interval(differences, confidence=confidence)
-    return bootstrap_interval(differences, confidence=confidence, resamples=resamples, seed=seed)
+    if _informative(differences) < INFORMATIVE_ROWS:
+        found = t_interval(differences, confidence=confidence)
+    else:
+        found = bootstrap_interval(
+            differences, confidence=confidence, resamples=resamples, seed=seed
+        )
+    return found and replace(found, low=max(-span, found.low), high=min(span, found.high))
 
 
 def agresti_min(differences: Sequence[float], *, confidence: float = 0.95) -> Interval:
@@ -105,7 +121,8 @@ def sign_randomisation(differences: Sequence[float]) -> float:
     Fisher's randomisation test for pairs (1935, "The Design of Experiments", section 21), over
     all 2^D sign changes of the D differences that are not 0. Equal to `mcnemar` for +1 and -1.
     """
-    moved = [value for value in differences if value]
+    scale = scale_of(differences) if differences else 1.0
+    moved = [value / scale for value in differences if value]
     seen = abs(math.fsum(moved)) * (1.0 - 1e-12)
     signed = product(*((value, -value) for value in moved))
     return sum(abs(math.fsum(values)) >= seen for values in signed) / (1 << len(moved))
@@ -122,12 +139,19 @@ def _p(
         return mcnemar(broken, mended), "mcnemar exact"
     if _differing(differences) < INFORMATIVE_ROWS:
         return sign_randomisation(differences), "sign randomisation"
-    pivot = studentised(differences, resamples=resamples, seed=seed)
-    if pivot is None:
-        # Every row moved by the same: only the signs are left to judge by.
+    if min(differences) == max(differences):
         return 2.0 ** (1 - len(differences)), "sign randomisation"
+    pivot = studentised(differences, resamples=resamples, seed=seed)
+    if pivot is None or _informative(differences) < INFORMATIVE_ROWS:
+        # Rows as drawn are too often all alike to tell anything: only the signs do.
+        return share_of_signs(differences, resamples=resamples, seed=seed), "sign randomisation"
     return pivot.share_beyond(abs(pivot.mean) / pivot.error), "bootstrap-t"
 
 
 def _differing(differences: Sequence[float]) -> int:
     return sum(value != 0.0 for value in differences)
+
+
+def _informative(differences: Sequence[float]) -> int:
+    """How many rows differ otherwise than most do: what resampling has to go by."""
+    return len(differences) - max(Counter(differences).values())

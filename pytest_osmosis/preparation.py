@@ -155,6 +155,14 @@ def endpoint_of(model: ModelSpec) -> str:
     return normalise_base_url(model.base_url).netloc
 
 
+async def ready_for(model: ModelSpec) -> None:
+    """Wait for what asking the model takes besides the model: no run's time."""
+    if model.persona is None and model.base_url is None:
+        from osmosis_ai.llm import import_ahead
+
+        await import_ahead()
+
+
 def open_model(
     model: ModelSpec,
     *,

@@ -8,6 +8,7 @@ end. Nothing here knows what a rollout is.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -22,6 +23,9 @@ from .results import RunResult
 
 REDRAW_S = 0.2
 """How often the live line is drawn anew, at most."""
+GATHER_S = 0.1
+"""How long what pytest writes may wait to be written together: a write for every dot lets two
+threads take turns at the interpreter, which costs more than the item that the dot stands for."""
 PLAIN_EVERY_S = 30.0
 """How often a plain line is written, at most."""
 RATE_S = 30.0
@@ -117,13 +121,17 @@ class Screen:
     Its own descriptor goes to the terminal even while pytest captures the standard ones.
     """
 
-    def __init__(self, writer: Any) -> None:
-        """`writer` is pytest's terminal writer.
+    def __init__(self, writer: Any, *, gather_s: float = 0.0) -> None:
+        """`writer` is pytest's terminal writer; `settle` is called every `gather_s` at least.
 
         Raises:
             OSError: when its file is none of the operating system's.
         """
         self._writer = writer
+        self._gather_s = gather_s
+        self._waiting: list[str] = []
+        """What was written and has not gone to the file."""
+        self._settled = -math.inf
         self._file: TextIO = writer._file
         self._file.flush()
         self._descriptor = os.dup(self._file.fileno())
@@ -139,17 +147,34 @@ class Screen:
     def write(self, text: str) -> int:
         """Write; the live line makes way for it."""
         with self._lock:
+            self._waiting.append(text)
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand over what waits, unless that was done a moment ago."""
+        if time.monotonic() - self._settled >= self._gather_s:
+            self.settle()
+
+    def settle(self) -> None:
+        """Hand over what waits."""
+        with self._lock:
+            if not self._waiting:
+                return
+            text = "".join(self._waiting)
+            self._waiting.clear()
+            self._settled = time.monotonic()
             line = self._erase()
-            written = self._file.write(text)
+            self._file.write(text)
             self._file.flush()  # what is drawn goes another way to the same terminal
             self._follow(text)
             if line:
                 self.draw(line)
-            return written
 
     def draw(self, line: str) -> None:
         """Show a line below the one that is being written."""
         with self._lock:
+            self.settle()
             width = max(20, int(self._writer.fullwidth))
             if self._column and self._column % width == 0:
                 return  # the cursor is past the margin: it could not be put back there
@@ -160,6 +185,7 @@ class Screen:
     def say(self, line: str) -> None:
         """Write a line that stays, between two of what else is written."""
         with self._lock:
+            self.settle()
             self._send(f"\n{line}\n" if self._column else f"{line}\n")
             self._column = 0
             self._writer._current_line = ""  # else the next percentage stands in mid-line
@@ -167,6 +193,7 @@ class Screen:
     def close(self) -> None:
         """Leave nothing behind; what is written goes straight to the file again."""
         with self._lock:
+            self.settle()
             self._erase()
             self._writer._file = self._file
             os.close(self._descriptor)
@@ -204,8 +231,10 @@ class Progress:
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")
         if reporter is None or config.option.collectonly or config.get_verbosity() < -1:
             return
+        # Where others write to the same place, all is written in its turn.
+        alone = config.option.capture != "no" and not config.option.usepdb
         try:
-            self._screen = Screen(reporter._tw)
+            self._screen = Screen(reporter._tw, gather_s=GATHER_S if alone else 0.0)
         except (OSError, AttributeError):  # no file of the system's, or no writer of pytest's
             return
         show = self._live if _can_live(config, reporter) else self._plain
@@ -237,15 +266,17 @@ class Progress:
     def _plain(self) -> None:
         """A line when something has ended since the last one."""
         assert self._screen is not None
-        told = 0
-        while not self._stopped.wait(PLAIN_EVERY_S):
-            if self.tally.done == told:
-                continue
-            told = self.tally.done
+        told, due = 0, time.monotonic() + PLAIN_EVERY_S
+        while not self._stopped.wait(GATHER_S):
             try:
-                self._screen.say(self.tally.line())
+                self._screen.settle()
+                if time.monotonic() >= due and self.tally.done != told:
+                    told = self.tally.done
+                    self._screen.say(self.tally.line())
             except OSError:
                 return  # nobody reads any more
+            if time.monotonic() >= due:
+                due += PLAIN_EVERY_S
 
 
 def _can_live(config: pytest.Config, reporter: Any) -> bool:

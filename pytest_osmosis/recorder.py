@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
+AWAITED = 8192
+"""Results whose reports are awaited, at most; the others are read from their reports."""
 
 
 class Recorder:
@@ -39,6 +41,8 @@ class Recorder:
         self._infos: dict[str, SuiteInfo] = {}
         self._selected: Counter[str] = Counter()
         self._runs: dict[tuple[str, int, int], RunResult] = {}
+        self._awaited: dict[str, RunResult] = {}
+        """Runs that have ended and are still to be reported, by their JSON."""
         self._reported: set[str] = set()
         self._halted: str | None = None
         self._interrupted: str | None = None
@@ -52,6 +56,7 @@ class Recorder:
         self.on_first: Callable[[RunResult], None] = lambda run: None
         """Told every run once, when it is first heard of; from any thread."""
         self._sections = ReportSections()
+        self._wants_sections = wants_sections(session)
         self.decisions: Decisions
         """Judges the result; set before anything ends."""
         self.keeper: Keeper | None = None
@@ -67,8 +72,12 @@ class Recorder:
         """How many runs of each suite were selected."""
         self._selected = Counter(selected)
 
-    def note(self, run: RunResult) -> None:
-        """A run has ended; its item may be reported later. From any thread."""
+    def note(self, run: RunResult, text: str | None = None) -> None:
+        """A run has ended; its item may be reported later, with `text`. From any thread."""
+        if text is not None:
+            if len(self._awaited) >= AWAITED:  # by runs whose reports told something else
+                self._awaited.clear()
+            self._awaited[text] = run
         with self._lock:
             is_first = run.key not in self._runs
             self._runs[run.key] = run
@@ -119,11 +128,11 @@ class Recorder:
         text = getattr(report, REPORT_FIELD, None)
         if text is None:
             return (yield)
-        run = RunResult.from_json(text)
+        run = self._awaited.pop(text, None) or RunResult.from_json(text)
         if self.keeper is not None:
-            self.keeper.report(run)
+            self.keeper.report(run, text)
         self._reported.add(report.nodeid)
-        if wants_sections(self._session):
+        if self._wants_sections:
             self._sections.keep(run.key, report)
         self.note(run)
         try:

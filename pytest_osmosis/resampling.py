@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .metrics import scale_of
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -67,6 +69,8 @@ def studentised(
     rows = np.asarray(values, dtype=np.float64)
     if len(rows) < 2 or rows.min() == rows.max():
         return None
+    unit = scale_of(values)
+    rows = rows / unit
     mean = float(rows.mean())
     deviations = rows - mean
     shifts, squares = _resampled_moments(deviations, resamples, np.random.default_rng(seed))
@@ -75,7 +79,23 @@ def studentised(
     # A resample of equal rows has no spread; rounding leaves it a little, far below any real one.
     variances = squares - shifts**2
     spread = np.where(variances > 1e-12 * np.mean(deviations**2), variances, 0.0)
-    return Pivot(mean, error, np.sort(_ratio(shifts, np.sqrt(spread / scale))))
+    statistics = np.sort(_ratio(shifts, np.sqrt(spread / scale)))
+    return Pivot(mean * unit, error * unit, statistics)
+
+
+def share_of_signs(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> float:
+    """Share of random sign changes whose sum is as far from 0 as the values', theirs being one.
+
+    (1 + hits) / (1 + resamples), as `Pivot.share_beyond`; for values of which few are different.
+    """
+    import numpy as np
+
+    rows = np.abs(np.asarray(values, dtype=np.float64)) / scale_of(values)
+    seen = abs(float(np.sum(np.sign(values) * rows))) * (1 - 1e-12)
+    distinct, counts = np.unique(rows, return_counts=True)
+    kept = np.random.default_rng(seed).binomial(counts, 0.5, size=(resamples, len(distinct)))
+    sums = (2 * kept - counts) @ distinct
+    return (1 + int(np.count_nonzero(np.abs(sums) >= seen))) / (1 + resamples)
 
 
 def _ratio(shifts: Floats, errors: Floats) -> Floats:

@@ -15,7 +15,7 @@ from .blocking import Blocked, Isolation
 from .engine import Engine
 from .output import capture
 from .pacing import SharedGate
-from .preparation import open_model
+from .preparation import open_model, ready_for
 from .recalling import Nothing, Recall
 from .suite import Finished, Suite
 from .threads import CallThreads
@@ -59,6 +59,8 @@ class Rollouts:
         self._blocked: deque[Blocked] = deque()
         self._models: dict[int, ChatModel] = {}
         self._bridges: dict[int, Bridge] = {}
+        self._ready: set[int] = set()
+        """Models whose runs may start."""
         self._threads = CallThreads()
         self._isolation = Isolation(self._blocked.append)
         self.halted: str | None = None
@@ -111,6 +113,9 @@ class Rollouts:
     async def _execute(self, key: RunKey) -> Finished:
         suite = self._suites[key.suite]
         captured = capture()
+        if id(suite.spec.model) not in self._ready:
+            await ready_for(suite.spec.model)
+            self._ready.add(id(suite.spec.model))
 
         async def model() -> ChatModel:
             return self._model(suite.spec.model)

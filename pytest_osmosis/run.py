@@ -6,8 +6,11 @@ Whatever goes wrong is caught here, once, and becomes data. Knows neither pytest
 from __future__ import annotations
 
 import _thread
-from collections.abc import Awaitable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.reasons import heard
@@ -52,6 +55,13 @@ class Finished:
     """Usage of each model call."""
     reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What judges said, by eval function."""
+    _encoded: tuple[RunResult, str] | None = None
+
+    def encoded(self) -> str:
+        """The result as JSON: what is kept, sent and reported is one and the same text."""
+        if self._encoded is None or self._encoded[0] is not self.result:
+            self._encoded = self.result, self.result.to_json()
+        return self._encoded[1]
 
     def conversation(self) -> Conversation:
         """What is written of the run beside its result."""
@@ -155,7 +165,7 @@ class Run:
             return
         if suite.grading is not None:
             async with suite.grading.slot:
-                await self._score_with(REWARD, self._graded(suite.grading, outcome))
+                await self._score_with(REWARD, partial(self._graded, suite.grading, outcome))
         elif not suite.eval_fns:
             self._take_reward(outcome)
         solution = last_assistant_text(outcome.messages)
@@ -166,27 +176,39 @@ class Run:
                 "solution_str": solution,
                 "ground_truth": self.row.ground_truth,
                 "metadata": metadata,
-                "run_sync": self._services.run_sync,
-                "row": row_name,
             }
-            await self._score_with(eval_fn.name, self._called(eval_fn, given))
+            await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
 
-    def _graded(self, grading: Grading, outcome: Outcome) -> Awaitable[float]:
+    async def _graded(self, grading: Grading, outcome: Outcome) -> float:
         metadata = self.suite.own_copy({**self.row.metadata(), **self._position})
         run = self._agent_run
-        return self._services.isolate(
+        judged = self._services.isolate(
             grading, grading.name, lambda home: grading.reward(run, outcome, metadata)
         )
+        return await within(self.suite.spec.grader_timeout_s, judged)
 
-    def _called(self, eval_fn: EvalFn, given: dict[str, Any]) -> Awaitable[float]:
+    async def _called(self, eval_fn: EvalFn, given: dict[str, Any], row_name: str) -> float:
+        services, limit_s = self._services, self.suite.spec.grader_timeout_s
+
+        async def limited(call: Callable[[], Any]) -> Any:
+            began = time.perf_counter()
+            returned = await within(limit_s, services.run_sync(call))
+            if isawaitable(returned):
+                left_s = max(0.0, limit_s - (time.perf_counter() - began))
+                returned = await within(left_s, eval_fn.awaited(returned))
+            return returned
+
+        def section(home: Home) -> Coroutine[Any, Any, float]:
+            return eval_fn.call(**given, run_sync=limited, row=row_name)
+
         if not eval_fn.is_async:
-            return eval_fn.call(**given)
-        return self._services.isolate(eval_fn, eval_fn.name, lambda home: eval_fn.call(**given))
+            return await section(here)  # no task of its own: `limited` has the deadline
+        return await within(limit_s, services.isolate(eval_fn, eval_fn.name, section))
 
-    async def _score_with(self, name: str, call: Awaitable[float]) -> None:
+    async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
         try:
             with heard() as reasons:
-                self.scores[name] = await within(self.suite.spec.grader_timeout_s, call)
+                self.scores[name] = await score()
             if reasons:
                 self.reasons[name] = [self.suite.redact(reason) for reason in reasons]
         except DeadlineExceeded as late:

@@ -40,7 +40,14 @@ _PHASE_HOOKS = (
     "pytest_runtest_logreport",
     "pytest_report_teststatus",
 )
-_INDIFFERENT = ("_pytest", "pytest_osmosis", "xdist", "anyio", "_hypothesis_pytestplugin")
+_INDIFFERENT = (
+    "_pytest",
+    "pytest_osmosis",
+    "xdist",
+    "__channelexec__",  # what the worker's part of xdist is there
+    "anyio",
+    "_hypothesis_pytestplugin",
+)
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
 
 
@@ -183,7 +190,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     )
     if item.suite.observed:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
-    setattr(report, REPORT_FIELD, finished.result.to_json())
+    setattr(report, REPORT_FIELD, finished.encoded())
     ihook.pytest_runtest_logreport(report=report)
     ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
@@ -235,7 +242,7 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
         report.longrepr = failure_repr(item)
     if item.suite.observed:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
-    setattr(report, REPORT_FIELD, finished.result.to_json())
+    setattr(report, REPORT_FIELD, finished.encoded())
 
 
 def failure_repr(item: RunItem) -> Any:

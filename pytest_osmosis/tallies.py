@@ -116,6 +116,13 @@ def with_digests(suite: SuiteResult, rows: PlannedRows) -> SuiteResult:
     )
 
 
+def with_columns(rows: PlannedRows, wanted: Iterable[str]) -> PlannedRows:
+    """The rows, each wanted column that none of them has being null in all."""
+    absent = [name for name in wanted if not _is_among(name, rows.columns)]
+    nulls = {name: [None] * len(rows.indices) for name in absent}
+    return replace(rows, columns={**rows.columns, **nulls})
+
+
 def ran(suite: SuiteResult) -> PlannedRows:
     """The rows of which a run has ended: all that a report tells of."""
     return PlannedRows(
@@ -134,5 +141,5 @@ def _columns(dataset: Dataset, wanted: Sequence[str]) -> dict[str, Sequence[obje
     return {name: [row.get(name) for row in rows] if name in read else () for name in names}
 
 
-def _is_among(name: str, names: Mapping[str, object]) -> bool:
+def _is_among(name: str, names: Iterable[str]) -> bool:
     return any(name.casefold() == other.casefold() for other in names)

@@ -117,13 +117,20 @@ def reads_as(value: object, text: str) -> bool:
     [True, True, True, False]
     """
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value] == text.casefold()
+        return written(value) == text.casefold()
     if isinstance(value, (int, float)):
         try:
             return float(text) == value
         except ValueError:
             return False
     return str(value) == text
+
+
+def written(value: object) -> str:
+    """A dataset value as `reads_as` takes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 class TallyBuilder:

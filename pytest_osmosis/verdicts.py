@@ -54,6 +54,10 @@ class Verdict:
     """About how many more rows would settle it; None when it is settled, or rows would not."""
     reason: str | None = None
     """Why nothing could be measured."""
+    confidence: float | None = None
+    """What the bounds were widened with."""
+    row_indices: tuple[int, ...] | None = None
+    """The rows of its slice, by their position in the data file; None: all rows."""
 
     def sentence(self) -> str:
         """Figure, bounds and what to do next, in one line."""
@@ -65,8 +69,8 @@ class Verdict:
         if self.low == self.high:
             return f"{self.figure:.4g}"
         found = [f"{self.figure:.4g}, between {self.low:.4g} and {self.high:.4g}"]
-        if self.interval:
-            found.append(f"with {self.interval.confidence:.4g} confidence")
+        if self.confidence:
+            found.append(f"with {self.confidence:.4g} confidence")
         if self.unknown:
             found.append(f"whatever {_count(self.unknown, 'unknown run')} would have given")
         return " ".join(found)
@@ -78,7 +82,8 @@ class Verdict:
         if self.unknown and self.gate.metric in SESSION:
             steps.append(f"{self.gate.metric} of {_count(self.unknown, 'run')} is not known")
         elif self.unknown:
-            steps.append(f"repeat {_count(self.unknown, 'run')} to settle it")
+            enough = "" if self.more_rows else " to settle it"
+            steps.append(f"repeat {_count(self.unknown, 'run')}{enough}")
         if self.more_rows:
             steps.append(f"about {_count(self.more_rows, 'more row')} would settle it")
         return steps

@@ -94,7 +94,7 @@ class Worker:
         self, key: RunKey, finished: Finished, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """A run has ended; `decided` unless asserts of a test are still to come."""
-        text = finished.result.to_json()
+        text = finished.encoded()
         problem = self._logs.write(finished, text, redact=redact)
         self._link.send("finished", self._indices[key], text, finished.explanation, decided)
         if problem is not None:

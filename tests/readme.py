@@ -1,7 +1,7 @@
 """Runs the README's example command as it is written, where the project is installed already.
 
-Some runs of the example are wrong on purpose, so pytest's own status is 1. What has to hold:
-every run ended with a score, and the model was right often, but not always.
+Some runs of the example are wrong on purpose, and its gate allows for that. What has to hold: the
+gate passed, every run ended with a score, and the model was right often, but not always.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def main() -> None:
         print("+", asked, flush=True)
         shell = ["bash", "-c", asked]
         status = subprocess.run(shell, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
-        if status != 1 or not report.exists():
-            sys.exit(f"the example ended with status {status}; expected 1 and a report")
+        if status != 0 or not report.exists():
+            sys.exit(f"the example ended with status {status}; expected 0 and a report")
         summary = json.loads(report.read_text("utf-8"))["summary"]
     (scores,) = summary["eval_fns"].values()
     if (summary["total_rows"], summary["total_runs"]) != (20, 100):

@@ -13,6 +13,9 @@ import pytest
 
 from docs.extensions.command_reference import reference
 from osmosis_cli.main import cli
+from osmosis_cli.preview import preview_command
+from osmosis_cli.rubric import rubric_command
+from osmosis_cli.rubric_config import load_rubrics
 from pytest_osmosis.options import OPTIONS
 from tests.osmosis_cli.test_main import every_command
 
@@ -52,6 +55,17 @@ def test_python_and_json_samples_parse(page: Path) -> None:
             json.loads(block)
         else:
             [json.loads(line) for line in block.splitlines()]
+
+
+def test_the_rubric_file_and_the_commands_of_the_guide_are_understood(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "guides" / "rubrics.md"
+    [text] = blocks(page, "yaml")
+    (path := tmp_path / "rubric_configs.yaml").write_text(text)
+    assert [rubric.id for rubric in load_rubrics(path)] == ["support_followup"]
+    [commands] = blocks(page, "sh")
+    named = set(re.findall(r"(?<= )--[a-z-]+", commands))
+    known = [*rubric_command.params, *preview_command.params]
+    assert named <= {flag for parameter in known for flag in parameter.opts}
 
 
 def test_every_page_is_linked_from_the_index() -> None:

@@ -15,7 +15,7 @@ from ..http1 import Request, Response, ThreadedServer
 from ..models.base import ChatModel, ProviderError
 from ..rollout.core.exceptions import OsmosisRolloutError
 from ..rollout.llm import ModelLLM
-from ..secret import Secret
+from ..secret import ROLLOUT_KEY_PREFIX, Secret
 from .account import Account
 from .completions import (
     BadRequest,
@@ -66,7 +66,7 @@ class Bridge:
 
         With `record`, its `llm.calls` keeps the usage of each call.
         """
-        key = Secret(f"sk-osmosis-{secrets.token_urlsafe(32)}", "rollout key")
+        key = Secret(ROLLOUT_KEY_PREFIX + secrets.token_urlsafe(32), "rollout key")
         llm = ModelLLM(self._model, params=params, record=record)
         account = Account(url=self.url, key=key, llm=llm, on_close=self._forget)
         self._accounts[key.reveal()] = account

@@ -47,6 +47,7 @@ def read_call(body: bytes) -> Call:
         raise BadRequest("'messages' must be an array of objects")
     if request.get("n") not in (None, 1):
         raise BadRequest("'n' other than 1 is not supported: make one request an answer")
+    check_tools(request)
     options = request.get("stream_options")
     return Call(
         messages,
@@ -54,6 +55,15 @@ def read_call(body: bytes) -> Call:
         stream=bool(request.get("stream")),
         stream_usage=isinstance(options, dict) and bool(options.get("include_usage")),
     )
+
+
+def check_tools(request: Mapping[str, Any]) -> None:
+    """BadRequest unless the request's `tools`, if it has any, are a list of objects."""
+    tools = request.get("tools")
+    if tools is None:
+        return
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise BadRequest("'tools' must be an array of objects")
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from typing import Any
 from ..http1 import Response
 from ..models.base import ProviderError
 from ..rollout.core.results import CompletionsResult
-from .completions import NO_RETRY, BadRequest, Call, provider_status, read_object
+from .completions import (
+    NO_RETRY,
+    BadRequest,
+    Call,
+    check_tools,
+    provider_status,
+    read_object,
+)
 
 _AS_THEY_ARE = ("max_tokens", "temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -46,6 +53,7 @@ def read_message_call(body: bytes) -> Call:
     params = {name: request[name] for name in _AS_THEY_ARE if request.get(name) is not None}
     if request.get("stop_sequences"):
         params["stop"] = request["stop_sequences"]
+    check_tools(request)
     if request.get("tools"):
         params["tools"] = [_tool(tool) for tool in request["tools"]]
     if request.get("tool_choice"):
@@ -137,10 +145,12 @@ def _assistant(blocks: Iterable[Block]) -> dict[str, Any]:
 
 def _part(block: Block) -> dict[str, Any] | None:
     if block.get("type") == "text":
-        return {"type": "text", "text": str(block.get("text", ""))}
+        return {"type": "text", "text": _text([block])}
     if block.get("type") != "image":
         return None
-    source = block.get("source") or {}
+    source = block.get("source")
+    if not isinstance(source, dict):
+        raise BadRequest("the 'source' of an image must be an object")
     url = source.get("url")
     if url is None:
         url = f"data:{source.get('media_type')};base64,{source.get('data')}"
@@ -163,8 +173,8 @@ def _blocks(content: Any) -> list[Block]:
     raise BadRequest("'content' must be a string or an array of blocks")
 
 
-def _tool(tool: Any) -> dict[str, Any]:
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(tool.get("name"), str):
         raise BadRequest("each of 'tools' must be an object with a name")
     function = {"name": tool["name"], "parameters": tool.get("input_schema") or {}}
     if tool.get("description"):

@@ -15,7 +15,7 @@ import json
 import os
 import ssl
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import aiohttp
@@ -48,6 +48,10 @@ class Exchange:
     host: str = ""
     """Where the last request went, printable."""
     replied: bool = False
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the first request: until then LiteLLM imports what the provider takes."""
+    abandoned: bool = False
+    """Nobody waits for an answer any more: no request is to be sent."""
     fault: CallFault | None = None
     """Why the last request brought no usable reply."""
     completion: ChatCompletion | None = None
@@ -70,6 +74,9 @@ class Transport(httpx.AsyncBaseTransport):
         exchange = current.get()
         if exchange is None:
             return await self._others().handle_async_request(request)
+        if exchange.abandoned:
+            raise asyncio.CancelledError
+        exchange.begun.set()
         exchange.fault = exchange.completion = exchange.reply = None
         exchange.host = request.url.netloc.decode("ascii", "replace")
         try:

@@ -25,6 +25,7 @@ from .base import (
 )
 from .faults import CallFault
 from .gate import LocalGate
+from .litellm_params import for_the_model
 from .litellm_reading import UNSUPPORTED, Answer
 from .tries import GaveUp, Success, Tries
 
@@ -46,7 +47,8 @@ def open_litellm_model(
     """A provider's model, to be used within one event loop; opens and imports nothing yet.
 
     Without `api_key` the provider's usual variable is read now. `request_timeout_s` bounds each try
-    as a whole, `total_timeout_s` all tries and pauses of one call. ValueError: no model name.
+    as a whole, from its request on, `total_timeout_s` all tries and pauses of one call. ValueError:
+    no model name.
     """
     return LiteLLMModel(
         parse_model_name(model),
@@ -94,16 +96,16 @@ class LiteLLMModel:
         params: Mapping[str, Any] = _NO_PARAMS,
     ) -> ChatCompletion:
         """One answer, after as many tries as the policy allows; raises ProviderError."""
+        if params.get("stream"):
+            raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
-        found = await self.answer(messages, params=asked)
+        found = await self.answer(messages, params=for_the_model(asked))
         return replace(found.value.completion, retries=found.retries, latency_ms=found.latency_ms)
 
     async def answer(
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = _NO_PARAMS
     ) -> Success[Answer]:
-        """As `complete`, with the raw reply; raises ProviderError."""
-        if params.get("stream"):
-            raise ValueError("stream=True is not supported: answers come whole")
+        """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         question = Question(
             name=self._name,
             messages=messages,

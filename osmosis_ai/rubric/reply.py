@@ -19,7 +19,10 @@ MAX_REPLY_CHARS = 1_000_000
 MAX_EXPLANATION_CHARS = 4_000
 
 _LOOKS_LIKE_OBJECT = re.compile(r'\{\s*"')
-_THINK_END = "</think>"
+_THOUGHTS = r"(?:think|thinking|thought|reasoning)>"
+_THOUGHTS_END = re.compile(rf".*</{_THOUGHTS}", re.DOTALL | re.IGNORECASE)
+_TORN_THOUGHTS = re.compile(rf"\s*<{_THOUGHTS}", re.IGNORECASE)
+"""Thinking that was cut off before its end: what is in there was never the judge's word."""
 
 
 class NotJSON(ValueError):
@@ -56,7 +59,9 @@ def _last_object(text: str) -> dict[str, Any]:
     whole = _decode_whole(text)
     if whole is not None:
         return whole
-    objects = _objects_in(text.rpartition(_THINK_END)[2])
+    thoughts = _THOUGHTS_END.match(text)
+    said = text if thoughts is None else text[thoughts.end() :]
+    objects = [] if _TORN_THOUGHTS.match(said) else _objects_in(said)
     if not objects:
         raise NotJSON("the reply holds no complete JSON object")
     with_score = [found for found in objects if "score" in found]

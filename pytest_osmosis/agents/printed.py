@@ -14,6 +14,9 @@ from ..blame import AgentFailed
 from ..scoring import last_assistant_text
 from .base import Outcome, count_tool_results
 
+REWARD_QUOTED = 40
+"""Characters of a reward that an error quotes."""
+
 Messages = list[dict[str, Any]]
 
 
@@ -43,13 +46,23 @@ def _from_object(found: dict[str, Any]) -> Outcome:
     outcome = _outcome(found["messages"])
     reward = found.get("reward")
     if reward is not None:
-        if not isinstance(reward, (int, float)) or not math.isfinite(reward):
-            raise AgentFailed(f"the program printed the reward {reward!r}; expected a number")
-        outcome.reward = float(reward)
+        outcome.reward = _finite(reward)
     error = found.get("error")
     if error:
         outcome.error = str(error)
     return outcome
+
+
+def _finite(reward: Any) -> float:
+    try:
+        number = float(reward) if isinstance(reward, (int, float)) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise AgentFailed(
+            f"the program printed the reward {repr(reward)[:REWARD_QUOTED]}; expected a number"
+        )
+    return number
 
 
 def _outcome(messages: Messages) -> Outcome:

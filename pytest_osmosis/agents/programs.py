@@ -1,6 +1,7 @@
 """Runs one program: text in, text out, and an end for all that it has started.
 
-It gets a session of its own, so that a signal to its process group reaches its children too.
+It gets a session of its own, so that a signal to its process group reaches its children too. A
+child that leaves the group is out of reach, and nobody waits for it.
 Knows nothing of agents.
 """
 
@@ -17,10 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from .guard import guard
+
 MAX_STDOUT = 16 * 1024 * 1024
 _PIECE = 64 * 1024
 _LOOK_S = 0.2
 """How often to look whether the program has ended while its children keep its pipes open."""
+_LAST_PIECES = 32
+"""What an ended program has left in its pipes is read at so many turns: no pipe holds more."""
 
 
 class TooMuchOutput(Exception):
@@ -63,13 +68,15 @@ class Program:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+        guard.watch(process.pid)
         with process:
             try:
                 stdout = _Exchange(process, self.stdin, self.on_stderr).finish(on_end=self.kill)
-                return Ended(process.wait(), stdout.decode("utf-8", "replace"))
+                _has_ended(process.pid, wait=True)
             finally:
                 self.kill()
-                self._process = None  # its number may be another process's from here on
+                self._forget()
+            return Ended(process.wait(), stdout.decode("utf-8", "replace"))
 
     def kill(self) -> None:
         """End the program and its children at once; harmless when they have ended."""
@@ -77,6 +84,22 @@ class Program:
             self._killed = True
             if self._process is not None:
                 _kill_group(self._process.pid)
+
+    def _forget(self) -> None:
+        """Before it is reaped: its number may be another process's from then on."""
+        with self._lock:
+            if self._process is not None:
+                guard.forget(self._process.pid)
+                self._process = None
+
+
+def _has_ended(pid: int, *, wait: bool = False) -> bool:
+    """Whether a child has ended, its number still its own."""
+    look = os.WEXITED | os.WNOWAIT
+    try:
+        return os.waitid(os.P_PID, pid, look if wait else look | os.WNOHANG) is not None
+    except ChildProcessError:  # user code in this process has waited for any child
+        return True
 
 
 def _kill_group(group: int) -> None:
@@ -105,15 +128,22 @@ class _Exchange:
 
     def finish(self, on_end: Callable[[], None]) -> bytes:
         """What it printed; `on_end` is called when it has ended before its outputs were closed."""
-        ended = False
         with self._selector:
-            while self._open_outputs:
-                for key, _ in self._selector.select(_LOOK_S):
-                    key.data(key.fileobj)
-                if not ended and self._process.poll() is not None:
-                    ended = True
-                    on_end()
+            while self._open_outputs and not _has_ended(self._process.pid):
+                self._turn(_LOOK_S)
+            if self._open_outputs:
+                on_end()
+            for _ in range(_LAST_PIECES):
+                if not self._open_outputs or not self._turn(0):
+                    break
         return bytes(self._stdout)
+
+    def _turn(self, wait_s: float) -> bool:
+        """Feed and read what can be at once; False when there was nothing."""
+        ready = self._selector.select(wait_s)
+        for key, _ in ready:
+            key.data(key.fileobj)
+        return bool(ready)
 
     def _register(
         self, pipe: IO[bytes] | None, event: int, handle: Callable[[IO[bytes]], None]

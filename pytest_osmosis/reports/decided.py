@@ -49,6 +49,10 @@ class GateReport(_Model):
     unknown: int = Field(description="runs whose value is not known: those to repeat")
     more_rows: int | None = Field(description="about how many more rows would settle it")
     sentence: str
+    confidence: float | None = Field(default=None, description="that the bounds were widened with")
+    row_indices: list[int] | None = Field(
+        default=None, description="the rows that `where` looks at; null: all"
+    )
 
 
 class Difference(_Model):
@@ -154,6 +158,8 @@ def _gate(verdict: Verdict, suite: SuiteResult) -> GateReport:
         unknown=verdict.unknown,
         more_rows=verdict.more_rows,
         sentence=verdict.sentence(),
+        confidence=verdict.confidence,
+        row_indices=None if verdict.row_indices is None else list(verdict.row_indices),
     )
 
 

@@ -15,6 +15,7 @@ SLOWEST_SHOWN = 3
 SLOW_MS = 1_000.0
 """From which on a run is worth naming for its time."""
 KINDS_SHOWN = 5
+HUGE = 1e6
 _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
 
@@ -30,6 +31,11 @@ class Low:
     def share(self) -> float:
         """Of its runs."""
         return self.passed / len(self.row.runs)
+
+
+def shown(figure: float, sign: str = "") -> str:
+    """A figure in a table: three digits behind the point, unless it is out of all proportion."""
+    return f"{figure:{sign}.3f}" if abs(figure) < HUGE else f"{figure:{sign}.3g}"
 
 
 def row_name(row: RowResult) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
-from .noteworthy import slow_runs, some_error_kinds
+from .noteworthy import shown, slow_runs, some_error_kinds
 
 LOWEST_ROWS = 5
 COLUMNS = 80
-NAME_LIMIT = 36
-"""Characters of an eval function's name that the table shows; the end tells most."""
+NAME_LIMIT, SHORT_NAME = 36, 16
+"""Characters of an eval function's name that the table shows, and in a wide table at least."""
+ROW_LIMIT = 40
+"""Characters of a row's name."""
 
 
 def summary(result: EvalResult) -> list[str]:
@@ -59,7 +61,7 @@ def _decided(suite: SuiteResult) -> Iterator[str]:
 
 
 def _table(suite: SuiteResult) -> list[str]:
-    """The figures of each function; pass^n and the middle k give way to a line's length."""
+    """The figures of each function; what does not fit gives way: pass^n, the middle k, names."""
     ks = sorted({k for function in suite.functions for k in function.pass_at})
     hats = ks[-1:]
     lines = _laid_out(suite, ks, hats)
@@ -69,15 +71,23 @@ def _table(suite: SuiteResult) -> list[str]:
         else:
             del ks[len(ks) // 2]
         lines = _laid_out(suite, ks, hats)
+    if over := max(0, max(map(len, lines)) - COLUMNS):
+        names = max(len(_tail(function.name, NAME_LIMIT)) for function in suite.functions)
+        lines = _laid_out(suite, ks, hats, limit=max(SHORT_NAME, names - over))
     return lines
 
 
-def _laid_out(suite: SuiteResult, ks: list[int], hats: list[int]) -> list[str]:
+def _laid_out(
+    suite: SuiteResult, ks: list[int], hats: list[int], *, limit: int = NAME_LIMIT
+) -> list[str]:
     known = (each for function in suite.functions for each in function.intervals.values())
     confidence = next((interval.confidence for interval in known), 0.95)
     header = ["eval function", "mean", f"{100 * confidence:g}% interval"]
     header += [*(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in hats), "scored"]
-    rows = [_cells(function, ks, hats, suite) for function in suite.functions]
+    rows = [
+        [_tail(function.name, limit), *_cells(function, ks, hats, suite)]
+        for function in suite.functions
+    ]
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     return [
         "  ".join(
@@ -93,23 +103,31 @@ def _laid_out(suite: SuiteResult, ks: list[int], hats: list[int]) -> list[str]:
 def _cells(
     function: FunctionResult, ks: list[int], hats: list[int], suite: SuiteResult
 ) -> list[str]:
-    name = function.name
-    if len(name) > NAME_LIMIT:
-        name = f"…{name[1 - NAME_LIMIT :]}"
     interval = function.intervals.get("mean")
-    span = "-" if interval is None else f"{interval.low:.3f} .. {interval.high:.3f}"
-    cells = [name, f"{function.mean:.3f}", span]
+    span = "-" if interval is None else f"{shown(interval.low)} .. {shown(interval.high)}"
+    cells = [shown(function.mean), span]
     cells += [f"{function.pass_at[k]:.3f}" for k in ks]
     cells += [f"{function.pass_hat[k]:.3f}" for k in hats]
     return [*cells, f"{function.scored}/{suite.finished}"]
 
 
+def _tail(name: str, limit: int) -> str:
+    """The end of a name, which tells most."""
+    return name if len(name) <= limit else f"…{name[1 - limit :]}"
+
+
+def _named(what: str, rows: Sequence[str]) -> list[str]:
+    """Rows on as many lines as they need."""
+    listed = ", ".join(rows)
+    return wrap(f"{what}: {listed}", COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+
+
 def _notes(suite: SuiteResult) -> Iterator[str]:
     lowest = _lowest(suite)
     if lowest:
-        yield "lowest rows: " + ", ".join(lowest)
+        yield from _named("lowest rows", lowest)
     if slowest := slow_runs(suite):
-        yield "slowest: " + ", ".join(slowest)
+        yield from _named("slowest", slowest)
     yield _usage(suite)
     if suite.errors:
         number = sum(suite.errors.values())
@@ -165,4 +183,5 @@ def _lowest(suite: SuiteResult) -> list[str]:
 
 
 def _name(row: RowResult) -> str:
-    return row.row_id or f"row-{row.row_index}"
+    name = row.row_id or f"row-{row.row_index}"
+    return name if len(name) <= ROW_LIMIT else f"{name[: ROW_LIMIT - 1]}…"

@@ -16,7 +16,15 @@ from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
 from ..tally import Count
 from ..verdicts import Verdict
 from .files import Sections
-from .noteworthy import error_kinds, lowest_rows, row_name, run_name, slow_runs, some_error_kinds
+from .noteworthy import (
+    error_kinds,
+    lowest_rows,
+    row_name,
+    run_name,
+    shown,
+    slow_runs,
+    some_error_kinds,
+)
 
 State = Literal["passed", "failed", "inconclusive"]
 
@@ -213,7 +221,7 @@ def _interval_title(intervals: Sequence[Interval | None]) -> str:
 
 
 def _cells(function: FunctionResult, ks: Sequence[int], suite: SuiteResult) -> list[str]:
-    cells = [function.name, f"{function.mean:.3f}", span(function.intervals.get("mean"))]
+    cells = [function.name, shown(function.mean), span(function.intervals.get("mean"))]
     cells += [f"{function.pass_at[k]:.3f}" for k in ks]
     cells += [f"{function.pass_hat[ks[-1]]:.3f}"] if ks else []
     return [*cells, f"{function.scored}/{suite.finished}"]
@@ -258,9 +266,9 @@ def against(comparison: Comparison) -> Against:
             [
                 [
                     each.metric,
-                    f"{each.baseline:.3f}",
-                    f"{each.current:.3f}",
-                    f"{each.paired.difference:+.3f}",
+                    shown(each.baseline),
+                    shown(each.current),
+                    shown(each.paired.difference, "+"),
                     span(each.paired.interval, signed=True),
                     "" if each.paired.p is None else p_value(each.paired.p),
                 ]
@@ -291,7 +299,7 @@ def span(interval: Interval | None, *, signed: bool = False) -> str:
     if interval is None:
         return ""
     sign = "+" if signed else ""
-    return f"{interval.low:{sign}.3f} .. {interval.high:{sign}.3f}"
+    return f"{shown(interval.low, sign)} .. {shown(interval.high, sign)}"
 
 
 def p_value(p: float) -> str:

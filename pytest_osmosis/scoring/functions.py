@@ -67,13 +67,23 @@ class EvalFn:
         call = self._prepared(messages, solution_str, ground_truth, metadata)
         try:
             result = call() if self.is_async else await run_sync(call)
-            if inspect.isawaitable(result):
-                result = await result
-        except SystemExit as error:  # it would end the event loop, and every other run with it
-            raise EvalFnError(f"`{self.name}` called sys.exit({error.code!r})") from error
+        except SystemExit as error:
+            raise self._exited(error) from error
+        if inspect.isawaitable(result):
+            result = await self.awaited(result)
         if type(result) is float and math.isfinite(result):
             return result
         return self._score(result, row)
+
+    async def awaited(self, result: Awaitable[Any]) -> Any:
+        """What the function's awaitable comes to."""
+        try:
+            return await result
+        except SystemExit as error:  # it would end the event loop, and every other run with it
+            raise self._exited(error) from error
+
+    def _exited(self, error: SystemExit) -> EvalFnError:
+        return EvalFnError(f"`{self.name}` called sys.exit({error.code!r})")
 
     def _prepared(
         self,

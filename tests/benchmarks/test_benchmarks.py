@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.bench import Bench
+from benchmarks.clocks import clocks
 from benchmarks.measure import CommandFailed, Cost, Spread, environment, execute
 from benchmarks.peers import PEERS, peers
 from benchmarks.rounds import Observation, Series, interleaved
@@ -37,6 +38,12 @@ def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
     assert ours.counts["requests"] == bare.counts["requests"] == 3
     assert 0 < ours.first_s <= ours.cost.wall_s
     assert ours.cost.cpu_s > 0 and ours.cost.rss_mb > 1
+
+
+def test_processor_time_is_told_by_thread(bench: Bench) -> None:
+    lines = clocks(bench)
+    assert [line.result.split()[1] for line in lines] == ["s", "s", "ms", "ms", "s"]
+    assert all(float(line.result.split()[0]) > 0 for line in lines[:4])
 
 
 def test_a_command_that_fails_is_no_measurement(tmp_path: Path) -> None:

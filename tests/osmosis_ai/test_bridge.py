@@ -191,6 +191,7 @@ def test_nothing_of_it_shows_a_key(bridge: Bridge, account: Account) -> None:
         ({"messages": ["hi"]}, "'messages' must be an array of objects"),
         ({"messages": [USER], "n": 2}, "'n' other than 1 is not supported"),
         (b'{"messages": [{"role": "user", "content": NaN}]}', "is not JSON"),
+        ({"messages": [USER], "tools": 5}, "'tools' must be an array of objects"),
         ({"messages": [USER], "self": 1}, "'self'"),
     ],
 )

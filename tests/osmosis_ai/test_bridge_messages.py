@@ -145,6 +145,11 @@ def test_a_stream_has_every_event_of_its_kind(endpoint: Endpoint, account: Accou
         ({"messages": ["hi"]}, "with the role user or assistant"),
         ({"messages": [{"role": "system", "content": "x"}]}, "with the role user or assistant"),
         ({"messages": [{"role": "user", "content": 7}]}, "a string or an array of blocks"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image", "source": 5}]}]},
+            "the 'source' of an image must be an object",
+        ),
+        ({**ASKED, "tools": 5}, "'tools' must be an array of objects"),
         ({**ASKED, "tools": [{}]}, "each of 'tools' must be an object with a name"),
         ({**ASKED, "tool_choice": {"type": "x"}}, "'tool_choice' must be of type"),
     ],

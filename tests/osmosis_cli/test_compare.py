@@ -68,7 +68,9 @@ def test_the_same_runs_do_not_differ(written: Written):
 def test_what_differs_in_the_settings_is_told(written: Written):
     before = written("a.json", suite_of([[1.0, 1.0], [1.0, 0.0]], pass_threshold=0.5))
     after = written("b.json", suite_of([[1.0], [1.0], [0.0]], digest="other"))
-    output = " ".join(compare(before, after).output.split())
+    printed = compare(before, after).output
+    assert max(map(len, printed.splitlines())) <= 80
+    output = " ".join(printed.split())
     assert "n is 1, in the baseline 2" in output
     assert "the pass threshold is 1, in the baseline 0.5" in output
     assert "1 row is not in the baseline" in output

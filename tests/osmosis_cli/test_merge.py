@@ -16,6 +16,7 @@ from pytest_osmosis.gates import evaluate, parse_gate
 from pytest_osmosis.reports import json as report
 from pytest_osmosis.reports.reading import read_report
 from pytest_osmosis.results import SuiteResult
+from pytest_osmosis.stopping import DECIDED
 from pytest_osmosis.tallies import tally_of
 from tests.sessions import result_of, suite_of
 
@@ -145,6 +146,61 @@ def test_what_does_not_belong_together_is_refused_by_name(what: str):
     assert done.exit_code == 1
     assert REFUSED[what] in done.output
     assert Path("whole.json").read_text() == before
+
+
+def gated(number: int, text: str, /, **told: Any) -> str:
+    """A shard's report with a gate, of which something else is told."""
+    suite = shard(number, 2)
+    name = write(
+        f"s{number}.json", replace(suite, verdicts=(evaluate(parse_gate(text), tally_of(suite)),))
+    )
+    document = json.loads(Path(name).read_text())
+    document["gates"][0].update(told)
+    Path(name).write_text(json.dumps(document))
+    return name
+
+
+def test_the_confidence_is_that_of_whichever_shard_tells_it():
+    names = [gated(1, "mean >= 0.1"), gated(2, "mean >= 0.1", confidence=0.5)]
+    assert merge(*names).exit_code == 0
+    [told] = json.loads(Path("whole.json").read_text())["gates"]
+    assert (told["confidence"], told["figure"]["confidence"]) == (0.5, 0.5)
+
+
+def test_a_slice_that_a_shard_does_not_tell_is_not_guessed():
+    gate = "mean >= 0.1 where kind = hard"
+    whole = [
+        gated(i, "mean >= 0.1", gate=gate, row_indices=rows) for i, rows in ((1, [0]), (2, None))
+    ]
+    done = merge(*whole)
+    assert done.exit_code == 8
+    assert "the shards do not tell which rows it looks at" in done.output
+
+
+def test_a_gate_that_cannot_be_read_is_told():
+    names = [gated(i, "mean >= 0.1", gate="maen >= 1") for i in (1, 2)]
+    done = merge(*names)
+    assert done.exit_code == 1
+    assert "Error: gate 'maen >= 1': 'maen' is not a metric" in done.output
+
+
+def test_a_shard_that_stopped_early_is_told_how_to_fill_it():
+    part = shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]]))
+    stopped = replace(result_of(part), halted=DECIDED)
+    report.write(stopped, Path("s2.json"))
+    done = merge(write("s1.json", shard(1, 2)), "s2.json")
+    assert "run the same command again without --osmosis-stop-when-decided" in done.output
+
+
+@pytest.mark.parametrize("why", ["cannot be read: No such file", "it tells nothing of b"])
+def test_a_baseline_that_tells_nothing_is_refused(why: str):
+    two = [suite_of([[1.0]] * 2, name=name, data=name) for name in "ab"]
+    names = [write(f"s{i}.json", *(shard(i, 2, suite) for suite in two)) for i in (1, 2)]
+    if "nothing" in why:
+        write("old.json", two[0])
+    done = merge(*names, "--baseline", "old.json")
+    assert done.exit_code == 1
+    assert f"--baseline old.json: {why}" in done.output
 
 
 def test_an_output_that_cannot_be_written_is_told():

@@ -40,6 +40,27 @@ def test_a_rubric_file_is_counted_and_shown_without_its_key(
     assert "sk-preview" not in told
 
 
+def test_no_key_is_shown_wherever_it_was_put(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rubrics, records = tmp_path / "rubrics.yaml", tmp_path / "records.jsonl"
+    info = (
+        "{provider: openai, model: m, api_key_env: sk-preview-0123456789, "
+        "api_base: 'http://me:sk-preview-1@host/v1?key=sk-preview-2', "
+        "extra_headers: {Authorization: Bearer sk-preview-3}}"
+    )
+    rubrics.write_text(f"rubrics: [{{id: a, rubric: b, model_info: {info}}}]\n")
+    extra = {"api_key": "sk-preview-4", "more": [{"api_key": "sk-preview-5", "left": 7}]}
+    extra["api_key_env"] = "JUDGE_API_KEY"
+    records.write_text(json.dumps({"solution_str": "a", "extra_info": extra}) + "\n")
+    assert preview(rubrics) == preview(rubrics, "--json") == 0
+    assert preview(records) == preview(records, "--json") == 0
+    told = capsys.readouterr().out
+    assert "sk-preview" not in told
+    assert "    api_base: http://***@host/v1?***\n" in told
+    assert "    api_key_env: JUDGE_API_KEY\n" in told and '"left": 7' in told
+
+
 def test_records_and_rows_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,7 +90,8 @@ def test_each_run_and_the_statistics_are_printed(
 
 
 def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint) -> None:
-    extra = {"note": "from extra_info", "api_key": KEY}
+    judges = {"model_info_overrides": {"api_key": KEY}, "tools": [{"api_key": KEY}]}
+    extra = {"note": "from extra_info", "api_key": KEY, **judges}
     row = {**ROWS[2], "metadata": {"lang": "en"}, "extra_info": extra}
     write_rows(here / "data.jsonl", [row])
     assert rubric() == 0
@@ -117,8 +118,6 @@ def test_results_go_under_the_cache_directory_by_rubric_id(
 
 @pytest.mark.parametrize("directory", ["results", "results.d/"])
 def test_results_go_into_a_directory_that_is_made(here: Path, directory: str) -> None:
-    if directory.endswith("/"):
-        (here / directory).mkdir()
     assert rubric("--output", directory) == 0
     assert rubric("--output", directory) == 0
     names = [path.name for path in (here / directory).iterdir()]

@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -176,6 +178,41 @@ def test_children_that_are_left_behind_end_with_the_program(project: Project) ->
     assert ended(int((project.path / "pids").read_text()))
 
 
+def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess\n"
+        'code = "import time; time.sleep(600)"\n'
+        'command = [sys.executable, "-S", "-c", code]\n'
+        "child = subprocess.Popen(command, start_new_session=True)\n"
+        'open("pids", "w").write(str(child.pid))\n' + ANSWER
+    )
+    try:
+        assert run(project, body, agent_timeout="60").outcomes == {"passed": 1}
+    finally:
+        os.kill(int((project.path / "pids").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: str) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess, time\n"
+        'child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])\n'
+        'open("new", "w").write(f"{os.getpid()} {child.pid}")\n'
+        'os.rename("new", "pids")\n'
+        "asked(request['messages'])\n"
+        "child.wait()\n"
+    )
+    options = project.options(workers, agent=command(project, body))
+    session = subprocess.Popen([sys.executable, "-m", "pytest", *options], cwd=project.path)
+    assert project.endpoint.wait_until(lambda seen: seen.requests == 1, timeout_s=60)
+    session.kill()
+    session.wait()
+    for pid in (project.path / "pids").read_text().split():
+        assert ended(int(pid))
+
+
 def ended(pid: int) -> bool:
     """Whether a process has ended, at the latest when it was waited for; zombies have."""
     for _ in range(500):
@@ -213,7 +250,8 @@ def test_the_providers_key_is_not_in_its_environment(
     files = [path for path in project.path.rglob("*") if path.is_file()]
     assert {"out.json", "out.xml"} <= {path.name for path in files}
     texts = [session.out.encode(), session.err.encode(), *(path.read_bytes() for path in files)]
-    assert not any(b"0123456789+abc" in text for text in texts)
+    assert not any(form in text for text in texts for form in (b"0123456789+abc", b"sk-osmosis-"))
+    assert "'OPENAI_API_KEY': '***'" in session.out
 
 
 def test_a_variable_that_is_let_pass_never_replaces_the_bridges_key(
@@ -305,6 +343,7 @@ def test_output_is_messages_or_else_text(text: str, recorded: Any, messages: Any
         ('{"messages": [1]}', "'messages' that are not a list of messages"),
         ('{"messages": [], "reward": "high"}', "the reward 'high'; expected a number"),
         ('{"messages": [], "reward": NaN}', "the reward nan; expected a number"),
+        (f'{{"messages": [], "reward": 1{"0" * 400}}}', "the reward 10+; expected a number"),
         ('{"messages": [], "reward": [1]}', r"the reward \[1\]; expected a number"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import stats
 from pytest_osmosis.comparison import compare
 from pytest_osmosis.matching import match_rows
 from pytest_osmosis.pairing import agresti_min, mcnemar, paired, sign_randomisation
+from pytest_osmosis.resampling import share_of_signs
 from pytest_osmosis.tally import TallyBuilder
 
 
@@ -219,3 +221,58 @@ def test_a_real_difference_is_found():
     (found,) = compare(tally_of(here), tally_of(there)).comparisons
     assert found.differences[0].paired.p < 0.001
     assert found.differences[0].paired.interval.low > 0
+
+
+# --- rows that nearly all moved alike -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("still", [1, 4, 11])
+def test_where_most_rows_fell_alike_the_difference_is_not_put_down_to_chance(still):
+    found = paired([-1.0] * (20 - still) + [0.0] * still)
+    fell = 20 - still
+    exact = stats.binomtest(0, fell).pvalue
+    assert found.p_method == "sign randomisation"
+    assert exact <= found.p <= exact + 2e-4
+    assert found.interval == agresti_min([-1.0] * fell + [0.0] * still)
+    assert found.interval.high < 0.0
+
+
+def test_signs_drawn_at_random_come_near_all_signs():
+    draw = random.Random(4)
+    for _ in range(5):
+        values = [draw.choice([-0.75, -0.5, 0.25, 1.0]) for _ in range(11)]
+        drawn = share_of_signs(values, resamples=40_000)
+        assert drawn == pytest.approx(sign_randomisation(values), abs=0.02)
+
+
+def test_no_interval_reaches_farther_than_scores_lie_apart():
+    there = [[1.0 - step / 1000] for step in range(14)] + [[0.0]]
+    [found] = compare(tally_of([[0.0]] * 15), tally_of(there)).comparisons
+    [mean, _] = found.differences
+    assert paired([-score for [score] in there]).interval.low < -1.0
+    assert mean.paired.interval.low == -1.0
+
+
+# --- scores out of all proportion ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_scores_as_large_as_a_float_is_are_compared_as_small_ones_are(rows):
+    draw = random.Random(rows)
+    here, there = ([draw.choice([-1.0, 0.25, 1.0]) for _ in range(rows)] for _ in range(2))
+
+    def compared(unit):
+        tallies = ([[unit * score, unit] for score in side] for side in (here, there))
+        return compare(*map(tally_of, tallies)).comparisons[0].differences[0].paired
+
+    unit = 2.0**1020
+    small, large = compared(1.0), compared(unit)
+    assert large.difference == pytest.approx(small.difference * unit)
+    assert (large.p, large.p_method) == (pytest.approx(small.p), small.p_method)
+    if small.interval.method == large.interval.method:
+        assert large.interval.low == pytest.approx(small.interval.low * unit)
+
+
+def test_a_difference_that_no_float_holds_is_the_largest_there_is():
+    [found] = compare(tally_of([[1.7e308]] * 2), tally_of([[-1.7e308]] * 2)).comparisons
+    assert found.differences[0].paired.difference == sys.float_info.max

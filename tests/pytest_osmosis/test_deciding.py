@@ -8,96 +8,12 @@ import random
 import pytest
 
 from pytest_osmosis.deciding import Decider, decided, is_settled
-from pytest_osmosis.gates import evaluate_all, parse_gate
+from pytest_osmosis.gates import parse_gate
 from pytest_osmosis.intervals import mean_interval, pass_interval
 from pytest_osmosis.limits import Box, widest_limits
 from pytest_osmosis.reach import Reach
 from pytest_osmosis.tally import TallyBuilder
-
-FUNCTIONS = ("a:f", "b:g")
-
-
-class Suite:
-    """A random suite with everything that its runs will give, and a random order of them."""
-
-    def __init__(self, draw: random.Random, *, rows: int, n: int, scale=(0.0, 0.5, 1.0)) -> None:
-        self.n, self.rows = n, rows
-        self.kinds = [draw.choice("xy") for _ in range(rows)]
-        flaky = draw.choice([0.0, 0.02, 0.2])
-        ease = draw.choice([0.2, 0.5, 0.9, 1.0])
-        self.runs = {
-            (row, run): self._run(draw, flaky, ease, scale)
-            for row in range(rows)
-            for run in range(n)
-        }
-        self.order = draw.sample(sorted(self.runs), len(self.runs))
-
-    def _run(self, draw, flaky, ease, scale):
-        if draw.random() < flaky:
-            return {"scores": {}, "error": True, "duration_s": draw.choice([None, 30.0])}
-        high = draw.random() < ease
-        return {
-            "scores": {
-                "a:f": scale[-1] if high else draw.choice(scale),
-                "b:g": None if draw.random() < flaky else draw.choice(scale),
-            },
-            "duration_s": draw.expovariate(0.2),
-            "tokens": draw.randint(10, 500),
-            "cost_usd": draw.choice([0.01, 0.02]),
-        }
-
-    def builder(self) -> TallyBuilder:
-        return TallyBuilder(
-            n=self.n,
-            pass_threshold=1.0,
-            eval_fns=FUNCTIONS,
-            row_names=[f"row-{row}" for row in range(self.rows)],
-            columns={"kind": self.kinds},
-        )
-
-    def full(self):
-        builder = self.builder()
-        for key in self.order:
-            builder.add(*key, **self.runs[key])
-        return builder.tally()
-
-    def until_decided(self, gates, **settings):
-        builder = self.builder()
-        decider = Decider(gates, builder.tally(), **settings)
-        for key in self.order:
-            if decider.decided():
-                break
-            builder.add(*key, **self.runs[key])
-            decider.add(*key, **self.runs[key])
-        return builder.tally(), decider
-
-
-def random_gate(draw: random.Random, n: int, *, baseline: bool):
-    k = draw.randint(1, n)
-    metric = draw.choice(
-        ["mean[f]", "mean[g]", "min[f]", f"pass@{k}[f]", f"pass^{k}[g]", f"pass@{n}[g]",
-         "rows@0[g]", "scored[f]", "errors", "errors[g]", "tokens", "cost_usd", "p95_duration_s"]
-    )  # fmt: skip
-    scale = {"rows@0[g]": 20, "errors": 30, "errors[g]": 30, "tokens": 50_000, "cost_usd": 2,
-             "p95_duration_s": 40}.get(metric, 1)  # fmt: skip
-    threshold = round(scale * draw.choice([0, 0.05, 0.3, 0.5, 0.7, 0.9, 0.95, 1]), 3)
-    against = ""
-    if baseline and metric.startswith(("mean", "pass")) and draw.random() < 0.5:
-        against, threshold = " - baseline", draw.choice([-0.2, -0.02, 0, 0.1])
-    operator = draw.choice([">=", ">", "<=", "<", "=="])
-    where = draw.choice(["", "", " where kind = x"])
-    return parse_gate(f"{metric}{against} {operator} {threshold}{where}")
-
-
-def suites(count: int, seed: int):
-    draw = random.Random(seed)
-    for _ in range(count):
-        scale = draw.choice([(0.0, 1.0), (0.0, 0.5, 1.0), (0.0, 0.3, 1.0)])
-        yield draw, Suite(draw, rows=draw.randint(1, 25), n=draw.randint(1, 5), scale=scale)
-
-
-def outcomes(gates, tally, **settings):
-    return [verdict.outcome for verdict in evaluate_all(gates, tally, **settings)]
+from tests.random_suites import Suite, outcomes, random_gate, suites
 
 
 def test_on_200_random_suites_the_verdicts_are_those_of_a_full_run():

@@ -127,6 +127,14 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         ("mean[f >= 1", "expected one of"),
         ("tokens[f] <= 1", "takes no [eval function]"),
         ("errors - baseline <= 1", "only pass@K, pass^K and mean"),
+        ("MEAN >= 1", "did you mean 'mean'"),
+        ("mean >= 1e999", "the number is too large"),
+        ("tokens <= " + "9" * 5000, "the number is too large"),
+        (f"pass@{'9' * 5000} >= 1", "no whole number K from 1 up"),
+        ("errors <= 5%", "errors is no share: 5% of what? Give a number"),
+        ("rows@0 < 10 %", "rows@0 is no share"),
+        ("mean >= 1 where a = \x1b[31m", "it holds '\\x1b', which cannot be shown"),
+        ("mean >= 1 where a = \udcff", "it holds '\\udcff', which cannot be shown"),
     ],
 )
 def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
@@ -164,6 +172,18 @@ def test_a_gate_that_does_not_suit_the_suite_is_refused(text, says):
             has_baseline=False,
         )
     assert says in str(caught.value)
+
+
+def test_values_of_a_column_are_listed_as_a_gate_writes_them():
+    column = [None, True, 3, "x" * 3000, *map(str, range(10, 20))]
+    with pytest.raises(GateError) as caught:
+        resolved(parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column})
+    assert "there are 10, 11, 12, 13, 14, 15, 16, 17, …" in str(caught.value)
+    with pytest.raises(GateError) as caught:
+        resolved(
+            parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column[:4]}
+        )
+    assert f"there are 3, null, true, {'x' * 40}…\n" in str(caught.value)
 
 
 def test_a_k_above_the_baselines_n_is_refused():
@@ -293,7 +313,7 @@ def test_no_rows_are_inconclusive_and_an_unknown_column_is_a_mistake():
     tally = tally_of([[1.0]], columns={"kind": ["a"]})
     verdict = evaluate(parse_gate("mean >= 1 where kind = z"), tally)
     assert (verdict.outcome, verdict.figure) == ("inconclusive", None)
-    assert verdict.sentence() == "there are no rows to measure"
+    assert verdict.sentence() == "no row here has kind = z"
     assert outcome("errors == 0", tally_of([])) == "inconclusive"
     with pytest.raises(GateError, match="no column 'sort'"):
         evaluate(parse_gate("mean >= 1 where sort = z"), tally)
@@ -460,3 +480,13 @@ def test_gates_on_runs_need_no_eval_function():
     assert outcome("errors == 0", tally) == "passed"
     with pytest.raises(GateError, match="one of none"):
         evaluate(parse_gate("mean >= 1"), tally)
+
+
+def test_repeating_runs_is_not_said_to_settle_what_more_rows_are_needed_for():
+    rows = [[1.0]] * 66 + [[0.0]] * 32 + [[UNKNOWN]] * 2
+    gate = parse_gate("pass@1 >= 0.6")
+    sentence = evaluate(gate, tally_of(rows), confidence=0.95).sentence()
+    assert "; repeat 2 runs; about " in sentence
+    assert sentence.endswith(" more rows would settle it")
+    open_ = evaluate(gate, tally_of([[1.0], [1.0], [0.0], [UNKNOWN]])).sentence()
+    assert open_.endswith("; repeat 1 run to settle it")

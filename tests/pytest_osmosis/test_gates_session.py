@@ -19,6 +19,7 @@ COMPARE = {
 }  # fmt: skip
 PASSES, BETWEEN, FAILS = "mean >= 0.5", "mean > 0.6", "mean > 0.8"
 """Gates on `partly_known`, by what becomes of them."""
+NAMED = "mean[rewards:exact] > 0.8"
 
 
 @pytest.fixture
@@ -86,10 +87,16 @@ def test_every_operator_around_the_bounds_gives_its_verdict(
         for compare in COMPARE
         for threshold in bounds.around()
     }
-    assert set(expected.values()) == {"passed", "failed", "inconclusive"}
-    session = gated(partly_known, *expected, workers=workers, confidence=confidence, baseline=None)
-    assert outcomes(session) == expected
-    assert session.ret == 1
+    statuses = [
+        ({"passed"}, 0), ({"passed", "inconclusive", "failed"}, 1),
+        ({"passed", "inconclusive"}, 8), ({"inconclusive"}, 8), ({"failed"}, 1),
+    ]  # fmt: skip
+    for together, status in statuses[: 2 if workers else None]:
+        given = {gate: outcome for gate, outcome in expected.items() if outcome in together}
+        assert set(given.values()) == together
+        session = gated(partly_known, *given, workers=workers, confidence=confidence, baseline=None)
+        assert outcomes(session) == given
+        assert session.ret == status
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,7 @@ class TestAsTests:
 
     def test_terminal_junit_and_json_show_each(self, partly_known: Project, workers: int) -> None:
         slice_gate = "mean[rewards:exact] < 90% where kind = hard"
-        gates = [PASSES, BETWEEN, FAILS, slice_gate]
+        gates = [PASSES, BETWEEN, FAILS, slice_gate, NAMED]
         session = partly_known.run(
             *(f"--osmosis-gate={gate}" for gate in gates), "--junitxml=out.xml", workers=workers
         )
@@ -214,7 +221,9 @@ class TestAsTests:
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
         assert "1 gate inconclusive" in session.out
         assert "2 gates passed" in session.out
-        assert f"FAILED gates::{FAILS}" in session.out
+        assert {f"FAILED gates::{FAILS}", f"FAILED gates::{NAMED}"} <= {
+            line.partition(" - ")[0] for line in session.lines
+        }
         if pytest.version_tuple >= (9,):  # older ones leave the reason out of this line
             assert f"FAILED gates::{FAILS} - failed: mean is 0.5" in session.out
         [told] = [gate for gate in session.report["gates"] if gate["gate"] == slice_gate]
@@ -228,12 +237,16 @@ class TestAsTests:
         self, partly_known: Project, workers: int
     ) -> None:
         partly_known.rows("a", "wrong")
-        more = [f"--osmosis-gate={gate}" for gate in ("mean > 0.8", "mean > 0.1")]
+        more = [f"--osmosis-gate={gate}" for gate in (NAMED, "mean > 0.1")]
         assert partly_known.run(*more, "--osmosis-no-journal").ret == 1
         session = partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers)
-        assert outcomes(session) == {"mean > 0.8": "failed"}
+        assert outcomes(session) == {NAMED: "failed"}
         assert len(session.runs) == 2
         assert session.ret == 1
+        partly_known.endpoint.answers = None  # the question is the answer, and all rows are right
+        assert partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers).ret == 0
+        last = partly_known.run(*more, "--lf", "--osmosis-no-journal", workers=workers)
+        assert set(outcomes(last)) == {NAMED, "mean > 0.1"}
 
     def test_a_node_id_selects_a_gate_and_its_runs(
         self, partly_known: Project, workers: int
@@ -313,6 +326,22 @@ def test_a_marked_functions_asserts_become_observations(
     assert "AssertionError: not that" in session.out
 
 
+@WORKERS
+@pytest.mark.parametrize("where", ["functions", "both"])
+def test_gates_decide_on_data_files_else_on_marked_functions(
+    partly_known: Project, workers: int, where: str
+) -> None:
+    partly_known.write("test_it.py", MARKED)
+    paths = ["test_it.py", *(["data.jsonl"] if where == "both" else [])]
+    session = partly_known.run(*paths, "--osmosis-gate=mean >= 0.1", workers=workers)
+    [gate] = session.report["gates"]
+    suites = {"functions": "test_it.py::test_it", "both": "data.jsonl"}
+    assert (gate["suite"], gate["outcome"]) == (suites[where], "passed")
+    # Beside data files the functions decide for themselves: one is wrong, one has an error.
+    assert session.ret == {"functions": 0, "both": 1}[where]
+    assert session.outcomes.get("failed", 0) == {"functions": 0, "both": 1}[where]
+
+
 class TestMistakes:
     """Every one is told before anything runs."""
 
@@ -361,3 +390,26 @@ def test_the_table_has_intervals_and_so_has_the_report(partly_known: Project) ->
     assert header.split("  ")[0] == "eval function"
     assert "95% interval" in header
     assert f"{low:.3f} .. {high:.3f}" in line
+
+
+HUGE = """
+def huge(solution_str):
+    return {"a": 1.7e308, "b": -1.7e308}.get(solution_str, 0.5)
+"""
+
+
+def test_huge_scores_have_figures_and_verdicts_as_others_have(project: Project) -> None:
+    project.write("rewards.py", HUGE)
+    project.rows("a", "b", "c")
+    first = project.run(eval_fn="rewards:huge", output="first.json")
+    assert first.ret == 1
+    gates = ["mean > -1", "min < 0", "mean - baseline >= 0"]
+    session = project.run(
+        *(f"--osmosis-gate={gate}" for gate in gates), "--osmosis-baseline=first.json",
+        "--osmosis-confidence=0.95", "--osmosis-html=out.html", eval_fn="rewards:huge",
+    )  # fmt: skip
+    assert outcomes(session) == {
+        "mean > -1": "inconclusive", "min < 0": "passed", "mean - baseline >= 0": "inconclusive",
+    }  # fmt: skip
+    assert session.ret == 8
+    assert max(map(len, session.section("osmosis summary"))) <= 80

@@ -96,6 +96,28 @@ def test_a_workflow_and_a_price_that_nobody_knows(provider: Project) -> None:
     check_artefacts(provider, session)
 
 
+SLOW_IMPORT = """
+import sys
+import time
+
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "litellm":
+            time.sleep(6)
+
+
+sys.meta_path.insert(0, Slow())
+"""
+
+
+def test_importing_litellm_takes_no_runs_time(provider: Project) -> None:
+    provider.write("conftest.py", SLOW_IMPORT)
+    provider.rows("a", "b")
+    session = run(provider, "openai/gpt-4o-mini", "--batch-size=2", agent_timeout="6")
+    assert session.outcomes == {"passed": 2}, session.out + session.err
+
+
 def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) -> None:
     said = f"Incorrect API key provided: {KEY}."
     provider.endpoint.answers = lambda ask: [error_reply(401, said, code="invalid_api_key")]

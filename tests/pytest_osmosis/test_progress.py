@@ -208,3 +208,19 @@ def test_without_a_terminal_a_line_is_written_now_and_then(slow: Project):
     assert "\x1b" not in session.out
     plain = [line for line in session.lines if "in flight  " in line and "osmosis" not in line]
     assert all(re.match(r"\d/2  ", line) for line in plain)
+
+
+def test_what_is_written_is_gathered_until_it_is_settled(writer: Writer):
+    screen = Screen(writer, gather_s=3600.0)
+    writer.write(".")  # the first goes at once
+    assert writer.seen() == "."
+    for letter in "..F":
+        writer.write(letter)
+        writer._file.flush()
+    with pytest.raises(BlockingIOError):
+        writer.seen()
+    screen.settle()
+    assert writer.seen() == "..F"
+    writer.write("E")
+    screen.close()
+    assert writer.seen() == "E"

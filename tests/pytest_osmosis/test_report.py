@@ -299,3 +299,20 @@ def test_the_same_rows_have_the_same_digest_and_others_another(project: Project)
     assert project.run(limit="1").report["config"]["data_sha256"] != first
     project.rows("a", "c")
     assert project.run().report["config"]["data_sha256"] != first
+
+
+COUNTS_REPORTS = """
+def pytest_terminal_summary(terminalreporter):
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    terminalreporter.write_line(f"reports: {len(reports)}")
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_has_one_report_and_three_where_somebody_looks_at_phases(
+    project: Project, workers: int
+) -> None:
+    project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+    project.write("conftest.py", COUNTS_REPORTS)
+    assert "reports: 2" in project.run(workers=workers).lines
+    assert "reports: 6" in project.run("--junitxml=out.xml", workers=workers).lines

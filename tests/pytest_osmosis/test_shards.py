@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -67,3 +68,67 @@ def test_a_shard_without_rows_is_told(project: Project):
     session = project.run(shard="2/2")
     assert session.ret == 5
     assert "data.jsonl: shard 2/2 of 1 row has no row; use fewer shards" in session.out
+
+
+def merged(project: Project, *more: str) -> tuple[int, dict[str, Any]]:
+    """Exit status and report of merging the shards that lie in the project."""
+    names = sorted(str(path) for path in project.path.glob("s?.json"))
+    whole = project.path / "whole.json"
+    done = CliRunner().invoke(cli, ["eval", "merge", *names, "-o", str(whole), *more])
+    assert whole.exists(), done.output
+    return done.exit_code, json.loads(whole.read_text())
+
+
+def decided(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The verdicts; a merged report names the suite by the path of its data."""
+    return [{**gate, "suite": ""} for gate in report["gates"]]
+
+
+GATES = [
+    "--osmosis-gate=mean > 0.6 where kind = hard",
+    "--osmosis-gate=mean >= 0 where only = here",
+    "--osmosis-gate=mean >= 0 where only = null",
+    "--osmosis-gate=mean - baseline > -0.5",
+    "--osmosis-gate=pass@2 - baseline > -0.9 where kind = easy",
+    "--osmosis-gate=errors == 0",
+    "--osmosis-confidence=0.9",
+]
+
+
+@pytest.fixture
+def sliced(project: Project) -> Project:
+    """Six rows; the hard ones are all in the first of three shards, as is the column `only`."""
+    project.rows(
+        *({"user_prompt": str(i), "ground_truth": str(i) if i % 4 else "no",
+           "kind": "easy" if i % 3 else "hard", **({"only": "here"} if i == 3 else {})}
+          for i in range(6))
+    )  # fmt: skip
+    return project
+
+
+@pytest.mark.parametrize("rival", ["--osmosis-baseline-model=other", "--osmosis-baseline=old.json"])
+def test_slices_and_baselines_are_judged_over_all_shards(sliced: Project, rival: str):
+    sliced.run("--osmosis-no-journal", n="2", output="old.json")
+    more = ["--osmosis-no-journal", *GATES, rival]
+    whole = sliced.run(*more, n="2")
+    expected = whole.report
+    assert [gate["outcome"] for gate in expected["gates"]].count("inconclusive") < 4
+    for number in (1, 2, 3):
+        session = sliced.run(*more, n="2", shard=f"{number}/3")
+        if number > 1:
+            assert session.ret == 8
+            [told] = [gate for gate in session.report["gates"] if "hard" in gate["gate"]]
+            assert told["sentence"] == "no row here has kind = hard"
+        (sliced.path / "out.json").rename(sliced.path / f"s{number}.json")
+    given = ["--baseline", str(sliced.path / "old.json")] if "old" in rival else []
+    status, report = merged(sliced, *given)
+    assert decided(report) == decided(expected)
+    assert status == whole.ret
+    assert report["baseline"]["eval_fns"] == expected["baseline"]["eval_fns"]
+    others = [[row["row_index"] for row in each["rows"]] for each in report["baseline_models"]]
+    assert others == ([] if given else [[0, 1, 2, 3, 4, 5]])
+    if given:
+        status, report = merged(sliced)
+        [gate] = [gate for gate in report["gates"] if gate["gate"] == "mean - baseline > -0.5"]
+        assert (status, gate["outcome"]) == (8, "inconclusive")
+        assert "give its report with --baseline" in gate["sentence"]

@@ -55,6 +55,18 @@ class TestHeader:
 
 
 class TestSummary:
+    def test_long_names_and_large_scores_stay_within_80_columns(self, ten: Project) -> None:
+        long = "a_function_whose_name_is_longer_than_any_table_has_room_for"
+        ten.write("rewards.py", f"def {long}(solution_str):\n    return 123456.789\n")
+        names = [f"{'row-' * 20}{i}" for i in range(6)]
+        ten.rows(*({"id": name, "user_prompt": "x", "ground_truth": "y"} for name in names))
+        session = ten.run(eval_fn=f"rewards:{long}", n="12", pass_threshold="1e6")
+        lines = session.section("osmosis summary")
+        assert max(map(len, lines)) <= 80
+        assert next(iter(table(session))).endswith("_has_room_for")
+        [at] = [at for at, line in enumerate(lines) if line.startswith("lowest rows: row-row-")]
+        assert [line.split()[-2][:8] for line in lines[at + 1 : at + 5]] == ["row-row-"] * 4
+
     def test_it_has_a_line_for_each_eval_function(self, ten: Project) -> None:
         session = ten.run("--eval-fn=rewards:length", n="3", pass_threshold="0.1")
         figures = session.report["summary"]["eval_fns"]
@@ -104,6 +116,14 @@ class TestQuiet:
         assert "osmosis summary" not in session.out
         assert session.ret == 1
         assert len(session.runs) == 10
+
+    def test_what_was_expected_stands_in_its_column_over_all_its_lines(self, ten: Project) -> None:
+        ten.rows({"user_prompt": "b", "ground_truth": "one\ntwo\n\nfour"})
+        lines = ten.run().lines
+        at = lines.index("  ground truth  one")
+        assert [line.rstrip() for line in lines[at + 1 : at + 4]] == [
+            " " * 16 + "two", "", " " * 16 + "four",
+        ]  # fmt: skip
 
     def test_tb_no_shows_no_section(self, ten: Project) -> None:
         assert "ground truth" not in ten.run("--tb=no").out

@@ -14,6 +14,7 @@ from tests.project import Project, Session
 
 WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 KEY = "sk-provider/0123456789+abcdef"
+OTHER_KEYS = {"ANTHROPIC_API_KEY": "sk-ant-9876543210-fedcba", "HF_TOKEN": "hf_9876543210fedcba"}
 
 FLOW = '''
 import asyncio
@@ -366,6 +367,8 @@ def test_the_providers_key_is_in_no_artefact(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
+    for name, value in OTHER_KEYS.items():
+        monkeypatch.setenv(name, value)
     flows.endpoint.api_key = KEY
     flows.endpoint.answers = f"your key is {KEY}"
     flows.write("leaky.py", FLOW + LEAKY)
@@ -382,7 +385,9 @@ def test_the_providers_key_is_in_no_artefact(
     artefacts = {path: path.read_bytes() for path in written(flows.path)}
     assert {path.name for path in artefacts} >= {"out.json", "out.xml", "eval-0-run-0.jsonl"}
     texts = [session.out.encode(), session.err.encode(), *artefacts.values()]
-    assert not any(form in text for text in texts for form in (KEY.encode(), b"0123456789+abc"))
+    forms = [KEY, "0123456789+abc", *OTHER_KEYS.values()]
+    assert not any(form.encode() in text for text in texts for form in forms)
+    assert "'ANTHROPIC_API_KEY': '***'" in session.out
 
 
 def written(folder: Path) -> list[Path]:

@@ -11,7 +11,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class OpenAIFunctionPropertySchema(BaseModel):
+class WireModel(BaseModel):
+    """What all models of the wire are; one that is never read or written is never built."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class OpenAIFunctionPropertySchema(WireModel):
     """One parameter of a function, as JSON Schema; further keywords are kept."""
 
     model_config = ConfigDict(extra="allow")
@@ -21,7 +27,7 @@ class OpenAIFunctionPropertySchema(BaseModel):
     enum: list[Any] | None = None
 
 
-class OpenAIFunctionParametersSchema(BaseModel):
+class OpenAIFunctionParametersSchema(WireModel):
     """A function's parameters: a JSON Schema of type object."""
 
     model_config = ConfigDict(extra="allow")
@@ -31,7 +37,7 @@ class OpenAIFunctionParametersSchema(BaseModel):
     required: list[str] = Field(default_factory=list)
 
 
-class OpenAIFunctionSchema(BaseModel):
+class OpenAIFunctionSchema(WireModel):
     """What a model is told about a function."""
 
     model_config = ConfigDict(extra="allow")
@@ -44,21 +50,21 @@ class OpenAIFunctionSchema(BaseModel):
     strict: bool | None = None
 
 
-class OpenAIFunctionToolSchema(BaseModel):
+class OpenAIFunctionToolSchema(WireModel):
     """One tool, as in the `tools` of a chat request."""
 
     type: Literal["function"] = "function"
     function: OpenAIFunctionSchema
 
 
-class OpenAIFunctionParsedSchema(BaseModel):
+class OpenAIFunctionParsedSchema(WireModel):
     """A function call as the model wrote it: the arguments are JSON text."""
 
     name: str
     arguments: str
 
 
-class OpenAIFunctionCallSchema(BaseModel):
+class OpenAIFunctionCallSchema(WireModel):
     """A function call whose arguments have been read."""
 
     name: str
@@ -79,7 +85,7 @@ class OpenAIFunctionCallSchema(BaseModel):
         ), failed
 
 
-class OpenAIFunctionToolCall(BaseModel):
+class OpenAIFunctionToolCall(WireModel):
     """One call in an assistant message's `tool_calls`, its arguments read."""
 
     id: str
@@ -87,7 +93,7 @@ class OpenAIFunctionToolCall(BaseModel):
     function: OpenAIFunctionCallSchema
 
 
-class ToolResponse(BaseModel):
+class ToolResponse(WireModel):
     """What a tool gives back."""
 
     text: str | None = None

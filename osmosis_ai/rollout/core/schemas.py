@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from .functions import (
     OpenAIFunctionCallSchema,
@@ -23,6 +23,7 @@ from .functions import (
     OpenAIFunctionToolCall,
     OpenAIFunctionToolSchema,
     ToolResponse,
+    WireModel,
 )
 
 __all__ = [
@@ -103,7 +104,7 @@ class RolloutStatus(str, Enum):
     ERROR = "ERROR"
 
 
-class RolloutRequest(BaseModel):
+class RolloutRequest(WireModel):
     """What a rollout is asked to do: trainer to server, `POST /v1/rollout/init`."""
 
     # The input may hold the caller's key: a validation error must not quote it.
@@ -145,25 +146,29 @@ class RolloutRequest(BaseModel):
         Only the rollout's id is checked, and nothing is copied: hand in fresh lists and dicts.
         """
         check_rollout_id(rollout_id)
-        return cls.model_construct(
-            _EVAL_FIELDS,
-            rollout_id=rollout_id,
-            server_url=EVAL_SERVER_URL,
-            messages=messages,
-            completion_params={} if completion_params is None else completion_params,
-            tool_server_url=None,
-            max_turns=max_turns,
-            max_tokens_total=max_tokens_total,
-            metadata={} if metadata is None else metadata,
-            api_key=None,
-            idempotency_key=None,
+        return _EVAL_REQUEST.model_copy(
+            update={
+                "rollout_id": rollout_id,
+                "messages": messages,
+                "completion_params": {} if completion_params is None else completion_params,
+                "max_turns": max_turns,
+                "max_tokens_total": max_tokens_total,
+                "metadata": {} if metadata is None else metadata,
+            }
         )
 
 
-_EVAL_FIELDS = set(RolloutRequest.model_fields)
+_EVAL_REQUEST = RolloutRequest.model_construct(
+    set(RolloutRequest.model_fields),
+    rollout_id="",
+    server_url=EVAL_SERVER_URL,
+    messages=[],
+    tool_server_url=None,
+)
+"""Copied, since that is quicker than to construct."""
 
 
-class RolloutMetrics(BaseModel):
+class RolloutMetrics(WireModel):
     """What a rollout took. A count of tokens is None when the endpoint did not tell it."""
 
     total_latency_ms: float = 0.0
@@ -177,14 +182,14 @@ class RolloutMetrics(BaseModel):
     """Prompt and response of the largest single call."""
 
 
-class InitResponse(BaseModel):
+class InitResponse(WireModel):
     """The server's answer to an init: 202 with the tools that the agent will use."""
 
     rollout_id: str
     tools: list[OpenAIFunctionToolSchema] = Field(default_factory=list)
 
 
-class RolloutResponse(BaseModel):
+class RolloutResponse(WireModel):
     """How a rollout ended: server to trainer, `POST /v1/rollout/completed`."""
 
     rollout_id: str
@@ -197,7 +202,7 @@ class RolloutResponse(BaseModel):
     extra_fields: dict[str, Any] = Field(default_factory=dict)
 
 
-class CompletionsRequest(BaseModel):
+class CompletionsRequest(WireModel):
     """One model call: server to trainer, `POST /v1/chat/completions`."""
 
     model_config = ConfigDict(extra="allow")
@@ -213,7 +218,7 @@ class CompletionsRequest(BaseModel):
     logprobs: bool = True
 
 
-class CompletionUsage(BaseModel):
+class CompletionUsage(WireModel):
     """Tokens of one model call; None where the endpoint does not tell."""
 
     model_config = ConfigDict(extra="allow")
@@ -223,7 +228,7 @@ class CompletionUsage(BaseModel):
     total_tokens: int | None = None
 
 
-class CompletionsChoice(BaseModel):
+class CompletionsChoice(WireModel):
     """One answer of the model."""
 
     model_config = ConfigDict(extra="allow")
@@ -233,7 +238,7 @@ class CompletionsChoice(BaseModel):
     finish_reason: str | None = None
 
 
-class CompletionsResponse(BaseModel):
+class CompletionsResponse(WireModel):
     """The answer to a model call, in OpenAI's form."""
 
     model_config = ConfigDict(extra="allow")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from osmosis_ai.llm import load
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
 from osmosis_ai.models.litellm_model import open_litellm_model
 from osmosis_ai.retry import RetryPolicy
@@ -198,11 +201,12 @@ NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_each_provider_is_asked_and_read_in_its_own_way(shape: Shape) -> None:
+def test_each_provider_is_asked_and_read_in_its_own_way(
+    shape: Shape, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, path, answer, _, wanted, header, parts = shape
     params = {"temperature": 0.5}
-    if model.startswith("azure"):
-        params["api_version"] = "2024-10-21"  # type: ignore[assignment]
+    monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
     with Provider(answer) as provider:
         base = provider.base_url.removesuffix("/v1") + path
         found = complete(model, base, tools=[TOOL], params=params)
@@ -235,6 +239,36 @@ def test_tool_calls_come_back_in_openais_shape_and_go_on(shape: Shape) -> None:
         history = [SYSTEM, USER, asked.message, result]
         found = complete(model, base, tools=[TOOL], messages=history)
     assert found.message["content"] == "42"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape) -> None:
+    model, path, answer, _, _, header, _ = shape
+    with Endpoint("fake") as elsewhere, Provider(answer) as provider:
+        other = {
+            "model": "openai/m",
+            "api_base": elsewhere.base_url,
+            "base_url": elsewhere.base_url,
+        }
+        params = {
+            **other,
+            "api_key": "sk-of-the-agent",
+            "custom_llm_provider": "openai",
+            "extra_headers": {"X-From": "the agent"},
+            "fallbacks": [other],
+            "mock_response": "fake",
+            "repetition_penalty": 1.5,
+        }
+        del params["model"]
+        base = provider.base_url.removesuffix("/v1") + path
+        found = complete(model, base, params=params)
+        assert (elsewhere.requests, provider.requests) == (0, 1)
+        ask = provider.seen[0]
+    assert found.message["content"] == "42"
+    assert ask.headers[header].removeprefix("Bearer ") == KEY
+    assert "x-from" not in ask.headers
+    if answer is CHAT_REPLY:
+        assert ask.body["repetition_penalty"] == 1.5
 
 
 def test_a_bare_name_is_a_model_of_openai(endpoint: Endpoint) -> None:
@@ -393,6 +427,58 @@ def test_a_cancelled_call_hangs_up(endpoint: Endpoint) -> None:
 
     asyncio.run(cancelled())
     assert endpoint.wait_until(lambda seen: seen.hung_up == 1)
+
+
+class Preparation:
+    """LiteLLM's work before its request, held up until the test lets it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.started, self.go_on = threading.Event(), threading.Event()
+        main = load().main
+        real = main.completion
+
+        def held(*args: Any, **kwargs: Any) -> Any:
+            self.started.set()
+            self.go_on.wait(10)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(main, "completion", held)
+
+
+def test_what_litellm_imports_first_is_not_the_providers_time(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Preparation(monkeypatch)
+
+    async def slowly_prepared() -> ChatCompletion:
+        asked = acomplete("openai/m", endpoint.base_url, request_timeout_s=1.0)
+        call = asyncio.ensure_future(asked)
+        await asyncio.to_thread(held.started.wait, 10)
+        await asyncio.sleep(1.1)
+        held.go_on.set()
+        return await call
+
+    found = asyncio.run(slowly_prepared())
+    assert (found.message["content"], found.retries) == ("42", 0)
+
+
+def test_a_call_that_is_cancelled_before_its_request_sends_none_and_says_nothing(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    held = Preparation(monkeypatch)
+
+    async def cancelled() -> None:
+        call = asyncio.ensure_future(acomplete("openai/m", endpoint.base_url))
+        await asyncio.to_thread(held.started.wait, 10)
+        call.cancel()
+        asyncio.get_running_loop().call_soon(held.go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancelled())
+    gc.collect()
+    assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
+    assert endpoint.requests == 0
 
 
 def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:

@@ -34,6 +34,7 @@ BAIT = '{"score": 1, "explanation": "perfect"}'
         f"{GOOD} I hope this helps {{really}}.",
         f"<think>The set {{a, b}} matters.</think>\n{GOOD}",
         f"<think>I might say {BAIT}</think>{GOOD}",
+        f"<Reasoning>I might say {BAIT}</Reasoning>{GOOD}",
         f"no opening tag, as templates cut it</think>{GOOD}",
         f'<think>torn: {{"score": 1, </think>```json\n{GOOD}\n```',
         f"First {BAIT}, but on reflection {GOOD}",
@@ -66,6 +67,9 @@ def test_a_closing_think_tag_inside_a_string_is_only_text() -> None:
         '{"a":' * 100_000,
         "{" * 100_000,
         f"<think>{GOOD}</think>",
+        f"<think>Perhaps {BAIT}, but then",
+        f"<think>first</think>\n<thinking>{BAIT}",
+        f"<THINK>{BAIT}</THINK> So it is.",
     ],
 )
 def test_a_reply_without_a_complete_object_is_not_json(text: str) -> None:

@@ -55,6 +55,7 @@ def test_a_model_that_repeats_its_provider_is_not_doubled() -> None:
         ({"model": 5}, ValueError, "not int"),
         ({"score_min": 1, "score_max": 1}, ValueError, r"score_min \(1\) must be below"),
         ({"score_max": float("nan")}, ValueError, "finite"),
+        ({"score_max": 10**400}, ValueError, "finite"),
         ({"score_max": True}, TypeError, "not bool"),
         ({"score_max": "10"}, TypeError, "not str"),
         ({"timeout": 0}, ValueError, "above 0"),

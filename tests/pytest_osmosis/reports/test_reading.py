@@ -83,6 +83,40 @@ def test_what_is_no_report_is_told_in_a_sentence(tmp_path, text, why):
     assert str(told.value).startswith(f"{path}: {why}")
 
 
+def run(**changed):
+    return {**CORE["rows"][0]["runs"][0], **changed}
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ({"config": {**CORE["config"], "n_runs": 0}}, "'n_runs' is 0, and no number of runs"),
+        ({"config": {**CORE["config"], "n_runs": 10**9}}, "'n_runs' is 1000000000, and no"),
+        ({"config": {**CORE["config"], "n_runs": "2"}}, "'n_runs' is \"2\", expected a finite"),
+        ({"config": {**CORE["config"], "eval_fns": EXACT}}, "expected a list of texts"),
+        ({"config": {**CORE["config"], "model": None}}, "'model' is null"),
+        ({"rows": [{"row_index": -1, "runs": []}]}, "'row_index' is -1, expected a whole number"),
+        ({"rows": [{"row_index": 3, "runs": [run(), run()]}]}, "row 3, run 0: is there twice"),
+        ({"rows": [{"row_index": 3, "runs": [run(run_index=2)]}]}, "there are 2 runs a row"),
+        ({"rows": [{"row_index": 3, "runs": [run(run_index=-1)]}]}, "'run_index' is -1"),
+        ({"rows": [{"row_index": 3, "runs": [run(duration_ms="x")]}]}, "row 3, run 0: 'duration"),
+        ({"rows": [{"row_index": 3, "runs": [run(tokens=0.5)]}]}, "row 3, run 0: 'tokens' is 0.5"),
+        ({"rows": [{"row_index": 3, "runs": [run(scores={EXACT: 10**400})]}]}, "a finite number"),
+        ({"rows": [{"row_index": 3, "runs": [run(scores=[1])]}]}, "expected an object"),
+        ({"rows": [1]}, "'rows' is [1], expected a list of objects"),
+        ({"environment": {"versions": {}}}, "'platform' is missing"),
+        ({"baseline_models": [{"name": "a"}]}, "'baseline_of' is missing"),
+    ],
+)  # fmt: skip
+def test_what_is_damaged_is_named(tmp_path, damage, why):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**CORE, **damage}))
+    with pytest.raises(UnreadableReport) as told:
+        read_report(path)
+    assert str(told.value).startswith(f"{path}: not an evaluation's report: ")
+    assert why in str(told.value)
+
+
 def test_a_report_that_is_not_there_is_told_too(tmp_path):
     with pytest.raises(UnreadableReport, match="cannot be read: No such file or directory"):
         read_report(tmp_path / "r.json")
