@@ -8,25 +8,23 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections import deque
+from collections.abc import Awaitable
 
 from ..secret import Secret
 from .base_url import BaseURL
+from .connections import CONNECT_TIMEOUT_S, Connections
 from .proxy import Proxy
 from .tls import tls_context
 from .wire import Connection, Reply, WireError
 
-CONNECT_TIMEOUT_S = 15.0
-IDLE_LIMIT_S = 30.0
-"""Older idle connections are dropped: a router between may have forgotten them in silence."""
 RESERVED_FILES = 64
 """Open files that are left to everything else."""
 
 _NOT_CONNECTED = "not_connected"
 
 
-class Pool:
-    """At most `size` exchanges at once, each over a connection of its own; others wait in turn."""
+class Pool(Connections[None, bytes, Connection]):
+    """Connections to one endpoint, directly or through its proxy."""
 
     def __init__(
         self,
@@ -37,99 +35,27 @@ class Pool:
         max_body: int,
         proxy: Proxy | None = None,
     ) -> None:
+        super().__init__(min(size, _affordable_connections()))
         self.address = address
-        self.size = min(size, _affordable_connections())
         self.proxy = proxy
         self._head = _request_head(address, api_key, proxy)
         self._max_body = max_body
         self._tls = tls_context() if address.scheme == "https" else None
-        self._loop = asyncio.get_running_loop()
-        self._idle: list[Connection] = []
-        self._open: set[Connection] = set()
-        self._busy = 0
-        self._closed = False
-        self._queue: deque[asyncio.Future[None]] = deque()
 
-    async def exchange(self, body: bytes, timeout_s: float) -> Reply:
-        """POST `body`, return the whole reply; raises WireError, at the deadline at the latest."""
+    def exchange(self, body: bytes, timeout_s: float) -> Awaitable[Reply]:
+        """POST `body`, await the whole reply; raises WireError, at the deadline at the latest."""
         if self._closed:
             raise RuntimeError("the model is closed")
-        deadline = self._loop.time() + timeout_s
-        if self._busy >= self.size:
-            await self._turn(deadline)
-        else:
-            self._busy += 1
-        try:
-            reused = self._reuse()
-            if reused is not None:
-                try:
-                    return await self._roundtrip(reused, body, deadline)
-                except WireError as error:
-                    if not error.silent:
-                        raise
-            # The server had dropped the idle connection: a fresh one decides, nothing is counted.
-            return await self._roundtrip(await self._connect(deadline), body, deadline)
-        finally:
-            self._pass_on()
+        return self._exchange(None, body, timeout_s)
 
-    async def aclose(self) -> None:
-        """Close every connection and wait until the loop has let go of them."""
-        self._closed = True
-        self._idle.clear()
-        for connection in tuple(self._open):
-            connection.abort()
-        for _ in range(100):
-            if not self._open:
-                break
-            await asyncio.sleep(0)
+    def _send(self, connection: Connection, body: bytes, deadline: float) -> Awaitable[Reply]:
+        return connection.exchange(body, deadline)
 
-    async def _roundtrip(self, connection: Connection, body: bytes, deadline: float) -> Reply:
-        try:
-            reply = await connection.exchange(body, deadline)
-        except BaseException:
-            connection.abort()
-            raise
+    def _check(self, reply: Reply) -> None:
         if reply.status == 407 and self.proxy is not None:
-            connection.abort()
             raise self._unreachable("the proxy asks for other credentials (407)")
-        if connection.reusable:
-            connection.idle_since = self._loop.time()
-            self._idle.append(connection)
-        else:
-            connection.abort()
-        return reply
 
-    def _reuse(self) -> Connection | None:
-        oldest = self._loop.time() - IDLE_LIMIT_S
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.reusable and connection.idle_since >= oldest:
-                return connection
-            connection.abort()
-        return None
-
-    async def _turn(self, deadline: float) -> None:
-        """Wait for a place; whoever leaves hands its place over, so `_busy` stays as it is."""
-        place = self._loop.create_future()
-        self._queue.append(place)
-        try:
-            await asyncio.wait_for(place, deadline - self._loop.time())
-        except asyncio.TimeoutError:
-            raise WireError("timeout", "deadline reached while waiting for a connection") from None
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._pass_on()
-            raise
-
-    def _pass_on(self) -> None:
-        while self._queue:
-            place = self._queue.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        self._busy -= 1
-
-    async def _connect(self, deadline: float) -> Connection:
+    async def _connect(self, peer: None, deadline: float) -> Connection:
         left_s = deadline - self._loop.time()
         try:
             return await asyncio.wait_for(self._dial(), min(CONNECT_TIMEOUT_S, left_s))

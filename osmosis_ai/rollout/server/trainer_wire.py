@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...models.pool import CONNECT_TIMEOUT_S, IDLE_LIMIT_S
+from ...models.connections import CONNECT_TIMEOUT_S, Connections
 from ...models.tls import tls_context
 from ...models.wire import MAX_BODY_BYTES, Connection, Reply, WireError
 from ...secret import Secret
@@ -48,103 +48,21 @@ class TrainerConnection(Connection):
         return self.exchange(post.body, deadline)
 
 
-class TrainerPool:
-    """At most `size` requests at once, each over a connection of its own; others wait in turn."""
+class TrainerPool(Connections[Trainer, Post, TrainerConnection]):
+    """Connections to whatever trainers there are."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._loop = asyncio.get_running_loop()
-        self._idle: dict[Trainer, list[TrainerConnection]] = {}
-        self._open: set[Connection] = set()
-        self._busy = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
+        super().__init__(size)
         self._tls: ssl.SSLContext | None = None
-        self._closed = False
 
-    async def post(self, trainer: Trainer, post: Post, timeout_s: float) -> Reply:
-        """The whole reply; raises WireError, at the deadline at the latest."""
+    def post(self, trainer: Trainer, post: Post, timeout_s: float) -> Awaitable[Reply]:
+        """Await the whole reply; raises WireError, at the deadline at the latest."""
         if self._closed:
             raise WireError("unreachable", "the server is shutting down")
-        deadline = self._loop.time() + timeout_s
-        if self._busy >= self._size:
-            await self._turn(deadline)
-        else:
-            self._busy += 1
-        try:
-            reused = self._reuse(trainer)
-            if reused is not None:
-                try:
-                    return await self._roundtrip(reused, post, deadline)
-                except WireError as error:
-                    if not error.silent:
-                        raise
-            # The trainer had dropped the idle connection: a fresh one decides.
-            return await self._roundtrip(await self._connect(trainer, deadline), post, deadline)
-        finally:
-            self._pass_on()
+        return self._exchange(trainer, post, timeout_s)
 
-    async def aclose(self) -> None:
-        """Close every connection and wait until the loop has let go of them."""
-        self._closed = True
-        self._idle.clear()
-        for connection in tuple(self._open):
-            connection.abort()
-        for _ in range(100):
-            if not self._open:
-                break
-            await asyncio.sleep(0)
-
-    async def _roundtrip(self, connection: TrainerConnection, post: Post, deadline: float) -> Reply:
-        try:
-            reply = await connection.post(post, deadline)
-        except BaseException:
-            connection.abort()
-            raise
-        if connection.reusable and not self._closed:
-            connection.idle_since = self._loop.time()
-            self._idle.setdefault(connection.trainer, []).append(connection)
-        else:
-            connection.abort()
-        return reply
-
-    def _reuse(self, trainer: Trainer) -> TrainerConnection | None:
-        self._drop_old()
-        idle = self._idle.get(trainer)
-        while idle:
-            connection = idle.pop()
-            if connection.reusable:
-                return connection
-            connection.abort()
-        return None
-
-    def _drop_old(self) -> None:
-        oldest = self._loop.time() - IDLE_LIMIT_S
-        for trainer, idle in tuple(self._idle.items()):
-            while idle and idle[0].idle_since < oldest:
-                idle.pop(0).abort()
-            if not idle:
-                del self._idle[trainer]
-
-    async def _turn(self, deadline: float) -> None:
-        """Wait for a place; whoever leaves hands its place over, so `_busy` stays as it is."""
-        place = self._loop.create_future()
-        self._queue.append(place)
-        try:
-            await asyncio.wait_for(place, deadline - self._loop.time())
-        except asyncio.TimeoutError:
-            raise WireError("timeout", "deadline reached while waiting for a connection") from None
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._pass_on()
-            raise
-
-    def _pass_on(self) -> None:
-        while self._queue:
-            place = self._queue.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        self._busy -= 1
+    def _send(self, connection: TrainerConnection, post: Post, deadline: float) -> Awaitable[Reply]:
+        return connection.post(post, deadline)
 
     async def _connect(self, trainer: Trainer, deadline: float) -> TrainerConnection:
         failure: OSError | None = None
