@@ -91,8 +91,13 @@ class _Worker:
         """Those of them that have not finished ahead of their report either."""
         self.finished: dict[int, str] = {}
         """Results that are known ahead of their report."""
-        self.alone = False
-        """It re-runs, one at a time, what was in flight when another worker died."""
+        self.suspects: set[int] = set()
+        """Given, and in flight when another worker died: they are run again one at a time."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether it runs one at a time."""
+        return bool(self.suspects)
 
 
 class WindowScheduling:
@@ -182,9 +187,10 @@ class WindowScheduling:
             worker.pending.pop(item_index, None)
             worker.unfinished.discard(item_index)
             worker.finished.pop(item_index, None)
-            if worker.alone and not worker.pending and not self._suspects:
-                worker.alone = False
-                self._share_out()
+            if worker.alone:
+                worker.suspects.discard(item_index)
+                if not worker.alone and not self._suspects:
+                    self._share_out()
             self._feed()
 
     def mark_test_pending(self, item: str) -> None:
@@ -306,20 +312,20 @@ class WindowScheduling:
         ]
 
     def _feed_suspects(self) -> None:
-        """One worker, emptied first, re-runs the suspects with one in flight."""
-        if not self._suspects:
-            return
+        """One worker, nearly empty, re-runs the suspects with one in flight."""
         takers = self._takers()
         alone = next((worker for worker in takers if worker.alone), None)
-        if alone is None:
-            alone = next((worker for worker in takers if not worker.pending), None)
+        if self._suspects:
+            alone = alone or next((w for w in takers if len(w.pending) < 2), None)
             if alone is None:
                 return
-            alone.alone = True
+            alone.suspects.update(self._suspects)
             self._resize(alone, 1)
             self._share_out()
-        self._give(alone, list(self._suspects))
-        self._suspects.clear()
+            self._give(alone, list(self._suspects))
+            self._suspects.clear()
+        if alone is not None and self._pool and len(alone.pending) < 2:
+            self._give(alone, [self._pool.popleft()])  # xdist runs an item once it has the next
 
     def _give(self, worker: _Worker, indices: list[int]) -> None:
         if not indices:

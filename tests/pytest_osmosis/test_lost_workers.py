@@ -71,3 +71,43 @@ def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run
     assert "maximum crashed workers reached: 2" in session.out
     assert session.report["summary"]["complete"] is False
     assert "of 12 selected runs" in session.out
+
+
+LAST = """
+import asyncio
+import os
+import signal
+from pathlib import Path
+from osmosis_ai.rollout import RolloutAgentLoop
+
+died = Path("died")
+
+class Agent(RolloutAgentLoop):
+    name = "last"
+    beside = asyncio.Event()
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        wish = ctx.request.messages[-1]["content"]
+        if wish == "beside":
+            self.beside.set()
+            while not died.exists():
+                await asyncio.sleep(0.01)
+        if wish == "kill" and not died.exists():
+            await self.beside.wait()
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = await ctx.chat(ctx.request.messages)
+        return ctx.complete([*ctx.request.messages, answer.message])
+
+agent_loop = Agent()
+"""
+
+
+def test_what_was_given_to_a_lost_worker_is_run_when_the_others_have_been_sent_home(
+    project: Project, endpoint: Endpoint
+):
+    project.write("last.py", LAST)
+    project.rows("beside", "kill", "c", "d", "e", "f")
+    session = project.run("--batch-size=4", workers=2, agent="last:agent_loop")
+    assert session.outcomes == {"passed": 6}
