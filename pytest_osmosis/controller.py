@@ -165,10 +165,11 @@ class Controller:
             gathering.ended(RunResult.from_json(text), why, decided=decided)
             if scheduling is not None:
                 scheduling.note_finished(node, index, text if decided else "")
-        elif kind == "problem":
-            gathering.halt(values[0])
-        elif kind == "unwritten":
-            gathering.recorder.fail(values[0])
+        elif kind == "gave up" and scheduling is not None:
+            scheduling.excuse(node)
+        elif kind in ("problem", "unwritten"):
+            tell = gathering.halt if kind == "problem" else gathering.recorder.fail
+            tell(values[0])
         elif kind == "alive":
             self._pids[node] = values[0]
             self._watch.heard(values[0])

@@ -267,6 +267,11 @@ class Evaluation:
         default = self.spec.defaults
         if default is not None and default.model.model:
             lines.append(self._throughput(default))
+        lines += [
+            f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
+            "where an answer quotes it"
+            for name in self.redact.unmaskable
+        ]
         if self.gathering is not None:
             lines += self.gathering.keeper.take_lines()
         return lines
@@ -297,6 +302,7 @@ class Evaluation:
             on_finished=self._run_ended,
             gate=SharedGate(self._paced),
             recall=recall,
+            on_stuck=self._stuck,
         )
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
@@ -318,6 +324,13 @@ class Evaluation:
             self.worker.ended(key, finished, decided=decided, redact=suite.redact)
         elif self.gathering is not None:
             self.gathering.run_here_ended(finished, decided=decided, redact=suite.redact)
+
+    def _stuck(self, reason: str) -> None:
+        """Watching thread: nothing more can be run in this process."""
+        if self.worker is not None:
+            self.worker.give_up(reason)
+        elif self.gathering is not None:
+            self.gathering.halt(reason)
 
     def _opened_trajectories(self) -> Trajectories | None:
         """This process's end of the file of whole conversations."""

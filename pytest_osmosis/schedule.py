@@ -13,7 +13,7 @@ of builtins:
                            ("hold", seconds) ("cancel", None)
     worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
                            ("finished", index, json, text, decided) ("pace", kind, seconds)
-                           ("identities", [json, ...]) ("problem", reason)
+                           ("identities", [json, ...]) ("problem", reason) ("gave up", reason)
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
         raise pytest.UsageError(
             f"--dist {option.dist} does not go with an evaluation: use --dist load, the default"
         )
+    if getattr(option, "trace", False) and option.numprocesses:
+        raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")
     if option.numprocesses is None:
         alone = option.usepdb or getattr(option, "trace", False) or option.tx or option.collectonly
         if batch_size > 1 and not alone:
@@ -93,6 +95,9 @@ class _Worker:
         """Results that are known ahead of their report."""
         self.suspects: set[int] = set()
         """Given, and in flight when another worker died: they are run again one at a time."""
+
+        self.excused = False
+        """It has told whose fault its end is."""
 
     @property
     def alone(self) -> bool:
@@ -219,6 +224,7 @@ class WindowScheduling:
                     if worker.finished.get(index)}  # fmt: skip
             left = [index for index in worker.pending if index not in done]
             in_flight = 1 if worker.alone else max(worker.share, 1)
+            in_flight = 0 if worker.excused else in_flight
             suspects, others = left[:in_flight], left[in_flight:]
             culprit = None
             if len(suspects) == 1:
@@ -244,6 +250,12 @@ class WindowScheduling:
                 worker.unfinished.discard(index)
                 worker.finished[index] = text
                 self._feed()
+
+    def excuse(self, node: Any) -> None:
+        """A worker is about to end by itself, and has reported the run that is to blame."""
+        with self._lock:
+            if node in self._workers:
+                self._workers[node].excused = True
 
     def resize(self, batch_size: int) -> None:
         """So many rollouts may be in flight over all workers; at least one each."""

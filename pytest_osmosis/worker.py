@@ -104,6 +104,11 @@ class Worker:
         """A report cannot be written from here: the session's end tells."""
         self._link.send("unwritten", problem)
 
+    def give_up(self, reason: str) -> None:
+        """Nothing more can be run here: end, so that another worker takes the rest."""
+        self._link.send("gave up", reason)
+        os._exit(1)
+
     def paced(self, kind: str, not_before_s: float) -> None:
         """The endpoint said that it is too much, or that it bears it."""
         self._link.send("pace", kind, not_before_s)
