@@ -11,6 +11,8 @@ import pytest
 
 from pytest_osmosis.options import OPTIONS
 
+from . import faults
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FLAGS = {option.flag_name for option in OPTIONS}
@@ -54,3 +56,10 @@ def test_every_page_is_linked_from_the_index() -> None:
     index = (docs / "index.md").read_text("utf-8")
     pages = {str(page.relative_to(docs).with_suffix("")) for page in docs.rglob("*.md")}
     assert pages - {"index"} == set(re.findall(r"^([a-z][\w/-]*)$", index, re.M))
+
+
+def test_the_page_of_faults_is_that_of_their_table_and_tests() -> None:
+    assert list(faults.missing()) == []
+    rows = [row for rows in faults.FAULTS.values() for row in rows]
+    assert [row.what for row in rows if bool(row.tests) == bool(row.untested)] == []
+    assert faults.PAGE.read_text("utf-8") == faults.page(), "run python -m tests.faults"
