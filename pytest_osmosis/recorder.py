@@ -134,6 +134,8 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Aggregate, write, and let the exit status say what could not be written."""
+        if self._interrupted is not None:
+            self._say_interrupted(self._interrupted)
         if self._config.option.collectonly or not any(self._selected.values()):
             return
         if self.keeper is not None:
@@ -147,6 +149,17 @@ class Recorder:
             self._write(path, write)
         if self._problems or (self._halted and not self.decisions.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
+
+    def _say_interrupted(self, signal: str) -> None:
+        """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        told = getattr(terminal, "_keyboardinterrupt_memo", None)
+        if told is None or self._config.option.fulltrace:
+            return
+        kept = " and kept" if self._session.keeping.journal else ""
+        done, selected = len(self._runs), self.selected()
+        runs = f": {done} of {selected} runs are done{kept}" if selected else ""
+        told.reprcrash.message = f"interrupted by {signal}{runs}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

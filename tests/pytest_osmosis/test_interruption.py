@@ -93,7 +93,8 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     os.kill(process.pid, getattr(signal, name))
     out = ended(process)
     assert process.returncode == 2
-    assert f"KeyboardInterrupt: by {name}" in out
+    assert f"! interrupted by {name}: 3 of 9 runs are done and kept !" in out
+    assert "interrupts.py" not in out and "KeyboardInterrupt" not in out
     assert "3 of 9 runs are done; run the same command again to go on" in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
     report = json.loads((project.path / "out.json").read_text())
