@@ -300,4 +300,7 @@ def _name(identity: Identity, root: Path) -> str:
         data = Path(info.data)
         subject = (data.relative_to(root) if data.is_relative_to(root) else data).as_posix()
         subject = subject.removesuffix(data.suffix)
+    shard = info.settings.get("shard")
+    if shard is not None:  # the others may go on beside it
+        subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
     return runfolders.run_name(subject.replace("/", "."), info.model)
