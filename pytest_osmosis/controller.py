@@ -21,7 +21,7 @@ from .naming import NamedRun, RunNames
 from .recorder import REPORT_FIELD
 from .results import RunResult, SuiteInfo
 from .running import report_without_item
-from .startup import usage_errors
+from .startup import is_quiet, usage_errors
 from .stopping import DECIDED
 from .suite import Suite
 
@@ -78,7 +78,7 @@ class Controller:
         decisions.count_runs_only()
         self._link.broadcast("places", {name: list(at) for name, at in keeper.places().items()})
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for line in keeper.take_lines():
+        for line in keeper.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
                 terminal.write_line(line)
 

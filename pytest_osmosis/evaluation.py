@@ -256,8 +256,9 @@ class Evaluation:
 
     def plan(self) -> list[str]:
         """What is going to run, in a line a suite."""
-        lines = [] if self.gathering is None else self.gathering.keeper.take_lines()
-        if self.config.get_verbosity() < 0 and not self.config.option.collectonly:
+        quiet = startup.is_quiet(self.config)
+        lines = [] if self.gathering is None else self.gathering.keeper.take_lines(quiet=quiet)
+        if quiet and not self.config.option.collectonly:
             return lines
         return [*[_plan(suite.info) for suite in self.suites.values()], *lines]
 
