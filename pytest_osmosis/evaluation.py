@@ -23,7 +23,7 @@ from .deciding_session import Decisions
 from .gathering import Gathering
 from .gating import take_named
 from .hookspecs import hooks_of
-from .identity import Identity, identity_of
+from .identity import Identity, identity_of, sources_of
 from .interrupts import Interrupts, leave_to_controller
 from .liveness import end_with_parent
 from .pacing import SharedGate
@@ -124,6 +124,7 @@ class Evaluation:
                 self.gathering,
                 self.suites,
                 worker_timeout_s=self.spec.worker_timeout_s,
+                loaded=self._loaded(),
             )
             self.gathering.halt_runs = self.controller.halt
             self.gathering.resize_runs = self.controller.resize
@@ -211,7 +212,7 @@ class Evaluation:
         marked = [suite for suite in self.suites.values() if suite.spec.marked]
         if self.worker is not None:
             infos = [suite.info for suite in self.suites.values()]
-            self.worker.introduce(infos, counts, self._identities(marked))
+            self.worker.introduce(infos, counts, self._identities(marked), self._loaded())
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
             if not self.config.option.collectonly:
@@ -244,6 +245,17 @@ class Evaluation:
             identity_of(suite.spec, suite.info, suite.dataset, roots=roots, root=root)
             for suite in suites
         ]
+
+    def _loaded(self) -> dict[str, dict[str, str]]:
+        """Digests of the files that this process has loaded, by suite and name."""
+        roots, root = self.spec.roots, self.config.rootpath
+        return {
+            name: {
+                suite.spec.data.name: suite.info.digest,
+                **sources_of(suite.spec, roots=roots, root=root),
+            }
+            for name, suite in self.suites.items()
+        }
 
     def _recall(self, selected: Mapping[str, int]) -> Recall:
         """Runs are about to start: keep them, and know those that have been kept."""

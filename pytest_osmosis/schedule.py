@@ -14,6 +14,7 @@ of builtins:
     worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
                            ("finished", index, json, text, decided) ("pace", kind, seconds)
                            ("identities", [json, ...]) ("problem", reason) ("gave up", reason)
+                           ("loaded", {suite: {file: digest}})
 """
 
 from __future__ import annotations
@@ -123,6 +124,8 @@ class WindowScheduling:
         self._lock = threading.RLock()
         self.on_collected: Callable[[], None] = lambda: None
         """Called once, when the items are known and before any is given out."""
+        self.on_other_items: Callable[[str], None] = lambda reason: None
+        """Told why a worker that came later is of no use."""
         self.is_judged: Callable[[str], bool] = lambda nodeid: False
         """Whether an item is no worker's to run: the controller tells of it at the end."""
         self.recall: Callable[[str], Known | None] = lambda nodeid: None
@@ -166,6 +169,10 @@ class WindowScheduling:
         items = list(collection)
         if self.collection is not None and items != self.collection:
             node.shutdown()  # a replacement that sees other items can do nothing
+            self.on_other_items(
+                f"worker {node.gateway.id}, in the place of one that was lost, collected other "
+                "items: have files changed? Nothing more is started; run the same command again"
+            )
             return
         self._collections[node] = items
 

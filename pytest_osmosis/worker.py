@@ -45,8 +45,13 @@ class Worker:
         infos: Sequence[SuiteInfo],
         selected: Mapping[str, int],
         identities: Iterable[Identity],
+        loaded: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """Tell the controller what was collected, and what it cannot know of it itself."""
+        """Tell the controller what was collected, and what it cannot know of it itself.
+
+        `loaded`: digests of each suite's files, by name.
+        """
+        self._link.send("loaded", {suite: dict(files) for suite, files in loaded.items()})
         self._link.send("suites", [info.to_json() for info in infos])
         self._link.send("selected", dict(selected))
         self._link.send("identities", [encode(identity.to_json()) for identity in identities])

@@ -47,6 +47,7 @@ REFUSED_DATA = f"{BAD_DATA}::test_a_dataset_that_cannot_be_used_is_one_sentence_
 BAD_CODE = "pytest_osmosis/test_bad_code.py"
 REFUSED_CODE = f"{BAD_CODE}::test_code_that_cannot_be_used_is_told_before_any_request"
 UNRULY = f"{BAD_CODE}::test_unruly_code_costs_its_own_run_alone"
+BLOCKING = "pytest_osmosis/test_blocking.py"
 SCORING = "pytest_osmosis/test_scoring.py"
 IMPORTING = "pytest_osmosis/test_importing.py"
 BAD_END = "pytest_osmosis/test_bad_endpoints.py"
@@ -193,7 +194,9 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "and a worker that sees another file is not used",
             [
                 f"{RESUME}::test_changed_rows_start_anew_and_are_counted",
-                f"{DATA}::TestIdentity::test_a_row_that_changes_under_the_session_is_noticed",
+                f"{BAD_DATA}::"
+                "test_rows_that_change_under_a_session_are_errored_and_the_report_is_written",
+                f"{LOST}::test_workers_that_load_other_files_than_were_checked_are_a_usage_error",
             ],
         ),
         Fault(
@@ -318,8 +321,8 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 UNRULY,
                 f"{BAD_CODE}::test_an_eval_function_that_spins_costs_its_own_run_alone",
-                "pytest_osmosis/test_blocking.py::"
-                "test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function",
+                f"{BLOCKING}::test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function",
+                f"{BLOCKING}::test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order",
             ],
         ),
         Fault(
@@ -640,10 +643,13 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "two sessions have one report or one evaluation",
-            "the second is refused: “in use by pid 1234”; the lock ends with its holder",
+            "the second is refused: “in use by pid 1234”; the lock ends with its holder; shards of "
+            "one dataset do not collide",
             [
                 f"{RESUME}::test_an_evaluation_that_goes_on_elsewhere_is_refused",
                 f"{RESUME}::test_a_report_that_another_session_writes_is_refused",
+                "pytest_osmosis/test_shards.py::"
+                "test_shards_run_beside_each_other_and_each_resumes_its_own_runs",
             ],
         ),
         Fault(
@@ -672,7 +678,10 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "the agent's source changed",
             "a new evaluation starts, naming the file; a worker that loads another source than the "
             "session began with runs nothing",
-            [f"{RESUME}::test_changed_source_starts_anew_and_is_named"],
+            [
+                f"{RESUME}::test_changed_source_starts_anew_and_is_named",
+                f"{LOST}::test_a_worker_that_loads_another_version_of_the_agent_runs_nothing",
+            ],
         ),
         Fault(
             "code forks",

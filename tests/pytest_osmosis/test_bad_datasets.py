@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.endpoints import Ask
 from tests.project import Project, Session
 
 GOOD = {"system_prompt": "Be brief.", "user_prompt": "2 + 3?", "ground_truth": "5"}
@@ -318,3 +319,22 @@ def test_without_pyarrow_parquet_is_refused_with_the_cure(
     session = project.run(data=str(path))
     assert session.ret == 4
     assert "pip install" in session.mistake
+
+
+def test_rows_that_change_under_a_session_are_errored_and_the_report_is_written(
+    project: Project,
+) -> None:
+    def answer(ask: Ask) -> str:
+        changed = {"system_prompt": "Answer.", "user_prompt": "x", "ground_truth": "x", "id": "c"}
+        path = project.path / "data.jsonl"
+        first, second, _ = path.read_text().splitlines()
+        path.write_text("\n".join([first, second, json.dumps(changed)]) + "\n")
+        return ask.row
+
+    project.endpoint.answers = answer
+    project.rows(*({"user_prompt": t, "ground_truth": t, "id": t} for t in ("aaa", "bbb", "ccc")))
+    session = project.run("--batch-size=1")
+    assert session.ret == 1
+    assert [run["outcome"] for run in session.runs][:2] == ["passed", "passed"]
+    assert "row 2 has changed since the session began" in session.runs[2]["error"]
+    assert "INTERNALERROR" not in session.out
