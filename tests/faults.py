@@ -68,6 +68,7 @@ REPORT = "pytest_osmosis/test_report.py"
 COLLECT = "pytest_osmosis/test_collection.py"
 BESIDE = "beside/test_neighbours.py"
 AROUND = "pytest_osmosis/test_bad_surroundings.py"
+BUDGETS = "pytest_osmosis/test_budgets_and_pace.py"
 SECRET = "osmosis_ai/test_secret.py"
 SPELLED = f"{AROUND}::test_a_key_is_nowhere_in_any_spelling"
 OUTCOMES = "pytest_osmosis/test_outcomes.py"
@@ -405,7 +406,10 @@ FAULTS: dict[str, Sequence[Fault]] = {
         Fault(
             "it says how long to wait (Retry-After in seconds, milliseconds, as a date)",
             "waited for, by all workers: no request comes too early",
-            [AGAIN, f"{HTTP}::test_no_request_is_sent_before_its_retry_after"],
+            [
+                AGAIN,
+                f"{BUDGETS}::test_no_worker_sends_a_request_before_another_ones_retry_after",
+            ],
         ),
         Fault(
             "it asks for nonsense, or for a day",
@@ -698,6 +702,25 @@ FAULTS: dict[str, Sequence[Fault]] = {
                 f"{JOURNAL}::test_after_a_failed_fsync_nothing_is_written_again",
                 f"{JOURNAL}::test_whatever_call_fails_the_journal_holds_what_was_acknowledged",
             ],
+        ),
+        Fault(
+            "a budget of money, tokens or time is spent",
+            "nothing more is started, what is in flight is finished, the report is partial; the "
+            "same command runs the rest",
+            [
+                f"{BUDGETS}::test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later",
+                f"{BUDGETS}::test_a_spent_time_budget_finishes_what_is_in_flight",
+            ],
+        ),
+        Fault(
+            "a run was selected and is never reported",
+            "an error that names it; the exit status is 1",
+            [f"{BUDGETS}::test_a_run_that_nobody_reported_is_an_error_that_names_it"],
+        ),
+        Fault(
+            "answers, conversations or ids are huge",
+            "cut, in reports and node ids",
+            [f"{BUDGETS}::test_what_is_huge_is_cut_and_the_session_goes_on"],
         ),
         Fault(
             "the power fails",
