@@ -201,7 +201,7 @@ class Isolation:
         return await _watched(_Section(id(owner), name, until, job), section)
 
     def release(self) -> None:
-        """The session ends: interrupt whoever holds the loop right now; from any thread."""
+        """The session ends: interrupt whoever holds the loop from here on; from any thread."""
         if self._watch is not None:
             self._watch.release()
 
@@ -268,6 +268,7 @@ class _Watch:
         self._within: tuple[_Section | None, float] = (None, 0.0)
         """The section in which the loop was found, and since when."""
         self._turn: _Turn | None = None
+        self._ending = False
         self._interruptions: list[float] = []
         self._blocked_s = blocked_s
         self._long_s = long_s
@@ -303,6 +304,9 @@ class _Watch:
         elif turn is None:
             if now - self._within[1] >= HELD_S:
                 self._turn = _Turn(self._loop)
+        elif self._ending:
+            if now - turn.asked >= HELD_S and self._insists(now):
+                self._interrupt(section)
         elif now - turn.asked >= min(self._long_s, section.until - self._within[1]):
             self._holds(section, frame, now)
 
@@ -316,17 +320,21 @@ class _Watch:
         if now < section.until or len(self._interruptions) > INTERRUPTIONS:
             return
         section.held = section.held or f"{blocked.place} did not let go of the event loop"
-        if not self._interruptions or now - self._interruptions[-1] >= INSIST_S:
-            self._interruptions.append(now)
+        if self._insists(now):
             if len(self._interruptions) <= INTERRUPTIONS:
                 self._interrupt(section)
             else:
                 self._on_stuck(section.job, section.held)
 
+    def _insists(self, now: float) -> bool:
+        """Whether it is time to interrupt, once more or for the first time."""
+        if self._interruptions and now - self._interruptions[-1] < INSIST_S:
+            return False
+        self._interruptions.append(now)
+        return True
+
     def release(self) -> None:
-        section, turn = self._within[0], self._turn
-        if section is not None and turn is not None and not turn.came:
-            self._interrupt(section)
+        self._ending = True
 
     def _interrupt(self, section: _Section) -> None:
         frame = sys._current_frames().get(self._watched)

@@ -61,7 +61,6 @@ class Engine(Generic[T]):
         self._throttled = False
         self._halted = False
         self._abandoned = False
-        self._shutting: concurrent.futures.Future[None] | None = None
         self._pumping = False
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name="osmosis-engine", daemon=True)
@@ -141,10 +140,9 @@ class Engine(Generic[T]):
         if self.loop.is_closed() or self._abandoned:
             return True
         self._halted = True
-        if self._shutting is None:
-            self._shutting = asyncio.run_coroutine_threadsafe(self._shut(), self.loop)
+        shutting = asyncio.run_coroutine_threadsafe(self._shut(), self.loop)
         try:
-            self._shutting.result(CLOSE_S)
+            shutting.result(CLOSE_S)
         except concurrent.futures.TimeoutError:
             return False
         self.soon(self.loop.stop)

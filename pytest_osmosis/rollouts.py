@@ -111,10 +111,9 @@ class Rollouts:
 
     def close(self) -> None:
         """Cancel what is in flight and release everything."""
+        self._isolation.release()
         if not self._engine.close():
-            self._isolation.release()
-            if not self._engine.close():
-                self._engine.abandon({})
+            self._engine.abandon({})
         self._isolation.close()
         self._threads.close()
 

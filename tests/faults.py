@@ -600,6 +600,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
                 f"{SIGNALS}::test_a_signal_ends_the_session_and_reports_what_is_done",
                 f"{SIGNALS}::"
                 "test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way",
+                f"{SIGNALS}::test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c",
             ],
         ),
         Fault(

@@ -119,6 +119,44 @@ def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
     assert nobody_left(process.pid)
 
 
+HOLDING = """
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class Holding(RolloutAgentLoop):
+    name = "holding"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        answer = await ctx.chat(ctx.request.messages)
+        while answer.message["content"] == "spin":
+            open("spinning", "a").close()
+        return ctx.complete([*ctx.request.messages, answer.message])
+
+agent_loop = Holding()
+"""
+
+
+@WORKERS
+def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project, workers: int):
+    project.write("holding.py", HOLDING)
+    project.rows("a", "b", "spin", "c")
+    process = started(project, workers, agent="holding:agent_loop")
+    for _ in range(6000):
+        if (project.path / "spinning").exists():
+            break
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    out = ended(process)
+    assert process.returncode == 2
+    assert "! interrupted by SIGINT: " in out
+    assert "Traceback" not in out and "INTERNALERROR" not in out
+    report = json.loads((project.path / "out.json").read_text())
+    runs = [run for row in report["rows"] for run in row["runs"]]
+    assert {run["outcome"] for run in runs} <= {"passed"}
+    assert report["summary"]["complete"] is False
+    assert nobody_left(process.pid)
+
+
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endpoint: Endpoint):
     project.write("stubborn.py", STUBBORN)
     project.rows(*["wait"] * 3)

@@ -46,7 +46,10 @@ def test_a_worker_that_is_lost_costs_one_run(
     rows = [f"row {index}" for index in range(11)]
     project.rows(*rows[:5], wish, *rows[5:])
     session = project.run(
-        "--batch-size=6", "--osmosis-worker-timeout=2", workers=2, agent="deadly:agent_loop"
+        "--batch-size=6",
+        *(["--osmosis-worker-timeout=5"] if wish == "freeze" else []),
+        workers=2,
+        agent="deadly:agent_loop",
     )
     assert session.ret == 1
     assert session.outcomes == {"passed": 11, "errors": 1}
