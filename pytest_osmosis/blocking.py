@@ -3,7 +3,8 @@
 A synchronous client inside `async def` holds up every rollout of the process. A thread looks at
 where the loop's thread stands; when a section of user code waits at one spot in two runs, or once
 for long, what its owner does from then on runs in a thread and an event loop of its own, and calls
-what belongs to the process's loop from afar. Knows neither agents nor eval functions.
+what belongs to the process's loop from afar. A section that does not let go of the loop when its
+time is up is interrupted where it stands. Knows neither agents nor eval functions.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import ctypes
+import math
 import os
 import sys
 import sysconfig
@@ -20,6 +23,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol, TypeVar
+
+from .deadlines import excuse
 
 T = TypeVar("T")
 
@@ -31,6 +36,12 @@ LONG_S = 5.0
 """A single wait of so long is enough."""
 RUNS = 2
 """Shorter ones have to be met in so many runs: loading something once is no habit."""
+HELD_S = 1.0
+"""A loop that has been within one section for so long is asked whether it still turns."""
+INSIST_S = 1.0
+"""How long an interruption may take to be heeded before it is repeated."""
+INTERRUPTIONS = 5
+"""So many are tried; code that waits outside of Python heeds none."""
 
 _LIBRARIES = tuple(
     os.path.join(path, "")
@@ -46,6 +57,14 @@ class BlockedLoop(UserWarning):
     """Code of the user's holds up the event loop, and was moved out of its way."""
 
 
+class LoopInterrupted(BaseException):
+    """Raised within code that does not let go of the event loop."""
+
+
+class LoopHeld(Exception):
+    """Code did not let go of the event loop when its time was up; `str()` says which."""
+
+
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """What was noticed."""
@@ -57,10 +76,14 @@ class Blocked:
     seconds: float
     """The longest wait that was seen."""
 
+    @property
+    def place(self) -> str:
+        """The function, and where it stood."""
+        return f"`{self.function}` ({os.path.basename(self.filename)}:{self.line})"
+
     def __str__(self) -> str:
-        where = f"{os.path.basename(self.filename)}:{self.line}"
         return (
-            f"{self.owner}: `{self.function}` ({where}) blocks the event loop, {self.seconds:.2f} s"
+            f"{self.owner}: {self.place} blocks the event loop, {self.seconds:.2f} s"
             " at a time; it runs in threads of its own from here on. An async client, or "
             "asyncio.to_thread around that call, would spare them"
         )
@@ -82,13 +105,27 @@ class Isolate(Protocol):
     """Runs a section of user code where it holds up nobody."""
 
     def __call__(
-        self, owner: object, name: str, section: Callable[[Home], Coroutine[Any, Any, T]], /
+        self,
+        owner: object,
+        name: str,
+        section: Callable[[Home], Coroutine[Any, Any, T]],
+        /,
+        *,
+        within_s: float = math.inf,
     ) -> Awaitable[T]:
-        """Await the section's result; `name` tells the user whose it is."""
+        """Await the section's result; `name` tells the user whose it is.
+
+        Raises:
+            LoopHeld: when it held the loop beyond `within_s` seconds.
+        """
 
 
 async def within_loop(
-    owner: object, name: str, section: Callable[[Home], Coroutine[Any, Any, T]]
+    owner: object,
+    name: str,
+    section: Callable[[Home], Coroutine[Any, Any, T]],
+    *,
+    within_s: float = math.inf,
 ) -> T:
     """`Isolate` that watches nothing."""
     return await section(here)
@@ -100,6 +137,11 @@ class _Section:
 
     owner: int
     name: str
+    until: float = math.inf
+    """`time.monotonic()` by which it must have let go of the loop."""
+    job: Any = None
+    held: str = ""
+    """What is said of it once it was interrupted."""
 
 
 @dataclass(slots=True)
@@ -119,8 +161,11 @@ class Isolation:
         *,
         blocked_s: float = BLOCKED_S,
         long_s: float = LONG_S,
+        on_stuck: Callable[[Any, str], None] = lambda job, held: None,
     ) -> None:
+        """`on_stuck(job, what is said)`: the loop is lost; from the watch's thread."""
         self._tell = tell
+        self._on_stuck = on_stuck
         self._blocked_s = blocked_s
         self._long_s = long_s
         self._apart: set[int] = set()
@@ -129,7 +174,13 @@ class Isolation:
         self._watch: _Watch | None = None
 
     async def run(
-        self, owner: object, name: str, section: Callable[[Home], Coroutine[Any, Any, T]]
+        self,
+        owner: object,
+        name: str,
+        section: Callable[[Home], Coroutine[Any, Any, T]],
+        *,
+        within_s: float = math.inf,
+        job: Any = None,
     ) -> T:
         """Run `section(home)`; called in the process's event loop.
 
@@ -145,8 +196,14 @@ class Isolation:
                 self._bound.add(id(owner))
                 self._apart.discard(id(owner))
         if self._watch is None:
-            self._watch = _Watch(self._noticed, self._blocked_s, self._long_s)
-        return await _watched(_Section(id(owner), name), section)
+            self._watch = _Watch(self._noticed, self._on_stuck, self._blocked_s, self._long_s)
+        until = time.monotonic() + within_s
+        return await _watched(_Section(id(owner), name, until, job), section)
+
+    def release(self) -> None:
+        """The session ends: interrupt whoever holds the loop from here on; from any thread."""
+        if self._watch is not None:
+            self._watch.release()
 
     def close(self) -> None:
         """Watch no longer."""
@@ -172,16 +229,47 @@ def _needs_home(error: BaseException | None) -> bool:
 
 async def _watched(section: _Section, call: Callable[[Home], Coroutine[Any, Any, T]]) -> T:
     """The watch knows sections by this frame and its argument `section`."""
-    return await call(here)
+    try:
+        return await call(here)
+    except LoopInterrupted:
+        if section.held:
+            raise LoopHeld(section.held) from None
+        raise asyncio.CancelledError from None
+
+
+class _Turn:
+    """Whether the loop has come round since it was asked to."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.asked = time.monotonic()
+        self.came = False
+        self._loop = loop
+        with contextlib.suppress(RuntimeError):  # closed: nobody is held up any more
+            loop.call_soon_threadsafe(self._come)
+
+    def _come(self) -> None:
+        self.came = True
+        excuse(self._loop, max(0.0, time.monotonic() - self.asked - LOOK_S))
 
 
 class _Watch:
     """The thread that looks."""
 
     def __init__(
-        self, noticed: Callable[[int, Blocked], None], blocked_s: float, long_s: float
+        self,
+        noticed: Callable[[int, Blocked], None],
+        on_stuck: Callable[[Any, str], None],
+        blocked_s: float,
+        long_s: float,
     ) -> None:
         self._noticed = noticed
+        self._on_stuck = on_stuck
+        self._loop = asyncio.get_running_loop()
+        self._within: tuple[_Section | None, float] = (None, 0.0)
+        """The section in which the loop was found, and since when."""
+        self._turn: _Turn | None = None
+        self._ending = False
+        self._interruptions: list[float] = []
         self._blocked_s = blocked_s
         self._long_s = long_s
         self._watched = threading.get_ident()
@@ -204,7 +292,54 @@ class _Watch:
                 spot, since = (section, id(frame), frame.f_lasti), now
             elif section is not None and now - since >= self._blocked_s:
                 self._waits(section, frame, now - since)
+            self._follow(section, frame, now)
             del frame
+
+    def _follow(self, section: _Section | None, frame: FrameType, now: float) -> None:
+        """Does the loop, found within one section for long, still turn?"""
+        turn = self._turn
+        if section is None or section is not self._within[0] or (turn is not None and turn.came):
+            self._within, self._turn = (section, now), None
+            self._interruptions.clear()
+        elif turn is None:
+            if now - self._within[1] >= HELD_S:
+                self._turn = _Turn(self._loop)
+        elif self._ending:
+            if now - turn.asked >= HELD_S and self._insists(now):
+                self._interrupt(section)
+        elif now - turn.asked >= min(self._long_s, section.until - self._within[1]):
+            self._holds(section, frame, now)
+
+    def _holds(self, section: _Section, frame: FrameType, now: float) -> None:
+        found = _user_frame(frame)
+        if found is None:
+            return
+        code, seconds = found.f_code, now - self._within[1]
+        blocked = Blocked(section.name, code.co_name, code.co_filename, found.f_lineno, seconds)
+        self._noticed(section.owner, blocked)
+        if now < section.until or len(self._interruptions) > INTERRUPTIONS:
+            return
+        section.held = section.held or f"{blocked.place} did not let go of the event loop"
+        if self._insists(now):
+            if len(self._interruptions) <= INTERRUPTIONS:
+                self._interrupt(section)
+            else:
+                self._on_stuck(section.job, section.held)
+
+    def _insists(self, now: float) -> bool:
+        """Whether it is time to interrupt, once more or for the first time."""
+        if self._interruptions and now - self._interruptions[-1] < INSIST_S:
+            return False
+        self._interruptions.append(now)
+        return True
+
+    def release(self) -> None:
+        self._ending = True
+
+    def _interrupt(self, section: _Section) -> None:
+        frame = sys._current_frames().get(self._watched)
+        if _section_of(frame) is section:
+            _raise_in(self._watched)
 
     def _waits(self, section: _Section, frame: FrameType, seconds: float) -> None:
         found = _user_frame(frame)
@@ -219,6 +354,13 @@ class _Watch:
                 section.name, code.co_name, code.co_filename, found.f_lineno, habit.longest_s
             )
             self._noticed(section.owner, blocked)
+
+
+def _raise_in(thread: int) -> None:
+    """Raise LoopInterrupted where the thread stands, once it executes Python again."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), ctypes.py_object(LoopInterrupted)
+    )
 
 
 def _section_of(frame: FrameType | None) -> _Section | None:
@@ -256,7 +398,9 @@ async def _apart(section: Callable[[Home], Coroutine[Any, Any, T]]) -> T:
         await asyncio.wait([work.ended])
     except asyncio.CancelledError:
         work.cancel()
+        insisting = work.home.call_later(INSIST_S, work.interrupt, thread)
         await asyncio.wait([work.ended])  # its cleanup is part of it
+        insisting.cancel()
         if not work.ended.cancelled():
             work.ended.exception()  # nobody asks for it any more
         raise
@@ -273,8 +417,8 @@ class _Work:
         home: asyncio.AbstractEventLoop,
     ) -> None:
         self.ended: asyncio.Future[Any] = home.create_future()
+        self.home = home
         self._section = section
-        self._home = home
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
@@ -299,6 +443,14 @@ class _Work:
         with contextlib.suppress(RuntimeError):  # it has just ended
             self._loop.call_soon_threadsafe(self._cancel)
 
+    def interrupt(self, thread: threading.Thread) -> None:
+        """It did not heed its cancellation: code that spins is ended, code that waits is not."""
+        frame = sys._current_frames().get(thread.ident or 0)
+        while frame is not None and frame.f_code is not _Work._main.__code__:
+            frame = frame.f_back
+        if frame is not None and thread.ident is not None:
+            _raise_in(thread.ident)
+
     async def _main(self) -> Any:
         self._task = asyncio.current_task()
         if self._cancelled:
@@ -310,7 +462,7 @@ class _Work:
             self._task.cancel()
 
     def _at_home(self, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._home))
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.home))
 
     def _deliver(self, settle: Callable[[Any], Any], value: Any) -> None:
         def settle_once() -> None:
@@ -318,7 +470,7 @@ class _Work:
                 settle(value)
 
         with contextlib.suppress(RuntimeError):  # the session is over: nobody waits any more
-            self._home.call_soon_threadsafe(settle_once)
+            self.home.call_soon_threadsafe(settle_once)
 
 
 def _end(loop: asyncio.AbstractEventLoop) -> None:

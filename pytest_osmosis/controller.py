@@ -21,7 +21,7 @@ from .naming import NamedRun, RunNames
 from .recorder import REPORT_FIELD
 from .results import RunResult, SuiteInfo
 from .running import report_without_item
-from .startup import usage_errors
+from .startup import is_quiet, usage_errors
 from .stopping import DECIDED
 from .suite import Suite
 
@@ -36,7 +36,9 @@ class Controller:
         suites: Mapping[str, Suite],
         *,
         worker_timeout_s: float,
+        loaded: Mapping[str, Mapping[str, str]],
     ) -> None:
+        """`loaded`: digests of the files that this process has loaded, by suite and name."""
         self._config = config
         self._gathering = gathering
         self._suites = suites
@@ -44,6 +46,9 @@ class Controller:
         self._scheduling: schedule.WindowScheduling | None = None
         self._watch = Watch(silence_s=worker_timeout_s)
         self._pids: dict[Any, int] = {}
+        self._loaded = dict(loaded)
+        self._differs: str | None = None
+        """What a worker has loaded that is not what the session began with."""
         self._selected: Mapping[str, int] = {}
         self._identities: dict[str, Identity] = {}
         """Those of marked functions, which only workers collect."""
@@ -60,6 +65,7 @@ class Controller:
             self._config, batch_size=batch_size, channels=self._link.channels
         )
         self._scheduling.on_collected = self._collected
+        self._scheduling.on_other_items = self._gathering.halt
         self._scheduling.is_judged = is_gate
         self._scheduling.recall = self._kept
         self._scheduling.is_reported = self._gathering.recorder.has_report
@@ -69,6 +75,8 @@ class Controller:
     def _collected(self) -> None:
         """Main thread: the workers' items are known, and none has been given out."""
         keeper = self._gathering.keeper
+        if self._differs is not None:
+            raise pytest.UsageError(self._differs)
         with usage_errors():
             keeper.open(list(self._identities.values()))
             decisions = self._gathering.recorder.decisions
@@ -78,7 +86,7 @@ class Controller:
         decisions.count_runs_only()
         self._link.broadcast("places", {name: list(at) for name, at in keeper.places().items()})
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for line in keeper.take_lines():
+        for line in keeper.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
                 terminal.write_line(line)
 
@@ -165,10 +173,13 @@ class Controller:
             gathering.ended(RunResult.from_json(text), text, why, decided=decided)
             if scheduling is not None:
                 scheduling.note_finished(node, index, text if decided else "")
-        elif kind == "problem":
-            gathering.halt(values[0])
-        elif kind == "unwritten":
-            gathering.recorder.fail(values[0])
+        elif kind == "loaded":
+            self._compare(node, values[0])
+        elif kind == "gave up" and scheduling is not None:
+            scheduling.excuse(node)
+        elif kind in ("problem", "unwritten"):
+            tell = gathering.halt if kind == "problem" else gathering.recorder.fail
+            tell(values[0])
         elif kind == "alive":
             self._pids[node] = values[0]
             self._watch.heard(values[0])
@@ -185,6 +196,19 @@ class Controller:
         elif kind == "identities":
             told = [Identity.from_json(json.loads(text)) for text in values[0]]
             self._identities = {identity.info.name: identity for identity in told}
+
+    def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:
+        """A worker that has other files is of no use: runs of different versions are not mixed."""
+        for suite, files in loaded.items():
+            known = self._loaded.setdefault(suite, files)
+            changed = sorted(n for n in {*known, *files} if known.get(n) != files.get(n))
+            if changed and self._differs is None:
+                self._differs = (
+                    f"{changed[0]} has changed since the session began: worker {node.gateway.id} "
+                    "has loaded another version of it, and nothing more is started; run the same "
+                    "command again"
+                )
+                self._gathering.halt(self._differs)
 
 
 def _resolved(root: Path, path: str) -> Path:

@@ -8,10 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 GRACE_S = 2.0
 """How long a cancelled coroutine may take to clean up before it is left behind."""
+_excused: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+
+
+def excuse(loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+    """For so long nothing could go on in the loop: what waits there gets that much more time."""
+    _excused[loop] = _excused.get(loop, 0.0) + seconds
 
 
 class DeadlineExceeded(Exception):
@@ -30,9 +37,14 @@ async def within(seconds: float, work: Awaitable[T], *, grace_s: float = GRACE_S
     waiter: asyncio.Future[None] = loop.create_future()
     timer: list[asyncio.TimerHandle] = []
     late = False
+    excused = _excused.get(loop, 0.0)
 
     def expire() -> None:
-        nonlocal late
+        nonlocal late, excused
+        more_s, excused = _excused.get(loop, 0.0) - excused, _excused.get(loop, 0.0)
+        if more_s > 0:
+            timer.append(loop.call_later(more_s, expire))
+            return
         late = True
         task.cancel()
         timer.append(loop.call_later(grace_s, wake, task))

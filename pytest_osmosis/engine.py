@@ -9,10 +9,11 @@ rows or pytest.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -21,6 +22,8 @@ BURST = 32
 """So many results wake the caller's thread at once; threads that take turns are dear."""
 LINGER_S = 0.005
 """How long fewer results may wait for others to join them."""
+CLOSE_S = 8.0
+"""A loop that has not shut down by then is lost."""
 
 
 class EngineClosed(Exception):
@@ -57,6 +60,7 @@ class Engine(Generic[T]):
         self._waking: asyncio.TimerHandle | None = None
         self._throttled = False
         self._halted = False
+        self._abandoned = False
         self._pumping = False
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name="osmosis-engine", daemon=True)
@@ -86,6 +90,8 @@ class Engine(Generic[T]):
             if key not in self._started:
                 self.soon(self._start_out_of_turn, key)
             while key not in self._done:
+                if self._abandoned:
+                    raise EngineClosed
                 self._arrived.acquire()
             self._waited_for = None
         result = self._done.pop(key)
@@ -113,15 +119,36 @@ class Engine(Generic[T]):
         self._halted = True
         self.soon(self._cancel)
 
-    def close(self) -> None:
-        """Cancel what is in flight, release what was opened, end the thread. Idempotent."""
-        if self.loop.is_closed():
-            return
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody asks for results any more."""
+        return self._abandoned
+
+    def abandon(self, results: Mapping[Hashable, T]) -> None:
+        """The loop will never turn again: these results are the last; from any thread."""
+        self._halted = self._abandoned = True
+        self._done.update(results)
+        self._started.update(results)
+        if self._arrived.locked():
+            self._arrived.release()
+
+    def close(self) -> bool:
+        """Cancel what is in flight, release what was opened, end the thread. Idempotent.
+
+        False when the loop does not come round to it.
+        """
+        if self.loop.is_closed() or self._abandoned:
+            return True
         self._halted = True
-        asyncio.run_coroutine_threadsafe(self._shut(), self.loop).result()
+        shutting = asyncio.run_coroutine_threadsafe(self._shut(), self.loop)
+        try:
+            shutting.result(CLOSE_S)
+        except concurrent.futures.TimeoutError:
+            return False
         self.soon(self.loop.stop)
         self._thread.join()
         self.loop.close()
+        return True
 
     # ---- in the loop's thread
 

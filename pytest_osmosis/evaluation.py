@@ -23,7 +23,7 @@ from .deciding_session import Decisions
 from .gathering import Gathering
 from .gating import take_named
 from .hookspecs import hooks_of
-from .identity import Identity, identity_of
+from .identity import Identity, identity_of, sources_of
 from .interrupts import Interrupts, leave_to_controller
 from .liveness import end_with_parent
 from .pacing import SharedGate
@@ -129,6 +129,7 @@ class Evaluation:
                 self.gathering,
                 self.suites,
                 worker_timeout_s=self.spec.worker_timeout_s,
+                loaded=self._loaded(),
             )
             self.gathering.halt_runs = self.controller.halt
             self.gathering.resize_runs = self.controller.resize
@@ -216,7 +217,7 @@ class Evaluation:
         marked = [suite for suite in self.suites.values() if suite.spec.marked]
         if self.worker is not None:
             infos = [suite.info for suite in self.suites.values()]
-            self.worker.introduce(infos, counts, self._identities(marked))
+            self.worker.introduce(infos, counts, self._identities(marked), self._loaded())
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
             if not self.config.option.collectonly:
@@ -250,6 +251,17 @@ class Evaluation:
             for suite in suites
         ]
 
+    def _loaded(self) -> dict[str, dict[str, str]]:
+        """Digests of the files that this process has loaded, by suite and name."""
+        roots, root = self.spec.roots, self.config.rootpath
+        return {
+            name: {
+                suite.spec.data.name: suite.info.digest,
+                **sources_of(suite.spec, roots=roots, root=root),
+            }
+            for name, suite in self.suites.items()
+        }
+
     def _recall(self, selected: Mapping[str, int]) -> Recall:
         """Runs are about to start: keep them, and know those that have been kept."""
         if self.worker is not None:
@@ -261,8 +273,9 @@ class Evaluation:
 
     def plan(self) -> list[str]:
         """What is going to run, in a line a suite."""
-        lines = [] if self.gathering is None else self.gathering.keeper.take_lines()
-        if self.config.get_verbosity() < 0 and not self.config.option.collectonly:
+        quiet = startup.is_quiet(self.config)
+        lines = [] if self.gathering is None else self.gathering.keeper.take_lines(quiet=quiet)
+        if quiet and not self.config.option.collectonly:
             return lines
         return [*[_plan(suite.info) for suite in self.suites.values()], *lines]
 
@@ -272,6 +285,11 @@ class Evaluation:
         default = self.spec.defaults
         if default is not None and default.model.model:
             lines.append(self._throughput(default))
+        lines += [
+            f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
+            "where an answer quotes it"
+            for name in self.redact.unmaskable
+        ]
         if self.gathering is not None:
             lines += self.gathering.keeper.take_lines()
         return lines
@@ -302,6 +320,7 @@ class Evaluation:
             on_finished=self._run_ended,
             gate=SharedGate(self._paced),
             recall=recall,
+            on_stuck=self._stuck,
         )
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
@@ -323,6 +342,13 @@ class Evaluation:
             self.worker.ended(key, finished, decided=decided, redact=suite.redact)
         elif self.gathering is not None:
             self.gathering.run_here_ended(finished, decided=decided, redact=suite.redact)
+
+    def _stuck(self, reason: str) -> None:
+        """Watching thread: nothing more can be run in this process."""
+        if self.worker is not None:
+            self.worker.give_up(reason)
+        elif self.gathering is not None:
+            self.gathering.halt(reason)
 
     def _opened_trajectories(self) -> Trajectories | None:
         """This process's end of the file of whole conversations."""

@@ -170,16 +170,21 @@ def identity_of(
     spec: EvalSpec, info: SuiteInfo, dataset: Dataset, *, roots: Sequence[Path], root: Path
 ) -> Identity:
     """The identity of an evaluation whose code has been loaded; `root` is the project's."""
+    return Identity(
+        info=info,
+        asked=_asked(spec, info),
+        sources=sources_of(spec, roots=roots, root=root),
+        plan=Plan.of(dataset, spec.n),
+    )
+
+
+def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str, str]:
+    """Digests of an evaluation's code, by file, once it was loaded."""
     named = [name for name in (spec.agent, spec.grader, *spec.eval_fns) if name]
     files = [file for name in named for file in source_files(name, roots)]
     if spec.marked:
         files.append(root / spec.name.partition("::")[0])
-    return Identity(
-        info=info,
-        asked=_asked(spec, info),
-        sources=digests(files, [root, *roots]),
-        plan=Plan.of(dataset, spec.n),
-    )
+    return digests(files, [root, *roots])
 
 
 def _asked(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:

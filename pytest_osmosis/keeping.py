@@ -90,6 +90,8 @@ class Keeper:
         self._commit = GroupCommit(on_failure=self._failed)
         self.lines: list[str] = []
         """What there is to say about what was opened."""
+        self._usual: set[str] = set()
+        """Those of them that tell no news."""
 
     # ---- at the start
 
@@ -120,7 +122,10 @@ class Keeper:
             said = Conversations(folder)
             opened.cached = {k: p for k, p in opened.cached.items() if said.has_messages(k)}
         resuming = [note for note in opened.notes if note.startswith("resuming")]
-        self.lines.append(", ".join([f"osmosis: journal {self._shown(folder)}", *resuming]))
+        line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])
+        self.lines.append(line)
+        if not resuming:
+            self._usual.add(line)
         self.lines += [f"osmosis: {note}" for note in opened.notes if note not in resuming]
 
     def guard_report(self, path: Path) -> None:
@@ -182,10 +187,10 @@ class Keeper:
             "is cut short cannot be resumed; name a place with --osmosis-run-dir PATH"
         )
 
-    def take_lines(self) -> list[str]:
-        """What there is to say since the last time."""
+    def take_lines(self, *, quiet: bool = False) -> list[str]:
+        """What there is to say since the last time; `quiet`: the news alone."""
         lines, self.lines = self.lines, []
-        return lines
+        return [line for line in lines if not quiet or line not in self._usual]
 
     def places(self) -> dict[str, Place]:
         """Where conversations go, by suite."""
@@ -301,4 +306,7 @@ def _name(identity: Identity, root: Path) -> str:
         data = Path(info.data)
         subject = (data.relative_to(root) if data.is_relative_to(root) else data).as_posix()
         subject = subject.removesuffix(data.suffix)
+    shard = info.settings.get("shard")
+    if shard is not None:  # the others may go on beside it
+        subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
     return runfolders.run_name(subject.replace("/", "."), info.model)

@@ -7,6 +7,7 @@ Does not open files of the user's, import their code or talk to an endpoint.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -454,7 +455,19 @@ class Given:
             if self.on_command_line(name)
             else self._config.rootpath
         )
-        return base / Path(text).expanduser()
+        try:
+            given = Path(text).expanduser()
+        except RuntimeError:  # `~nobody`: whoever opens it says that it is missing
+            given = Path(text)
+        return base / given
+
+    def resolved(self, name: str, text: str) -> Path:
+        """A path option without links; a loop of them is left to whoever opens it."""
+        path = self.path(name, text)
+        try:
+            return path.resolve()
+        except (OSError, RuntimeError):
+            return Path(os.path.abspath(path))
 
     def spelled(self, name: str) -> str:
         """The option as the user gave it, for messages."""
@@ -508,10 +521,10 @@ def build(config: pytest.Config) -> SessionSpec:
         deciding=deciding(given),
         keeping=_keeping(given),
         rescore=rescore,
-        output=given.path("output", output).resolve() if output else None,
+        output=given.resolved("output", output) if output else None,
         reports=_reports(given, output),
         answers=not given("no-answers"),
-        debug_dir=given.path("debug-dir", debug_dir).resolve() if debug_dir else None,
+        debug_dir=given.resolved("debug-dir", debug_dir) if debug_dir else None,
         pass_env=given("pass-env"),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
     )
@@ -520,13 +533,13 @@ def build(config: pytest.Config) -> SessionSpec:
 def _reports(given: Given, output: str | None) -> ReportPaths:
     def resolved(name: str) -> Path | None:
         text = given(name)
-        return given.path(name, text).resolve() if text else None
+        return given.resolved(name, text) if text else None
 
     trajectories = resolved("trajectories")
     if trajectories is not None:
         trajectories /= "trajectories.jsonl"
     elif output and not given("no-answers"):
-        report = given.path("output", output).resolve()
+        report = given.resolved("output", output)
         trajectories = report.with_name(f"{report.stem}.trajectories.jsonl")
     return ReportPaths(trajectories, resolved("markdown"), resolved("html"), resolved("runs-table"))
 
@@ -542,7 +555,7 @@ def _keeping(given: Given) -> Keeping:
     run_dir = given("run-dir")
     return Keeping(
         journal=not given("no-journal"),
-        run_dir=given.path("run-dir", run_dir).resolve() if run_dir else None,
+        run_dir=given.resolved("run-dir", run_dir) if run_dir else None,
         resume=given("resume"),
         fresh=given("fresh"),
         retry=given("retry-failed"),
@@ -558,7 +571,7 @@ def _rescore(given: Given) -> Rescore | None:
         raise pytest.UsageError(f"{given.spelled('rescore')} goes with one --osmosis-data alone")
     return Rescore(
         run=run,
-        data=given.path("data", data[0]).resolve() if data else None,
+        data=given.resolved("data", data[0]) if data else None,
         eval_fns=given("eval-fn"),
         grader=given("grader"),
         pass_threshold=None if given.raw("pass-threshold") is None else given("pass-threshold"),
@@ -641,8 +654,7 @@ def checked_base_url(given: Given, text: str, option: str = "base-url") -> str:
 def _with_data(given: Given, defaults: EvalSpec) -> Iterator[EvalSpec]:
     seen: set[Path] = set()
     for text in given("data"):
-        path = given.path("data", text)
-        resolved = path.resolve()
+        resolved = given.resolved("data", text)
         if resolved in seen:
             raise pytest.UsageError(
                 f"{given.spelled('data')} {text!r} is given twice; give it once"

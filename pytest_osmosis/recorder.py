@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class Recorder:
         self._awaited: dict[str, RunResult] = {}
         """Runs that have ended and are still to be reported, by their JSON."""
         self._reported: set[str] = set()
+        self._reports: Counter[str] = Counter()
+        """How many items of each suite have been reported."""
         self._halted: str | None = None
         self._interrupted: str | None = None
         self._lock = threading.Lock()
@@ -127,11 +129,14 @@ class Recorder:
         """A run's final report: what it carries supersedes what was noted."""
         text = getattr(report, REPORT_FIELD, None)
         if text is None:
+            suite = report.nodeid.rpartition("[")[0]
+            if suite in self._infos and not report.passed:  # a test skipped or failed before it
+                self._received(report.nodeid, suite)
             return (yield)
         run = self._awaited.pop(text, None) or RunResult.from_json(text)
         if self.keeper is not None:
             self.keeper.report(run, text)
-        self._reported.add(report.nodeid)
+        self._received(report.nodeid, run.suite)
         if self._wants_sections:
             self._sections.keep(run.key, report)
         self.note(run)
@@ -140,9 +145,16 @@ class Recorder:
         finally:
             delattr(report, REPORT_FIELD)  # terminal and JUnit keep reports to the end
 
+    def _received(self, nodeid: str, suite: str) -> None:
+        if nodeid not in self._reported:
+            self._reported.add(nodeid)
+            self._reports[suite] += 1
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Aggregate, write, and let the exit status say what could not be written."""
+        if self._interrupted is not None:
+            self._say_interrupted(self._interrupted)
         if self._config.option.collectonly or not any(self._selected.values()):
             return
         if self.keeper is not None:
@@ -156,6 +168,17 @@ class Recorder:
             self._write(path, write)
         if self._problems or (self._halted and not self.decisions.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
+
+    def _say_interrupted(self, signal: str) -> None:
+        """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        told = getattr(terminal, "_keyboardinterrupt_memo", None)
+        if told is None or self._config.option.fulltrace:
+            return
+        kept = " and kept" if self._session.keeping.journal else ""
+        done, selected = len(self._runs), self.selected()
+        runs = f": {done} of {selected} runs are done{kept}" if selected else ""
+        told.reprcrash.message = f"interrupted by {signal}{runs}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -210,11 +233,12 @@ class Recorder:
         if cut_short or not ended or session.config.option.maxfail:
             return
         for suite in result.suites:
-            missing = suite.selected - suite.finished
+            name = suite.info.name
+            missing = self._selected[name] - self._reports[name]
             if missing > 0:
                 self._problems.append(
-                    f"{suite.info.name}: {missing} of {suite.selected} selected runs were never "
-                    f"reported{_named(suite)}"
+                    f"{name}: {missing} of {suite.selected} selected runs were never "
+                    f"reported{_named(suite, missing, self._reported)}"
                 )
 
     def _tell_junit(self, result: EvalResult) -> None:
@@ -254,15 +278,15 @@ class Recorder:
                 terminal.write_line(f"warning: cannot write the step's summary: {reason}")
 
 
-def _named(suite: SuiteResult) -> str:
-    """The first of the missing runs, where the whole suite was selected."""
-    if suite.selected != suite.info.total_runs:
-        return ""
-    have = {(row.row_index, run.run_index) for row in suite.rows for run in row.runs}
+def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
+    """The first of the missing runs, where it is plain which they are."""
+    have = {nodeid.rpartition("::")[2] for nodeid in reported}
     offset = suite.info.settings.get("offset", 0)
     rows = range(offset, offset + suite.info.rows)
-    every = ((row, run) for row in rows for run in range(suite.info.n))
-    names = [f"row-{row}[run-{run}]" for row, run in every if (row, run) not in have]
+    every = (f"row-{row}[run-{run}]" for row in rows for run in range(suite.info.n))
+    names = [name for name in every if name not in have]
+    if len(names) != missing:
+        return ""
     return f": {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
 
 

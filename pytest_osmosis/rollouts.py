@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .agents import Services
@@ -48,8 +49,12 @@ class Rollouts:
         on_finished: Callable[[RunKey, Finished], None],
         gate: SharedGate,
         recall: Recall | None = None,
+        on_stuck: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """Runs that `recall` knows are not run; it is asked in the thread that wants them."""
+        """Runs that `recall` knows are not run; it is asked in the thread that wants them.
+
+        `on_stuck` is told, from a thread, why nothing more can be run in this process.
+        """
         self._suites = suites
         self._base_urls = base_urls
         self._on_finished = on_finished
@@ -62,7 +67,8 @@ class Rollouts:
         self._ready: set[int] = set()
         """Models whose runs may start."""
         self._threads = CallThreads()
-        self._isolation = Isolation(self._blocked.append)
+        self._on_stuck = on_stuck
+        self._isolation = Isolation(self._blocked.append, on_stuck=self._stuck)
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
         self._engine: Engine[Finished] = Engine(
@@ -103,12 +109,27 @@ class Rollouts:
         """Start nothing more and cancel what is in flight; from any thread."""
         self.halt("the session is ending")
         self._engine.cancel()
+        self._isolation.release()
 
     def close(self) -> None:
         """Cancel what is in flight and release everything."""
+        self._isolation.release()
+        if not self._engine.close():
+            self._engine.abandon({})
         self._isolation.close()
-        self._engine.close()
         self._threads.close()
+
+    def _stuck(self, key: RunKey, held: str) -> None:
+        """A run has the event loop and heeds nothing: what is known by now is all there will be."""
+        suite = self._suites[key.suite]
+        error = f"timed out: {held} and cannot be interrupted"
+        result = suite.lost(key.position, key.run_index, error=error, error_type="timeout")
+        finished = Finished(result, result.error or "")
+        self._on_finished(key, finished)
+        reason = f"{held} and cannot be interrupted: nothing more can be run in its process"
+        self.halt(reason)
+        self._engine.abandon({key: finished})
+        self._on_stuck(reason)
 
     async def _execute(self, key: RunKey) -> Finished:
         suite = self._suites[key.suite]
@@ -127,11 +148,13 @@ class Rollouts:
             model=model,
             bridge=bridge,
             run_sync=self._threads.run,
-            isolate=self._isolation.run,
+            isolate=partial(self._isolation.run, job=key),
             write=captured.write,
         )
         finished = await suite.run(key.position, key.run_index, services=services)
         finished.sections = [(title, suite.redact(text)) for title, text in captured.sections()]
+        if self._engine.is_abandoned:
+            return finished
         self._on_finished(key, finished)
         if finished.result.fatal:
             self.halt(finished.result.error or "the endpoint refuses every call")

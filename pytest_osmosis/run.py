@@ -19,7 +19,7 @@ from . import blame
 from .agents.afar import reached_from
 from .agents.base import AgentRun, Outcome, Services
 from .blame import AgentEnded, Failure
-from .blocking import Home, here
+from .blocking import Home, LoopHeld, here
 from .deadlines import DeadlineExceeded, within
 from .failures import explanation, user_traceback
 from .keys import advice
@@ -122,6 +122,9 @@ class Run:
         except DeadlineExceeded as late:
             still = "; it ignored its cancellation and was left behind" if late.abandoned else ""
             self.failure = Failure("timeout", f"the agent {late}{still}")
+        except LoopHeld as held:
+            limit = f"{self.suite.spec.agent_timeout_s:g} s"
+            self.failure = Failure("timeout", f"the agent timed out after {limit}: {held}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
             self.failure = blame.of_exception(error, self._agent_run, self.suite.hooks)
             self._advise(self.failure)
@@ -134,7 +137,12 @@ class Run:
         """The rollout, with what would end the event loop turned into an error of the agent."""
         try:
             suite = self.suite
-            return await self._services.isolate(suite.agent, suite.spec.agent, self._attempt)
+            return await self._services.isolate(
+                suite.agent,
+                suite.spec.agent,
+                self._attempt,
+                within_s=suite.spec.agent_timeout_s,
+            )
         except SystemExit as error:
             raise AgentEnded(f"the agent called sys.exit({error.code!r})") from error
         except KeyboardInterrupt as error:
@@ -182,10 +190,14 @@ class Run:
     async def _graded(self, grading: Grading, outcome: Outcome) -> float:
         metadata = self.suite.own_copy({**self.row.metadata(), **self._position})
         run = self._agent_run
+        limit_s = self.suite.spec.grader_timeout_s
         judged = self._services.isolate(
-            grading, grading.name, lambda home: grading.reward(run, outcome, metadata)
+            grading,
+            grading.name,
+            lambda home: grading.reward(run, outcome, metadata),
+            within_s=limit_s,
         )
-        return await within(self.suite.spec.grader_timeout_s, judged)
+        return await within(limit_s, judged)
 
     async def _called(self, eval_fn: EvalFn, given: dict[str, Any], row_name: str) -> float:
         services, limit_s = self._services, self.suite.spec.grader_timeout_s
@@ -203,7 +215,8 @@ class Run:
 
         if not eval_fn.is_async:
             return await section(here)  # no task of its own: `limited` has the deadline
-        return await within(limit_s, services.isolate(eval_fn, eval_fn.name, section))
+        called = services.isolate(eval_fn, eval_fn.name, section, within_s=limit_s)
+        return await within(limit_s, called)
 
     async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
         try:
@@ -213,6 +226,9 @@ class Run:
                 self.reasons[name] = [self.suite.redact(reason) for reason in reasons]
         except DeadlineExceeded as late:
             self._no_score(name, f"`{name}` {late}")
+        except LoopHeld as held:
+            limit = f"{self.suite.spec.grader_timeout_s:g} s"
+            self._no_score(name, f"`{name}` timed out after {limit}: {held}")
         except EvalFnError as error:
             self._no_score(name, str(error))
         except Exception as error:  # noqa: BLE001 - the eval function's own error becomes data

@@ -13,7 +13,8 @@ of builtins:
                            ("hold", seconds) ("cancel", None)
     worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
                            ("finished", index, json, text, decided) ("pace", kind, seconds)
-                           ("identities", [json, ...]) ("problem", reason)
+                           ("identities", [json, ...]) ("problem", reason) ("gave up", reason)
+                           ("loaded", {suite: {file: digest}})
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
         raise pytest.UsageError(
             f"--dist {option.dist} does not go with an evaluation: use --dist load, the default"
         )
+    if getattr(option, "trace", False) and option.numprocesses:
+        raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")
     if option.numprocesses is None:
         alone = option.usepdb or getattr(option, "trace", False) or option.tx or option.collectonly
         if batch_size > 1 and not alone:
@@ -91,8 +94,16 @@ class _Worker:
         """Those of them that have not finished ahead of their report either."""
         self.finished: dict[int, str] = {}
         """Results that are known ahead of their report."""
-        self.alone = False
-        """It re-runs, one at a time, what was in flight when another worker died."""
+        self.suspects: set[int] = set()
+        """Given, and in flight when another worker died: they are run again one at a time."""
+
+        self.excused = False
+        """It has told whose fault its end is."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether it runs one at a time."""
+        return bool(self.suspects)
 
 
 class WindowScheduling:
@@ -113,6 +124,8 @@ class WindowScheduling:
         self._lock = threading.RLock()
         self.on_collected: Callable[[], None] = lambda: None
         """Called once, when the items are known and before any is given out."""
+        self.on_other_items: Callable[[str], None] = lambda reason: None
+        """Told why a worker that came later is of no use."""
         self.is_judged: Callable[[str], bool] = lambda nodeid: False
         """Whether an item is no worker's to run: the controller tells of it at the end."""
         self.recall: Callable[[str], Known | None] = lambda nodeid: None
@@ -156,6 +169,10 @@ class WindowScheduling:
         items = list(collection)
         if self.collection is not None and items != self.collection:
             node.shutdown()  # a replacement that sees other items can do nothing
+            self.on_other_items(
+                f"worker {node.gateway.id}, in the place of one that was lost, collected other "
+                "items: have files changed? Nothing more is started; run the same command again"
+            )
             return
         self._collections[node] = items
 
@@ -182,9 +199,10 @@ class WindowScheduling:
             worker.pending.pop(item_index, None)
             worker.unfinished.discard(item_index)
             worker.finished.pop(item_index, None)
-            if worker.alone and not worker.pending and not self._suspects:
-                worker.alone = False
-                self._share_out()
+            if worker.alone:
+                worker.suspects.discard(item_index)
+                if not worker.alone and not self._suspects:
+                    self._share_out()
             self._feed()
 
     def mark_test_pending(self, item: str) -> None:
@@ -213,6 +231,7 @@ class WindowScheduling:
                     if worker.finished.get(index)}  # fmt: skip
             left = [index for index in worker.pending if index not in done]
             in_flight = 1 if worker.alone else max(worker.share, 1)
+            in_flight = 0 if worker.excused else in_flight
             suspects, others = left[:in_flight], left[in_flight:]
             culprit = None
             if len(suspects) == 1:
@@ -238,6 +257,12 @@ class WindowScheduling:
                 worker.unfinished.discard(index)
                 worker.finished[index] = text
                 self._feed()
+
+    def excuse(self, node: Any) -> None:
+        """A worker is about to end by itself, and has reported the run that is to blame."""
+        with self._lock:
+            if node in self._workers:
+                self._workers[node].excused = True
 
     def resize(self, batch_size: int) -> None:
         """So many rollouts may be in flight over all workers; at least one each."""
@@ -306,20 +331,20 @@ class WindowScheduling:
         ]
 
     def _feed_suspects(self) -> None:
-        """One worker, emptied first, re-runs the suspects with one in flight."""
-        if not self._suspects:
-            return
+        """One worker, nearly empty, re-runs the suspects with one in flight."""
         takers = self._takers()
         alone = next((worker for worker in takers if worker.alone), None)
-        if alone is None:
-            alone = next((worker for worker in takers if not worker.pending), None)
+        if self._suspects:
+            alone = alone or next((w for w in takers if len(w.pending) < 2), None)
             if alone is None:
                 return
-            alone.alone = True
+            alone.suspects.update(self._suspects)
             self._resize(alone, 1)
             self._share_out()
-        self._give(alone, list(self._suspects))
-        self._suspects.clear()
+            self._give(alone, list(self._suspects))
+            self._suspects.clear()
+        if alone is not None and self._pool and len(alone.pending) < 2:
+            self._give(alone, [self._pool.popleft()])  # xdist runs an item once it has the next
 
     def _give(self, worker: _Worker, indices: list[int]) -> None:
         if not indices:

@@ -72,6 +72,11 @@ def usage_errors() -> Iterator[None]:
         raise pytest.UsageError(str(error)) from None
 
 
+def is_quiet(config: pytest.Config) -> bool:
+    """Whether nothing but news is wanted ahead of the tests."""
+    return config.get_verbosity() < 0 or bool(getattr(config.option, "no_header", False))
+
+
 def begin_trajectories(path: Path | None, *, keep: bool) -> None:
     """Make the file of whole conversations; `keep` those of a session that is resumed."""
     if path is None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from .dataset.errors import DatasetError
 from .hooks import Hooks
 from .results import RunResult, SuiteInfo
 from .run import REWARD, TEST, Finished, Run
@@ -71,7 +72,12 @@ class Suite:
 
     async def run(self, position: int, run_index: int, *, services: Services) -> Finished:
         """One run of the row at `position` of the selection."""
-        run = Run(self, self.dataset.row(position), run_index, services)
+        try:
+            row = self.dataset.row(position)
+        except DatasetError as changed:
+            gone = self.lost(position, run_index, error=str(changed), error_type="internal")
+            return Finished(gone, gone.error or "")
+        run = Run(self, row, run_index, services)
         async with self._slot:
             started_at, started = time.time(), time.perf_counter()
             await run.rollout()

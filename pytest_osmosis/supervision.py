@@ -86,8 +86,8 @@ class Supervisor:
             self._unreachable += 1
             if self._unreachable >= UNREACHABLE_RUNS:
                 return result.error
-        elif result.llm_calls:
-            self._reached = True
+        elif result.llm_calls or result.error_type == "provider":
+            self._reached = True  # a refusal, too, came from somebody
         self._tokens += result.tokens or 0
         self._cost_usd += result.cost_usd or 0.0
         budget = self._budget

@@ -44,7 +44,7 @@ def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
     """The rows of a dataset; the values of `columns` (in any case) are read, row by row."""
     every = range(len(dataset))
     indices = [dataset.index_of(position) for position in every]
-    ids = [dataset.row(position).row_id for position in every] if dataset.has_ids else []
+    ids = [dataset.row_id(position) for position in every] if dataset.has_ids else []
     wanted = list(columns)
     return PlannedRows(
         indices=indices,

@@ -45,8 +45,13 @@ class Worker:
         infos: Sequence[SuiteInfo],
         selected: Mapping[str, int],
         identities: Iterable[Identity],
+        loaded: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """Tell the controller what was collected, and what it cannot know of it itself."""
+        """Tell the controller what was collected, and what it cannot know of it itself.
+
+        `loaded`: digests of each suite's files, by name.
+        """
+        self._link.send("loaded", {suite: dict(files) for suite, files in loaded.items()})
         self._link.send("suites", [info.to_json() for info in infos])
         self._link.send("selected", dict(selected))
         self._link.send("identities", [encode(identity.to_json()) for identity in identities])
@@ -103,6 +108,11 @@ class Worker:
     def cannot_write(self, problem: str) -> None:
         """A report cannot be written from here: the session's end tells."""
         self._link.send("unwritten", problem)
+
+    def give_up(self, reason: str) -> None:
+        """Nothing more can be run here: end, so that another worker takes the rest."""
+        self._link.send("gave up", reason)
+        os._exit(1)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """The endpoint said that it is too much, or that it bears it."""

@@ -19,6 +19,8 @@ from osmosis_cli.rubric_config import load_rubrics
 from pytest_osmosis.options import OPTIONS
 from tests.osmosis_cli.test_main import every_command
 
+from . import faults
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FLAGS = {option.flag_name for option in OPTIONS}
@@ -128,3 +130,10 @@ def test_every_example_in_a_help_is_accepted() -> None:
     for line in lines:
         if "COMMAND" not in line:
             check_usage(shlex.split(line, comments=True)[1:])
+
+
+def test_the_page_of_faults_is_that_of_their_table_and_tests() -> None:
+    assert list(faults.missing()) == []
+    rows = [row for rows in faults.FAULTS.values() for row in rows]
+    assert [row.what for row in rows if bool(row.tests) == bool(row.untested)] == []
+    assert faults.PAGE.read_text("utf-8") == faults.page(), "run python -m tests.faults"

@@ -46,6 +46,9 @@ class Source(Protocol):
         """Release the file."""
 
 
+_NO_ROW = "0" * 16
+
+
 class Dataset:
     """The selected rows of one file, in the file's order; may be read from several threads."""
 
@@ -101,8 +104,7 @@ class Dataset:
         place = self._places[position]
         try:
             record = decode(self._store.fetch(place))
-            row_id = None if self._ids is None else self._ids[place]
-            return self._columns.row(record, self._selection[place], row_id)
+            return self._columns.row(record, self._selection[place], self.row_id(position))
         except (ChangedError, RecordError):
             row = f"row {self._selection[place]}"
             raise DatasetError(
@@ -127,8 +129,19 @@ class Dataset:
         self._ids = list(named)
 
     def row_digest(self, position: int) -> str:
-        """A short digest of one row, to tell which rows of a file have changed between sessions."""
-        return hashlib.sha256(self._store.fetch(self._places[position])).hexdigest()[:16]
+        """A short digest of one row, to tell which rows of a file have changed between sessions.
+
+        Of a row that the file no longer holds, one that no row has.
+        """
+        try:
+            raw = self._store.fetch(self._places[position])
+        except ChangedError:
+            return _NO_ROW
+        return hashlib.sha256(raw).hexdigest()[:16]
+
+    def row_id(self, position: int) -> str | None:
+        """The row's id, where the rows have one."""
+        return None if self._ids is None else self._ids[self._places[position]]
 
 
 def load_dataset(

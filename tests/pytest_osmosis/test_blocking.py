@@ -277,3 +277,96 @@ def test_warnings_turned_into_errors_do_not_break_the_session(project: Project) 
     session = project.run("--osmosis-batch-size=2", "-Werror")
     assert session.ret == 0
     assert session.outcomes == {"passed": 4, "warnings": 1}
+
+
+HOLDING = """
+import asyncio
+import time
+
+from osmosis_ai.rollout import RolloutAgentLoop
+
+
+class Agent(RolloutAgentLoop):
+    name = "holding"
+
+    def get_tools(self, request):
+        return []
+
+    async def run(self, ctx):
+        messages = list(ctx.request.messages)
+        wish = messages[-1]["content"]
+        answer = await ctx.chat(messages, **ctx.request.completion_params)
+        if wish == "spin":
+            self.spin()
+        if wish == "stubborn":
+            while True:
+                try:
+                    self.spin()
+                except BaseException:
+                    continue
+        if wish == "slow":
+            await asyncio.sleep(1)
+        return ctx.complete([*messages, answer.message])
+
+    def spin(self):
+        while True:
+            pass
+
+
+agent_loop = Agent()
+
+
+async def judge(solution_str, ground_truth, extra_info):
+    while solution_str == "score spin":
+        pass
+    return 1.0
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
+    project: Project, workers: int
+) -> None:
+    project.write("agent.py", HOLDING)
+    project.rows("a", "spin", "slow", "b", "c", "d")
+    session = project.run("--batch-size=4", "--osmosis-agent-timeout=2", workers=workers)
+    assert session.ret == 1
+    assert [run["error_type"] for run in session.runs] == [None, "timeout", None, None, None, None]
+    error = session.runs[1]["error"]
+    assert error == (
+        "the agent timed out after 2 s: `spin` (agent.py:31) did not let go of the event loop"
+    )
+    assert session.outcomes["passed"] == 5
+
+
+def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: Project) -> None:
+    project.write("agent.py", HOLDING)
+    project.rows("a", "score spin", "b")
+    session = project.run("--osmosis-grader-timeout=2", eval_fn="agent:judge")
+    assert [run["error_type"] for run in session.runs] == [None, "eval_fn", None]
+    assert session.runs[1]["error"].startswith("`agent:judge` timed out after 2 s: `judge` (")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
+    project: Project, workers: int
+) -> None:
+    project.write("agent.py", HOLDING)
+    project.rows("a", "b", "stubborn", "c", "d")
+    session = project.apart(
+        *project.options(f"-n{workers}", "--batch-size=2", "--osmosis-agent-timeout=2")
+    )
+    assert session.ret == 1
+    said = "did not let go of the event loop and cannot be interrupted"
+    kept = {row["row_index"]: row["runs"][0] for row in session.report["rows"]}
+    assert kept[2]["error_type"] == "timeout"
+    assert said in kept[2]["error"]
+    assert [kept[row]["error_type"] for row in (0, 1)] == [None, None]
+    if workers:
+        assert session.outcomes == {"passed": 4, "failed": 1, "warnings": 1} or (
+            session.outcomes == {"passed": 4, "failed": 1}
+        )
+    else:
+        assert any(said in line for line in session.lines if line.startswith("stopped: "))
+        assert session.report["summary"]["complete"] is False
+    assert "Traceback" not in session.out + session.err

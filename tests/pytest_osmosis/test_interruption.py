@@ -93,7 +93,8 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     os.kill(process.pid, getattr(signal, name))
     out = ended(process)
     assert process.returncode == 2
-    assert f"KeyboardInterrupt: by {name}" in out
+    assert f"! interrupted by {name}: 3 of 9 runs are done and kept !" in out
+    assert "interrupts.py" not in out and "KeyboardInterrupt" not in out
     assert "3 of 9 runs are done; run the same command again to go on" in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
     report = json.loads((project.path / "out.json").read_text())
@@ -115,6 +116,44 @@ def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
     assert process.returncode == 2
     assert "1 of 7 runs are done" in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
+    assert nobody_left(process.pid)
+
+
+HOLDING = """
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class Holding(RolloutAgentLoop):
+    name = "holding"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        answer = await ctx.chat(ctx.request.messages)
+        while answer.message["content"] == "spin":
+            open("spinning", "a").close()
+        return ctx.complete([*ctx.request.messages, answer.message])
+
+agent_loop = Holding()
+"""
+
+
+@WORKERS
+def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project, workers: int):
+    project.write("holding.py", HOLDING)
+    project.rows("a", "b", "spin", "c")
+    process = started(project, workers, agent="holding:agent_loop")
+    for _ in range(6000):
+        if (project.path / "spinning").exists():
+            break
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    out = ended(process)
+    assert process.returncode == 2
+    assert "! interrupted by SIGINT: " in out
+    assert "Traceback" not in out and "INTERNALERROR" not in out
+    report = json.loads((project.path / "out.json").read_text())
+    runs = [run for row in report["rows"] for run in row["runs"]]
+    assert {run["outcome"] for run in runs} <= {"passed"}
+    assert report["summary"]["complete"] is False
     assert nobody_left(process.pid)
 
 

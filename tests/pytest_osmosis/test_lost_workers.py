@@ -46,7 +46,10 @@ def test_a_worker_that_is_lost_costs_one_run(
     rows = [f"row {index}" for index in range(11)]
     project.rows(*rows[:5], wish, *rows[5:])
     session = project.run(
-        "--batch-size=6", "--osmosis-worker-timeout=2", workers=2, agent="deadly:agent_loop"
+        "--batch-size=6",
+        *(["--osmosis-worker-timeout=5"] if wish == "freeze" else []),
+        workers=2,
+        agent="deadly:agent_loop",
     )
     assert session.ret == 1
     assert session.outcomes == {"passed": 11, "errors": 1}
@@ -71,3 +74,98 @@ def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run
     assert "maximum crashed workers reached: 2" in session.out
     assert session.report["summary"]["complete"] is False
     assert "of 12 selected runs" in session.out
+
+
+LAST = """
+import asyncio
+import os
+import signal
+from pathlib import Path
+from osmosis_ai.rollout import RolloutAgentLoop
+
+died = Path("died")
+
+class Agent(RolloutAgentLoop):
+    name = "last"
+    beside = asyncio.Event()
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        wish = ctx.request.messages[-1]["content"]
+        if wish == "beside":
+            self.beside.set()
+            while not died.exists():
+                await asyncio.sleep(0.01)
+        if wish == "kill" and not died.exists():
+            await self.beside.wait()
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = await ctx.chat(ctx.request.messages)
+        return ctx.complete([*ctx.request.messages, answer.message])
+
+agent_loop = Agent()
+"""
+
+
+def test_what_was_given_to_a_lost_worker_is_run_when_the_others_have_been_sent_home(
+    project: Project, endpoint: Endpoint
+):
+    project.write("last.py", LAST)
+    project.rows("beside", "kill", "c", "d", "e", "f")
+    session = project.run("--batch-size=4", workers=2, agent="last:agent_loop")
+    assert session.outcomes == {"passed": 6}
+
+
+EDITS = """
+import os
+from pathlib import Path
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class Agent(RolloutAgentLoop):
+    name = "edits"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        answer = await ctx.chat(ctx.request.messages)
+        if ctx.request.messages[-1]["content"] == "edit":
+            with Path(__file__).open("a") as file:
+                file.write("# another version")
+            os._exit(3)
+        return ctx.complete([*ctx.request.messages, answer.message])
+
+agent_loop = Agent()
+"""
+
+
+def test_a_worker_that_loads_another_version_of_the_agent_runs_nothing(project: Project):
+    project.write("edits.py", EDITS)
+    project.rows("a", "edit", *"bcdefghij")
+    session = project.run(workers=1, agent="edits:agent_loop")
+    assert session.ret == 1
+    [stopped] = [line for line in session.lines if line.startswith("stopped: ")]
+    assert stopped.startswith("stopped: edits.py has changed since the session began: worker gw1 ")
+    assert session.report["summary"]["complete"] is False
+    assert session.outcomes["errors"] == 1
+    assert "INTERNALERROR" not in session.out
+
+
+@pytest.mark.parametrize("name", ["agent.py", "rewards.py", "data.jsonl"])
+def test_workers_that_load_other_files_than_were_checked_are_a_usage_error(
+    project: Project, endpoint: Endpoint, name: str
+):
+    project.rows("a", "b")
+    changed = '{"system_prompt": "s", "user_prompt": "c"}\\n' if name == "data.jsonl" else "# new"
+    project.write(
+        "conftest.py",
+        f"""
+from pathlib import Path
+
+def pytest_configure_node(node):
+    path = Path({name!r})
+    path.write_text(path.read_text() + {changed!r})
+""".replace("path.read_text() + ", "" if name == "data.jsonl" else "path.read_text() + "),
+    )
+    session = project.run("--osmosis-limit=1", workers=1)
+    assert session.ret == 4, session.out
+    assert f"{name} has changed since the session began: worker gw0" in session.mistake
+    assert endpoint.requests == 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from click.testing import CliRunner
 from osmosis_cli.main import cli
 from pytest_osmosis.dataset import load_dataset
 from pytest_osmosis.dataset.selection import parse_shard
+from tests.endpoints import Endpoint
 from tests.project import Project
 
 
@@ -53,6 +57,27 @@ def test_sessions_over_shards_merge_into_the_session_over_all(project: Project):
         document["summary"].pop("total_duration_ms")
     assert merged["summary"] == whole["summary"]
     assert merged["config"] == whole["config"]
+
+
+def test_shards_run_beside_each_other_and_each_resumes_its_own_runs(
+    project: Project, endpoint: Endpoint
+):
+    project.rows(*"abcd")
+    endpoint.answers = lambda ask: ["hang"] if ask.row == "c" else ask.row
+    command = [sys.executable, "-m", "pytest", *project.options(shard="1/2", output="1.json")]
+    first = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL)
+    try:
+        assert endpoint.wait_until(lambda seen: seen.by_row["c"] == 1, timeout_s=60)
+        assert project.run(shard="2/2", output="2.json").outcomes == {"passed": 2}
+        first.send_signal(signal.SIGINT)
+        assert first.wait(60) == 2
+    finally:
+        first.kill()
+        first.wait()
+    endpoint.answers = None
+    again = project.run(shard="1/2", output="1.json")
+    assert "journal .osmosis/runs/data.shard-1-of-2-m, resuming: 1 of 2 runs done" in again.out
+    assert endpoint.by_row == {"a": 1, "b": 1, "c": 2, "d": 1}
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2"])

@@ -61,6 +61,14 @@ def test_an_endpoint_that_was_reached_once_may_be_away_for_a_while():
     assert runs.reasons == []
 
 
+def test_an_endpoint_that_refused_one_row_was_reached():
+    runs = Runs()
+    runs.supervisor.ended(run(0, error="400 from x:1", error_type="provider"))
+    for index in range(1, 9):
+        runs.supervisor.ended(run(index, **UNREACHABLE))
+    assert runs.reasons == []
+
+
 def test_a_spent_budget_of_tokens_ends_the_session_and_unknown_usage_counts_nothing():
     runs = Runs(Budget(tokens=100))
     runs.supervisor.ended(run(0, llm_calls=1, tokens=None))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.endpoints import completion, reply
+from tests.endpoints import completion, error_reply, reply
 from tests.project import AGENT, Project, Session
 
 
@@ -110,6 +110,22 @@ class TestQuiet:
         session = ten.run("-q")
         assert table(session)["rewards:exact"]["mean"] == "0.800"
         assert session.outcomes == {"passed": 8, "failed": 2}
+
+    @pytest.mark.parametrize("option", ["-q", "--no-header"])
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_nothing_but_news_comes_ahead_of_the_tests(
+        self, project: Project, option: str, workers: int
+    ) -> None:
+        refused = error_reply(400, "no")
+        project.endpoint.answers = lambda ask: refused if ask.row == "b" else ask.row
+        project.rows("a", "b")
+        first = project.run(option, workers=workers)
+        assert "osmosis: " not in first.out
+        assert "rollouts\n" not in first.out.partition("osmosis summary")[0]
+        again = project.run(option, workers=workers)
+        assert [line for line in again.lines if line.startswith("osmosis: ")] == [
+            "osmosis: journal .osmosis/runs/data-m, resuming: 1 of 2 runs done"
+        ]
 
     def test_qq_is_silent_but_for_failures(self, ten: Project) -> None:
         session = ten.run("-qq")

@@ -198,7 +198,7 @@ def test_unusual_but_valid_http_is_read(shared: Endpoint, model: str) -> None:
     assert ask(shared, f"fault-{model}").message["content"] == "42"
 
 
-# E1, E12 to E14: connections.
+# Connections.
 
 
 def test_a_refused_connection_is_unreachable_after_three_tries() -> None:
@@ -284,7 +284,7 @@ def test_what_is_not_http_is_said_to_be_so(shared: Endpoint, model: str) -> None
     assert f"not an HTTP reply from {shared.netloc}" in str(failure)
 
 
-# E2 to E9: statuses.
+# Statuses.
 
 
 def test_a_wrong_key_is_fatal_and_named_by_its_variable() -> None:
@@ -416,7 +416,7 @@ def test_the_endpoint_can_forbid_and_ask_for_another_try(shared: Endpoint) -> No
     assert ask(shared, "fault-400-retry-once").retries == 1
 
 
-# E10, E11: deadlines.
+# Deadlines.
 
 
 @pytest.mark.parametrize("model", ["silent", "slow-30", "trickle", "trickle-head"])
@@ -458,7 +458,7 @@ def test_the_wait_for_a_connection_counts_towards_the_deadline() -> None:
         assert asyncio.run(main(endpoint)).kind == "timeout"
 
 
-# E15 to E19: a 200 that is no answer.
+# A 200 that is no answer.
 
 NO_JSON = {
     "empty": "a 200 with an empty body",
@@ -541,7 +541,7 @@ def test_an_error_inside_a_200_is_what_its_code_says(
     assert "Provider returned error" in str(failure)
 
 
-# E20 to E26: unusual answers.
+# Unusual answers.
 
 
 @pytest.mark.parametrize("kind", ["null", "absent"])
@@ -589,7 +589,7 @@ def test_tool_calls_without_calls_are_none(shared: Endpoint, kind: str) -> None:
     assert message == {"role": "assistant", "content": "42"}
 
 
-# E28: sizes.
+# Sizes.
 
 
 @pytest.mark.parametrize("model", ["huge-3", "huge-length", "gzip-bomb"])
@@ -604,7 +604,7 @@ def test_the_cap_is_32_mib(shared: Endpoint) -> None:
     assert "of 32 MiB" in str(error(shared, "fault-huge-length"))
 
 
-# E30: redirects.
+# Redirects.
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
@@ -625,7 +625,7 @@ def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint
     assert "/v1/chat/completions" in str(error(shared, "fault-redirect-loop"))
 
 
-# E33 to E36.
+# What an answer may hold.
 
 
 def test_lone_surrogates_of_an_answer_are_replaced(shared: Endpoint) -> None:

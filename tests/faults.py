@@ -1,0 +1,965 @@
+"""Everything that can go wrong, what the user sees then, and the tests that hold it.
+
+    python -m tests.faults
+
+writes the page of the documentation from this table; a test compares the two, and looks whether
+every test that is named here exists.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "faults.md"
+INTRODUCTION = (
+    "# What happens when…\n\n"
+    "Made from the table in `tests/faults.py` (`python -m tests.faults`); every line is held by "
+    "the tests that it names.\n\n"
+    "Whatever it is: no traceback of the plugin's own, one sentence that names file, line or row, "
+    "option and cure; the report is whole, or not there; every run that had ended is kept. "
+    "**Refused** means exit status 4, before any worker is started and any request is sent. "
+    "**Errored** means that this run alone has no score: it is an error (or, where the agent's own "
+    "code is at fault, a failure), the others go on, and the exit status is 1.\n"
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that can go wrong."""
+
+    what: str
+    seen: str
+    """What the user sees."""
+    tests: Sequence[str] = ()
+    """`path below tests::name`, or `path::Class::name`; the first one's path may be left out."""
+    untested: str = ""
+    """Why there can be no test."""
+
+
+DATA = "pytest_osmosis/test_dataset.py"
+BAD_DATA = "pytest_osmosis/test_bad_datasets.py"
+REFUSED_DATA = f"{BAD_DATA}::test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request"
+BAD_CODE = "pytest_osmosis/test_bad_code.py"
+REFUSED_CODE = f"{BAD_CODE}::test_code_that_cannot_be_used_is_told_before_any_request"
+UNRULY = f"{BAD_CODE}::test_unruly_code_costs_its_own_run_alone"
+BLOCKING = "pytest_osmosis/test_blocking.py"
+SCORING = "pytest_osmosis/test_scoring.py"
+IMPORTING = "pytest_osmosis/test_importing.py"
+BAD_END = "pytest_osmosis/test_bad_endpoints.py"
+FAILS = f"{BAD_END}::test_every_failure_costs_its_own_run_alone_and_is_told_in_words"
+ANSWERS = f"{BAD_END}::test_unusual_answers_are_answers"
+AGAIN = f"{BAD_END}::test_what_passes_is_tried_again_and_counted"
+STOPS = f"{BAD_END}::test_what_refuses_every_row_stops_the_session_at_the_first"
+HTTP = "osmosis_ai/models/test_openai_http.py"
+POOL = "osmosis_ai/models/test_pool.py"
+OPTIONS = "pytest_osmosis/test_options.py"
+WRONG = f"{OPTIONS}::test_a_wrong_input_is_one_sentence_before_any_request"
+LOST = "pytest_osmosis/test_lost_workers.py"
+KILL = "pytest_osmosis/test_kill.py"
+SIGNALS = "pytest_osmosis/test_interruption.py"
+RESUME = "pytest_osmosis/test_resume.py"
+JOURNAL = "pytest_osmosis/test_journal.py"
+REPORT = "pytest_osmosis/test_report.py"
+COLLECT = "pytest_osmosis/test_collection.py"
+BESIDE = "beside/test_neighbours.py"
+AROUND = "pytest_osmosis/test_bad_surroundings.py"
+BUDGETS = "pytest_osmosis/test_budgets_and_pace.py"
+SECRET = "osmosis_ai/test_secret.py"
+SPELLED = f"{AROUND}::test_a_key_is_nowhere_in_any_spelling"
+OUTCOMES = "pytest_osmosis/test_outcomes.py"
+PARTS = f"{AROUND}::test_the_report_is_the_same_without_parts_of_pytest_and_with_others"
+TOOLS = "osmosis_ai/test_rollout_tools.py"
+
+FAULTS: dict[str, Sequence[Fault]] = {
+    "The dataset": [
+        Fault(
+            "the file is missing",
+            "refused: “no such file”, with the folder it was looked for in",
+            [
+                REFUSED_DATA,
+                f"{DATA}::TestFilesThatCannotBeUsed::"
+                "test_a_missing_file_is_told_with_the_folder_it_was_looked_for_in",
+            ],
+        ),
+        Fault(
+            "it is a directory", "refused: give a .jsonl, .json or .parquet file", [REFUSED_DATA]
+        ),
+        Fault(
+            "it may not be read",
+            "refused: permission denied",
+            [f"{BAD_DATA}::test_a_dataset_that_may_not_be_read_is_told_without_a_traceback"],
+        ),
+        Fault(
+            "it has no bytes, only blank lines, or no rows",
+            "“has no rows”, exit status 5",
+            [f"{BAD_DATA}::test_a_dataset_without_rows_is_nothing_to_run"],
+        ),
+        Fault(
+            "its suffix is unknown or missing, or it is compressed",
+            "refused with the accepted suffixes; gzip, zstd and Parquet are recognised by content",
+            [REFUSED_DATA, f"{DATA}::TestFilesThatCannotBeUsed::test_another_format_is_recognised"],
+        ),
+        Fault(
+            "a line is not JSON",
+            "refused with the line as an editor counts it, blank lines included, and the column",
+            [
+                REFUSED_DATA,
+                f"{DATA}::TestWrongRows::test_a_line_that_is_no_row_is_told_with_its_place",
+            ],
+        ),
+        Fault(
+            "the last line is torn",
+            "refused, with the hint that the file may be incomplete; a whole last line needs no "
+            "line end",
+            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+        ),
+        Fault("an object has one key twice", "refused with line and key", [REFUSED_DATA]),
+        Fault(
+            "it begins with a byte order mark",
+            "read",
+            [f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+        ),
+        Fault(
+            "its lines end in CR LF",
+            "read",
+            [f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+        ),
+        Fault(
+            "a string holds U+2028, U+2029, U+0085 or a lone CR",
+            "one row",
+            [
+                f"{BAD_DATA}::"
+                "test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names"
+            ],
+        ),
+        Fault(
+            "it is UTF-16 or Latin-1",
+            "refused with byte and line; UTF-16 is recognised",
+            [REFUSED_DATA],
+        ),
+        Fault(
+            "a line is very long",
+            "read once per session, up to 64 MiB; a longer one is refused by its number",
+            [
+                f"{BAD_DATA}::test_a_long_line_is_one_row",
+                f"{DATA}::TestWrongRows::test_a_line_over_the_limit_is_refused_by_number",
+            ],
+        ),
+        Fault("a row is no object", "refused with line and type", [REFUSED_DATA]),
+        Fault(
+            "a column is missing",
+            "refused with line, column, the columns there are, and a guess",
+            [REFUSED_DATA],
+        ),
+        Fault(
+            "column names differ in case or blanks",
+            "read; two that collide are refused",
+            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+        ),
+        Fault(
+            "the ground truth is null, empty or a number",
+            "null is none, empty is empty; a number is refused: quote it",
+            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+        ),
+        Fault(
+            "a prompt is null, a list, empty or blank",
+            "refused with line, column and type",
+            [REFUSED_DATA],
+        ),
+        Fault("a value is NaN, Infinity or 1e999", "refused with the line", [REFUSED_DATA]),
+        Fault("a number has thousands of digits", "refused with the line", [REFUSED_DATA]),
+        Fault("a value is nested very deeply", "refused: nested too deeply", [REFUSED_DATA]),
+        Fault("a string holds half a surrogate pair", "refused with the line", [REFUSED_DATA]),
+        Fault(
+            "a prompt holds NUL or escape characters",
+            "kept as data; never raw on the terminal, in node ids or in JUnit",
+            [
+                f"{BAD_DATA}::"
+                "test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names"
+            ],
+        ),
+        Fault(
+            "two rows are equal, or have one id",
+            "equal rows are two rows; an id given twice is refused with both lines",
+            [REFUSED_DATA, f"{BAD_DATA}::test_two_equal_rows_are_two_rows"],
+        ),
+        Fault(
+            "it changes between a session and the next, or under one",
+            "a new evaluation starts and the header counts the rows that differ; with "
+            "`--osmosis-resume` refused; rows that change under a session are errored by name, "
+            "and a worker that sees another file is not used",
+            [
+                f"{RESUME}::test_changed_rows_start_anew_and_are_counted",
+                f"{BAD_DATA}::"
+                "test_rows_that_change_under_a_session_are_errored_and_the_report_is_written",
+                f"{LOST}::test_workers_that_load_other_files_than_were_checked_are_a_usage_error",
+            ],
+        ),
+        Fault(
+            "it has a million rows",
+            "`--osmosis-offset` and `--osmosis-limit` choose before items are made; an offset past "
+            "the end is exit status 5 with the number of rows",
+            [
+                f"{BAD_DATA}::test_a_million_rows_cost_what_is_asked_for",
+                f"{DATA}::TestCost::test_memory_is_a_few_bytes_a_row_whatever_the_rows_hold",
+                f"{DATA}::TestNames::"
+                "test_names_are_unique_short_and_without_what_node_ids_give_a_meaning",
+            ],
+        ),
+        Fault(
+            "a Parquet file is cut short, or bits of it flipped",
+            "refused with the file, or a dataset with another digest",
+            [
+                REFUSED_DATA,
+                f"{DATA}::TestParquet::"
+                "test_no_flipped_bit_ends_in_anything_but_a_dataset_or_one_message",
+            ],
+        ),
+        Fault(
+            "a Parquet column is of a type that JSON lacks",
+            "decimals become text, times ISO 8601; bytes and NaN are refused by row and column",
+            [REFUSED_DATA, f"{BAD_DATA}::test_parquet_values_become_json_by_one_table"],
+        ),
+        Fault("a Parquet file has one column twice", "refused by name", [REFUSED_DATA]),
+        Fault(
+            "pyarrow is not installed",
+            "refused, with the command that installs it",
+            [f"{BAD_DATA}::test_without_pyarrow_parquet_is_refused_with_the_cure"],
+        ),
+        Fault(
+            "it is a pipe, or standard input",
+            "refused: every worker reads it",
+            [
+                REFUSED_DATA,
+                f"{DATA}::TestFilesThatCannotBeUsed::"
+                "test_standard_input_is_refused_even_when_it_is_a_file",
+            ],
+        ),
+        Fault(
+            "the path is a loop of links, or holds a line end",
+            "refused; the path is quoted",
+            [REFUSED_DATA],
+        ),
+    ],
+    "The agent and the eval functions": [
+        Fault("a name is not `module:attribute`", "refused with the form", [REFUSED_CODE]),
+        Fault(
+            "a module is missing, or imports one that is",
+            "refused; the two are told apart, with the folders that were searched",
+            [
+                REFUSED_CODE,
+                f"{IMPORTING}::TestNames::"
+                "test_a_missing_module_is_told_with_the_folders_and_close_ones",
+            ],
+        ),
+        Fault(
+            "a module has a syntax error, raises or exits while it is imported",
+            "refused with your own frames alone",
+            [REFUSED_CODE],
+        ),
+        Fault(
+            "an import never ends",
+            "refused after a deadline, with the line where it was",
+            [f"{BAD_CODE}::test_an_import_that_does_not_end_is_told_with_its_line"],
+        ),
+        Fault("an attribute is missing", "refused with close names", [REFUSED_CODE]),
+        Fault(
+            "a class is named where an instance is needed",
+            "made, unless it needs arguments: then refused with their names",
+            [REFUSED_CODE, f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature"],
+        ),
+        Fault(
+            "something is not callable, or its first parameter fits nothing",
+            "refused with the signature seen and the accepted ones",
+            [REFUSED_CODE],
+        ),
+        Fault(
+            "an eval function is a partial, a callable object, or decorated",
+            "called and, where it has to be, awaited",
+            [
+                f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature",
+                f"{SCORING}::TestCallables::test_decorated_rewards_work_unmodified",
+            ],
+        ),
+        Fault(
+            "a plain function returns an awaitable, or a generator",
+            "awaited; a generator is refused",
+            [REFUSED_CODE, f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature"],
+        ),
+        Fault(
+            "an eval function returns NaN or infinity",
+            "errored, naming function, value and row",
+            [f"{BAD_CODE}::test_what_is_no_score_is_an_error_that_names_function_row_and_value"],
+        ),
+        Fault(
+            "an eval function returns a bool, a numpy number, None, text or a Decimal",
+            "bools and numpy numbers are scores; anything else is errored by its type",
+            [
+                f"{BAD_CODE}::test_what_is_no_score_is_an_error_that_names_function_row_and_value",
+                f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature",
+                f"{SCORING}::TestScores::test_finite_numbers_are_scores",
+            ],
+        ),
+        Fault(
+            "a score is outside 0 … 1",
+            "taken as it is, and compared with the threshold",
+            [f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature"],
+        ),
+        Fault(
+            "an eval function raises",
+            "errored with your frames; the other functions still score, the other rows go on",
+            [f"{OUTCOMES}::test_each_run_becomes_what_happened_to_it"],
+        ),
+        Fault(
+            "an eval function or an agent never returns",
+            "a deadline ends it: cancelled where it is async, left behind in its thread where it "
+            "is not, and interrupted where it holds up the event loop; the function is named",
+            [
+                UNRULY,
+                f"{BAD_CODE}::test_an_eval_function_that_spins_costs_its_own_run_alone",
+                f"{BLOCKING}::test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function",
+                f"{BLOCKING}::test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order",
+            ],
+        ),
+        Fault(
+            "an agent ignores its cancellation",
+            "left behind after a second deadline, and told so",
+            [UNRULY],
+        ),
+        Fault(
+            "an eval function changes what it is given",
+            "every function gets its own copy, whatever their order",
+            [f"{BAD_CODE}::test_functions_see_the_same_whatever_another_did_to_it"],
+        ),
+        Fault(
+            "code calls `os._exit` or `sys.exit`, or raises KeyboardInterrupt",
+            "a lost worker; errored; interrupts the session, once",
+            [
+                UNRULY,
+                f"{BAD_CODE}::test_a_process_that_the_agent_ends_is_told",
+                f"{BAD_CODE}::test_an_interrupt_raised_by_an_agent_interrupts_the_session_once",
+            ],
+        ),
+        Fault(
+            "code prints or logs without end",
+            "beginning and end are kept",
+            [f"{BAD_CODE}::test_what_is_printed_without_end_is_kept_by_its_beginning_and_end"],
+        ),
+        Fault(
+            "code changes the working directory, the environment or the random state",
+            "reports stay where they belong",
+            [
+                f"{BAD_CODE}::test_what_code_does_to_its_process_does_not_move_the_reports",
+                f"{OPTIONS}::TestPaths::"
+                "test_user_code_that_changes_the_directory_does_not_move_the_report",
+            ],
+        ),
+        Fault(
+            "code leaves tasks or threads behind",
+            "the session ends all the same",
+            [f"{BAD_CODE}::test_what_code_does_to_its_process_does_not_move_the_reports"],
+        ),
+        Fault(
+            "an eval function has positional-only parameters or `**kwargs`",
+            "called by its signature",
+            [f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature"],
+        ),
+        Fault(
+            "an eval function is given twice",
+            "refused by name",
+            [f"{BAD_CODE}::test_a_function_that_is_given_twice_is_refused"],
+        ),
+    ],
+    "The endpoint": [
+        Fault(
+            "nobody listens, or the name does not resolve",
+            "tried again; when the first three runs end so, the session stops: “cannot reach …”",
+            [
+                f"{BAD_END}::test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few",
+                f"{HTTP}::test_a_name_that_does_not_resolve_is_unreachable",
+            ],
+        ),
+        Fault(
+            "it refuses the key (401, 403)",
+            "not tried again; the session stops at once, the rest is left not run",
+            [
+                STOPS,
+                f"{OUTCOMES}::test_what_no_row_can_survive_stops_the_session_at_the_first_rollout",
+            ],
+        ),
+        Fault(
+            "it does not know the model (404)",
+            "the same, naming model and base URL",
+            [STOPS, f"{HTTP}::test_an_unknown_model_is_fatal_in_every_dialect"],
+        ),
+        Fault(
+            "it refuses a request (400, 422, a context too long)",
+            "errored with the provider's words, shortened and without keys",
+            [FAILS],
+        ),
+        Fault("it has a passing trouble (408, 409, 429, 5xx)", "tried again, counted", [AGAIN]),
+        Fault(
+            "it says how long to wait (Retry-After in seconds, milliseconds, as a date)",
+            "waited for, by all workers: no request comes too early",
+            [
+                AGAIN,
+                f"{BUDGETS}::test_no_worker_sends_a_request_before_another_ones_retry_after",
+            ],
+        ),
+        Fault(
+            "it asks for nonsense, or for a day",
+            "nonsense is ignored; a day is errored at once: “asked to wait 27 h”",
+            [AGAIN, FAILS],
+        ),
+        Fault("the account has no quota left", "the session stops at once", [STOPS]),
+        Fault("it forbids another try (`x-should-retry: false`)", "errored", [FAILS]),
+        Fault(
+            "it accepts and says nothing",
+            "a deadline, tried again, then errored; the connection is closed",
+            [f"{BAD_END}::test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored"],
+        ),
+        Fault(
+            "its answer trickles",
+            "the deadline is that of the whole answer",
+            [f"{BAD_END}::test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored"],
+        ),
+        Fault(
+            "the connection breaks before, within or behind the headers, or in the body",
+            "tried again, then errored",
+            [FAILS, f"{HTTP}::test_a_connection_broken_once_is_tried_again"],
+        ),
+        Fault(
+            "it drops a connection that was kept",
+            "replaced at once, and not counted as a retry",
+            [f"{HTTP}::test_a_kept_connection_that_the_server_dropped_is_replaced_uncounted"],
+        ),
+        Fault(
+            "it does not speak HTTP, or sends 100 kB of headers",
+            "errored: “not an HTTP reply from …”",
+            [FAILS],
+        ),
+        Fault(
+            "a 200 is empty, broken JSON or a web page",
+            "tried once more, then errored with status, content type and its beginning",
+            [FAILS, f"{HTTP}::test_an_html_page_is_quoted_by_its_beginning"],
+        ),
+        Fault("a 200 is JSON but no object", "errored", [FAILS]),
+        Fault(
+            "a 200 is nested deeply, has endless numbers, or is not UTF-8",
+            "errored; a byte order mark is skipped",
+            [FAILS, ANSWERS],
+        ),
+        Fault("an answer has no choices or no message", "tried once more, then errored", [FAILS]),
+        Fault(
+            "a 200 holds an error",
+            "treated by the error's code",
+            [FAILS, f"{HTTP}::test_an_error_inside_a_200_is_what_its_code_says"],
+        ),
+        Fault("an answer is empty", "scored as empty text", [ANSWERS]),
+        Fault("an answer is a list of parts", "its texts are joined", [ANSWERS]),
+        Fault("an answer is a number", "errored by its type", [FAILS]),
+        Fault(
+            "the model refuses, or is cut short",
+            "scored; the reason is in the report",
+            [ANSWERS],
+        ),
+        Fault(
+            "usage is absent, or nonsense",
+            "the answer counts; its tokens are unknown, never 0",
+            [ANSWERS, f"{HTTP}::test_unknown_usage_is_unknown_and_never_zero"],
+        ),
+        Fault(
+            "the arguments of a tool call are not JSON, or no object",
+            "the tool's result is the error; an object is accepted",
+            [
+                f"{TOOLS}::"
+                "test_arguments_that_are_no_json_object_are_an_error_that_carries_the_calls_id",
+                f"{HTTP}::test_tool_calls_get_ids_and_arguments_as_text",
+            ],
+        ),
+        Fault(
+            "a tool call is of an unknown tool, lacks an id or repeats one",
+            "each call is answered: with an error, under a made-up id, both",
+            [
+                f"{TOOLS}::test_every_call_is_answered_whatever_its_shape",
+                f"{TOOLS}::test_a_call_without_an_id_is_given_one_that_stays",
+                FAILS,
+            ],
+        ),
+        Fault(
+            "the model calls tools for ever, or hundreds at once",
+            "the turn limit ends it; calls beyond a limit are answered and not executed",
+            [
+                "pytest_osmosis/test_existing_project.py::test_a_turn_limit_ends_it_in_order",
+                f"{TOOLS}::test_calls_beyond_the_limit_are_answered_and_not_executed",
+            ],
+        ),
+        Fault(
+            "an answer is huge, or unpacks to something huge",
+            "errored at 32 MiB of unpacked bytes, while it is read",
+            [FAILS],
+        ),
+        Fault("a gzip body is broken, or fine", "errored; read", [FAILS, ANSWERS]),
+        Fault(
+            "it redirects",
+            "not followed: “set the base URL”; the key goes to no other host",
+            [FAILS, f"{HTTP}::test_redirects_are_not_followed"],
+        ),
+        Fault(
+            "TLS fails",
+            "errored, naming SSL_CERT_FILE; not tried again",
+            [
+                f"{POOL}::test_an_unknown_certificate_is_a_tls_error_that_is_not_retried",
+                f"{POOL}::test_an_expired_certificate_is_refused",
+                f"{POOL}::test_https_on_a_plain_port_asks_whether_http_is_meant",
+            ],
+        ),
+        Fault(
+            "the base URL lacks its scheme, or holds a query or a password",
+            "normalised or refused; a password is never printed",
+            [
+                WRONG,
+                "osmosis_ai/models/test_base_url.py::"
+                "test_what_is_no_address_is_refused_in_one_sentence",
+            ],
+        ),
+        Fault(
+            "an answer holds half characters or control characters",
+            "report and JUnit are valid",
+            [f"{BAD_END}::test_a_report_is_valid_whatever_was_said", ANSWERS],
+        ),
+        Fault("an answer or an error quotes the key", "the key is nowhere", [FAILS, SPELLED]),
+        Fault("it streams although nobody asked", "errored", [FAILS]),
+        Fault(
+            "three of ten calls fail",
+            "every row ends; the same again sends the same requests",
+            [f"{BAD_END}::test_an_endpoint_that_fails_every_third_call_ends_every_row_alike_twice"],
+        ),
+        Fault(
+            "the proxy or certificate variables are wrong",
+            "errored, naming the variable; loopback never goes through a proxy",
+            [
+                f"{POOL}::test_a_proxy_that_is_down_is_named_by_its_variable",
+                f"{POOL}::test_a_missing_certificate_file_is_named_by_its_variable",
+                f"{POOL}::test_loopback_is_never_asked_through_a_proxy",
+            ],
+        ),
+        Fault(
+            "the key is empty, missing, or holds what no header can carry",
+            "refused, naming the variable and not the value",
+            [WRONG, f"{SECRET}::test_a_key_that_cannot_travel_is_refused_by_name"],
+        ),
+    ],
+    "The process": [
+        Fault(
+            "a worker is killed",
+            "one run errored (“worker lost”), the runs beside it are run again alone",
+            [
+                f"{LOST}::test_a_worker_that_is_lost_costs_one_run",
+                f"{KILL}::test_a_killed_worker_is_made_up_for",
+                f"{LOST}::test_what_was_given_to_a_lost_worker_is_run_when_the_others_have_been_"
+                "sent_home",
+            ],
+        ),
+        Fault(
+            "workers keep dying",
+            "the session ends at pytest-xdist's limit; the rest is told as not run",
+            [
+                f"{LOST}::"
+                "test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run"
+            ],
+        ),
+        Fault(
+            "a worker freezes",
+            "it is ended after `--osmosis-worker-timeout`, and is a lost worker",
+            [f"{LOST}::test_a_worker_that_is_lost_costs_one_run"],
+        ),
+        Fault(
+            "the session is killed with SIGKILL",
+            "its workers end within seconds; the same command goes on, and at most what was in "
+            "flight is run twice",
+            [f"{KILL}::test_a_killed_session_goes_on_where_it_was"],
+        ),
+        Fault(
+            "the journal is torn, or damaged in the middle",
+            "a torn end is dropped and said; damage is refused with its line",
+            [
+                f"{RESUME}::test_a_torn_line_is_dropped_and_said",
+                f"{RESUME}::test_a_damaged_journal_is_refused_by_its_line",
+            ],
+        ),
+        Fault(
+            "Ctrl-C",
+            "“interrupted: 23 of 60 runs are done and kept”, a partial report, exit status 2",
+            [
+                f"{SIGNALS}::test_a_signal_ends_the_session_and_reports_what_is_done",
+                f"{SIGNALS}::"
+                "test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way",
+                f"{SIGNALS}::test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c",
+            ],
+        ),
+        Fault(
+            "Ctrl-C twice",
+            "ends at once, without a traceback",
+            [f"{SIGNALS}::test_a_second_ctrl_c_ends_at_once_without_a_traceback"],
+        ),
+        Fault(
+            "SIGTERM, SIGHUP",
+            "like Ctrl-C",
+            [f"{SIGNALS}::test_a_signal_ends_the_session_and_reports_what_is_done"],
+        ),
+        Fault(
+            "the disk is full",
+            "the old report stays; the journal's failure stops the run, so that nothing is spent "
+            "that is not kept; results are still shown, exit status 1",
+            [
+                f"{RESUME}::test_a_full_disk_stops_the_run_and_what_is_done_is_reported",
+                f"{REPORT}::TestWriting::test_what_cannot_be_written_in_the_end_is_told_and_fails_the_session",
+                f"{JOURNAL}::test_whatever_call_fails_a_report_is_the_old_or_the_new_one",
+            ],
+        ),
+        Fault(
+            "a report cannot be written where it should be",
+            "refused",
+            [
+                WRONG,
+                f"{OPTIONS}::"
+                "test_a_report_that_cannot_be_written_is_refused_before_the_first_request",
+            ],
+        ),
+        Fault(
+            "there are few file descriptors",
+            "connections are bounded by the limit; “lower -n or --batch-size”",
+            [
+                f"{POOL}::test_the_pool_is_bounded_by_the_limit_on_open_files",
+                f"{POOL}::test_running_out_of_open_files_says_what_to_lower",
+            ],
+        ),
+        Fault("memory runs out in an agent", "errored; the session goes on", [UNRULY]),
+        Fault(
+            "the reader of a pipe goes away",
+            "the report is whole, the journal too",
+            [f"{AROUND}::test_a_reader_that_goes_away_takes_nothing_with_it"],
+        ),
+        Fault(
+            "two sessions have one report or one evaluation",
+            "the second is refused: “in use by pid 1234”; the lock ends with its holder; shards of "
+            "one dataset do not collide",
+            [
+                f"{RESUME}::test_an_evaluation_that_goes_on_elsewhere_is_refused",
+                f"{RESUME}::test_a_report_that_another_session_writes_is_refused",
+                "pytest_osmosis/test_shards.py::"
+                "test_shards_run_beside_each_other_and_each_resumes_its_own_runs",
+            ],
+        ),
+        Fault(
+            "the clock jumps",
+            "durations do not follow it; a date to wait for counts from the reply's own date",
+            [
+                "osmosis_ai/test_retry.py::"
+                "test_a_date_counts_from_the_replys_own_date_whatever_our_clock_says"
+            ],
+        ),
+        Fault(
+            "the project is read-only, or has no locks",
+            "a warning, and `--osmosis-run-dir`",
+            [f"{RESUME}::test_a_read_only_project_is_evaluated_without_a_journal_and_warned"],
+        ),
+        Fault(
+            "the journal is that of another dataset, agent or model, or of a later version",
+            "what differs is named; never mixed, never deleted; with `--osmosis-resume` refused",
+            [
+                f"{RESUME}::test_a_changed_option_starts_anew_and_is_named",
+                f"{RESUME}::test_another_model_starts_anew_and_the_unfinished_one_stays",
+                f"{JOURNAL}::test_the_journal_of_a_later_version_is_told_apart",
+            ],
+        ),
+        Fault(
+            "the agent's source changed",
+            "a new evaluation starts, naming the file; a worker that loads another source than the "
+            "session began with runs nothing",
+            [
+                f"{RESUME}::test_changed_source_starts_anew_and_is_named",
+                f"{LOST}::test_a_worker_that_loads_another_version_of_the_agent_runs_nothing",
+            ],
+        ),
+        Fault(
+            "code forks",
+            "a child inherits neither journal nor lock",
+            [
+                f"{JOURNAL}::test_other_programs_do_not_inherit_the_file",
+                f"{JOURNAL}::test_a_forked_child_does_not_keep_the_lock_of_its_parent",
+            ],
+        ),
+        Fault(
+            "`fsync` fails",
+            "nothing is written again, no run is started",
+            [
+                f"{JOURNAL}::test_after_a_failed_fsync_nothing_is_written_again",
+                f"{JOURNAL}::test_whatever_call_fails_the_journal_holds_what_was_acknowledged",
+            ],
+        ),
+        Fault(
+            "a budget of money, tokens or time is spent",
+            "nothing more is started, what is in flight is finished, the report is partial; the "
+            "same command runs the rest",
+            [
+                f"{BUDGETS}::test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later",
+                f"{BUDGETS}::test_a_spent_time_budget_finishes_what_is_in_flight",
+            ],
+        ),
+        Fault(
+            "a run was selected and is never reported",
+            "an error that names it; the exit status is 1",
+            [f"{BUDGETS}::test_a_run_that_nobody_reported_is_an_error_that_names_it"],
+        ),
+        Fault(
+            "answers, conversations or ids are huge",
+            "cut, in reports and node ids",
+            [f"{BUDGETS}::test_what_is_huge_is_cut_and_the_session_goes_on"],
+        ),
+        Fault(
+            "the power fails",
+            "every run that was reported is in the journal",
+            untested="it would take a machine to be switched off; the order of write, fsync and "
+            "report is held by the tests of the journal",
+        ),
+        Fault(
+            "the file system is NFS",
+            "a warning where it has no locks",
+            untested="it would take an NFS server; a file system without locks is played by a "
+            "failing call",
+        ),
+    ],
+    "Beside pytest": [
+        Fault(
+            "`-x`, `--maxfail`",
+            "stops; what was in flight is cancelled, the report is marked incomplete",
+            [f"{COLLECT}::test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight"],
+        ),
+        Fault(
+            "`-k`, `--deselect`, a node id",
+            "those runs alone; the report says how many of how many",
+            [
+                f"{COLLECT}::test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing",
+                f"{COLLECT}::test_a_selection_means_the_same_under_xdist",
+            ],
+        ),
+        Fault(
+            "`--lf`, `--ff`, `--sw`",
+            "work: names are the same in every session, in one process and in many",
+            [
+                f"{COLLECT}::test_the_last_failures_are_run_again",
+                f"{COLLECT}::test_stepwise_goes_on_where_it_stopped",
+                f"{COLLECT}::test_node_ids_are_stable_and_equal_in_one_process_and_many",
+            ],
+        ),
+        Fault(
+            "`--collect-only`",
+            "no request, no key, no journal, no report",
+            [f"{COLLECT}::TestPlan::test_it_counts_without_a_request_or_a_key"],
+        ),
+        Fault(
+            "no xdist, `-n 0`, `-n 1`, `-n 2`",
+            "the same report",
+            [
+                f"{REPORT}::test_the_report_is_the_same_with_and_without_xdist",
+                f"{COLLECT}::test_it_works_without_other_parts_of_pytest",
+            ],
+        ),
+        Fault("no terminal, cache, logging or JUnit plugin; `-q -q`", "works", [PARTS]),
+        Fault(
+            "`--pdb`, `--trace`",
+            "one process; refused with workers",
+            [f"{AROUND}::test_a_debugger_and_workers_do_not_go_together"],
+        ),
+        Fault(
+            "pytest-timeout",
+            "a run beyond its limit has failed, the others go on",
+            [f"{BESIDE}::TestTimeout::test_a_run_beyond_the_limit_has_failed_and_the_others_go_on"],
+        ),
+        Fault(
+            "pytest-randomly",
+            "items are shuffled and the report is not",
+            [f"{BESIDE}::TestRandomly::test_items_are_shuffled_and_the_report_is_not"],
+        ),
+        Fault(
+            "pytest-rerunfailures",
+            "a rerun is no second run, and not paid for",
+            [f"{BESIDE}::TestRerunfailures::test_a_run_is_not_paid_for_twice"],
+        ),
+        Fault(
+            "pytest-asyncio",
+            "works in every mode",
+            [f"{BESIDE}::TestAsyncio::test_async_tests_and_runs_do_not_meet"],
+        ),
+        Fault(
+            "`--dist loadgroup`, `loadscope`, `loadfile`",
+            "refused",
+            [f"{OPTIONS}::test_what_does_not_go_together_is_one_sentence"],
+        ),
+        Fault(
+            "the current directory is not the root",
+            "paths on the command line start here, those of the ini file at the root",
+            [
+                f"{OPTIONS}::TestPaths::"
+                "test_on_the_command_line_they_start_at_the_current_directory",
+                f"{OPTIONS}::TestPaths::test_in_the_ini_file_they_start_at_the_root",
+            ],
+        ),
+        Fault(
+            "JUnit, pytest-html, GitHub annotations",
+            "valid and without keys, whatever a model says",
+            [
+                f"{BAD_END}::test_a_report_is_valid_whatever_was_said",
+                f"{BESIDE}::test_html_shows_every_run_and_its_message",
+                "pytest_osmosis/reports/test_github.py::test_text_of_models_is_one_command_at_most",
+            ],
+        ),
+        Fault("`-W error`", "no warning of the plugin's own", [PARTS]),
+        Fault(
+            "`--import-mode=importlib`, the plugin named twice, plugins not loading themselves",
+            "loads once",
+            [
+                PARTS,
+                "pytest_osmosis/test_unrelated_session.py::"
+                "test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves",
+            ],
+        ),
+        Fault(
+            "no row is selected",
+            "exit status 5",
+            [f"{AROUND}::test_zero_selected_rows_are_nothing_to_run"],
+        ),
+        Fault(
+            "ordinary tests, and no evaluation",
+            "left alone: nothing heavy is imported",
+            [
+                "pytest_osmosis/test_unrelated_session.py::test_ordinary_tests_are_left_alone",
+                "pytest_osmosis/test_unrelated_session.py::"
+                "test_nothing_heavy_is_imported_and_no_more_than_the_plugin",
+            ],
+        ),
+        Fault(
+            "two datasets in one session",
+            "a section each in the report",
+            [f"{COLLECT}::test_two_data_files_are_two_evaluations_of_one_report"],
+        ),
+        Fault(
+            "the key is in `addopts` or PYTEST_ADDOPTS",
+            "warned about",
+            [f"{AROUND}::test_a_key_in_the_ini_file_or_in_addopts_is_warned_about"],
+        ),
+    ],
+    "Secrets": [
+        Fault(
+            "a key finds its way into an answer, an error, a log or the output",
+            "it is in no report, journal, cache or log, in no spelling",
+            [
+                SPELLED,
+                f"{SECRET}::test_every_spelling_is_masked",
+                f"{RESUME}::test_a_key_is_in_nothing_that_is_kept",
+            ],
+        ),
+        Fault("a traceback shows arguments and locals", "masked, in JUnit too", [SPELLED]),
+        Fault(
+            "the key is given on the command line",
+            "works, and is warned about once",
+            [f"{OPTIONS}::test_a_key_on_the_command_line_works_and_is_warned_about_once"],
+        ),
+        Fault(
+            "the key is in the base URL",
+            "refused; a URL is printed without credentials",
+            [WRONG, f"{HTTP}::test_where_a_redirect_points_is_printed_without_credentials"],
+        ),
+        Fault("the provider echoes the key", "masked by its value", [FAILS, SPELLED]),
+        Fault(
+            "settings are printed, copied or pickled",
+            "a key shows its name alone and is never pickled",
+            [
+                f"{SECRET}::test_a_secret_shows_its_name_and_never_its_value",
+                f"{SECRET}::test_a_secret_is_never_pickled",
+            ],
+        ),
+        Fault(
+            "an agent starts programs",
+            "the evaluated model's key is not in their environment",
+            [
+                "pytest_osmosis/test_command_agents.py::"
+                "test_the_providers_key_is_not_in_its_environment"
+            ],
+        ),
+        Fault("loggers run at DEBUG", "masked", [SPELLED]),
+        Fault(
+            "a process dumps core, or faulthandler its frames",
+            "frames hold no values",
+            untested="a dump is the system's; faulthandler prints names of functions alone",
+        ),
+        Fault(
+            "a secret is short, or a common word",
+            "not masked, and that is said",
+            [
+                f"{AROUND}::test_a_short_or_common_secret_is_not_masked_and_that_is_said",
+                f"{SECRET}::test_short_and_common_secrets_are_not_masked_but_named",
+            ],
+        ),
+        Fault(
+            "others can read the files",
+            "journal and conversations are their owner's alone (0600); reports follow the umask",
+            [
+                f"{RESUME}::test_what_is_kept_is_private_and_out_of_version_control",
+                f"{REPORT}::TestWriting::test_its_mode_is_the_umasks_or_that_of_the_file_before",
+            ],
+        ),
+    ],
+}
+
+
+def page() -> str:
+    """The page, as it is written."""
+    parts = [INTRODUCTION]
+    for title, faults in FAULTS.items():
+        parts.append(f"## {title}\n")
+        parts.append("| when… | you see | held by |\n|---|---|---|")
+        parts += [f"| {each.what} | {each.seen} | {_held(each)} |" for each in faults]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _held(fault: Fault) -> str:
+    if fault.untested:
+        return f"no test: {fault.untested}"
+    return ", ".join(f"`{test.rpartition('::')[2]}`" for test in fault.tests)
+
+
+def missing() -> Iterator[str]:
+    """Tests that are named here and are nowhere."""
+    for faults in FAULTS.values():
+        for fault in faults:
+            for test in fault.tests:
+                file, _, name = test.partition("::")
+                if name not in _tests_of(file):
+                    yield test
+
+
+@cache
+def _tests_of(file: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+    return frozenset(_named(tree.body))
+
+
+def _named(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _named(node.body, f"{node.name}::")
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield prefix + node.name
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

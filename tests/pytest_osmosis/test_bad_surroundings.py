@@ -1,0 +1,162 @@
+"""What happens around a session: pytest's own options, pipes, settings, keys in odd places."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.project import AGENT, Project
+
+KEY = "sk-proj-a+b/c=0123456789"
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+
+
+@pytest.fixture
+def three(project: Project) -> Project:
+    project.rows("alpha", {"user_prompt": "beta", "ground_truth": "x"}, "gamma")
+    return project
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-pno:terminal"],
+        ["-qq"],
+        ["-pno:cacheprovider"],
+        ["-pno:logging"],
+        ["-pno:junitxml"],
+        ["-posmosis"],
+        ["--import-mode=importlib"],
+        ["-Werror"],
+        ["-Werror", "-n2"],
+        ["-qq", "-n2"],
+    ],
+    ids=" ".join,
+)
+def test_the_report_is_the_same_without_parts_of_pytest_and_with_others(
+    three: Project, options: list[str]
+) -> None:
+    session = three.run(*options)
+    assert session.ret == 1, session.out + session.err
+    assert [run["outcome"] for run in session.runs] == ["passed", "failed", "passed"]
+    assert "INTERNALERROR" not in session.out
+
+
+@pytest.mark.parametrize("debugger", ["--pdb", "--trace"])
+def test_a_debugger_and_workers_do_not_go_together(three: Project, debugger: str) -> None:
+    session = three.run(debugger, workers=2)
+    assert (session.ret, three.endpoint.requests) == (4, 0)
+    assert f"{debugger} is incompatible with" in session.err
+
+
+def test_zero_selected_rows_are_nothing_to_run(three: Project) -> None:
+    session = three.run("-k", "nothing_is_called_so")
+    assert session.ret == 5
+    assert three.endpoint.requests == 0
+    assert not (three.path / "out.json").exists()
+
+
+@WORKERS
+def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *three.options(f"-n{workers}", "-v")],
+        cwd=three.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.wait(60)
+    report = three.path / "out.json"
+    if report.exists():
+        assert len(json.loads(report.read_text())["rows"]) == 3
+    journal = next((three.path / ".osmosis").rglob("journal.jsonl"), None)
+    if journal is not None:
+        assert all(json.loads(line) for line in journal.read_text().splitlines())
+
+
+def test_a_key_in_the_ini_file_or_in_addopts_is_warned_about(
+    three: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three.endpoint.api_key = KEY
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--osmosis-api-key={KEY}")
+    session = three.run()
+    assert session.outcomes == {"passed": 2, "failed": 1, "warnings": 1}
+    assert "--osmosis-api-key-env" in session.out
+    assert KEY not in session.out
+
+
+LOUD = AGENT.replace(
+    "        answer = await ctx.chat",
+    """        import logging, os, sys
+        def check(api_key):
+            spelled = os.environ["SPELLED"].split("\\n")
+            for text in spelled:
+                print("out", text)
+                print("err", text, file=sys.stderr)
+                logging.getLogger("httpx").warning("log %s", text)
+            raise RuntimeError("no: " + " ".join(spelled))
+        if wish == "loud":
+            check(os.environ["SPELLED"])
+        answer = await ctx.chat""",
+)
+
+
+def spellings() -> list[str]:
+    """Ways in which a key may be written."""
+    raw = KEY.encode()
+    phases = [base64.b64encode(b"x" * phase + raw + b"yz").decode() for phase in range(3)]
+    return [KEY, json.dumps({"k": KEY}), quote(KEY, safe=""), raw.hex(), KEY[::-1], *phases]
+
+
+@WORKERS
+@pytest.mark.parametrize("options", [["--tb=long", "-l"], ["--tb=native"], ["--tb=short", "-v"]])
+def test_a_key_is_nowhere_in_any_spelling(
+    project: Project, monkeypatch: pytest.MonkeyPatch, options: list[str], workers: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("SPELLED", "\n".join(spellings()))
+    project.write("agent.py", LOUD)
+    project.endpoint.api_key = KEY
+    project.endpoint.answers = lambda ask: f"your key is {ask.headers['authorization']}"
+    project.rows("loud", "quiet")
+    session = project.run(
+        *options,
+        "-rA",
+        "--junitxml=out.xml",
+        "--osmosis-html=out.html",
+        "--osmosis-markdown=out.md",
+        "--osmosis-runs-table=out.csv",
+        f"--osmosis-debug-dir={project.path / 'debug'}",
+        "--log-level=DEBUG",
+        workers=workers,
+    )
+    assert session.outcomes == {"failed": 2}
+    assert "RuntimeError: no: ***" in session.out
+    kept = [path for path in project.path.rglob("*") if path.is_file() and written(path)]
+    assert len(kept) > 8
+    texts = {str(path): path.read_bytes().decode("utf-8", "replace") for path in kept}
+    texts |= {"stdout": session.out, "stderr": session.err}
+    for name, text in texts.items():
+        for spelled in spellings():
+            assert spelled not in text, name
+
+
+def written(path: Path) -> bool:
+    """Whether a session wrote the file, and not the test."""
+    return path.suffix not in (".py", ".pyc") and path.name != "data.jsonl"
+
+
+def test_a_short_or_common_secret_is_not_masked_and_that_is_said(
+    three: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    session = three.run()
+    assert session.out.count("the key in OPENAI_API_KEY is too short or too common a word") == 1

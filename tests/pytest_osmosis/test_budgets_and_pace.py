@@ -1,0 +1,142 @@
+"""When a session stops starting runs, how fast it sends requests, and that no run gets lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.endpoints import Endpoint, completion
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost": 0.01}
+
+
+def stopped(session: Session) -> str:
+    [line] = [line for line in session.lines if line.startswith("stopped: ")]
+    return line
+
+
+@WORKERS
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--osmosis-max-total-tokens=60", "the budget of 60 tokens is spent ("),
+        ("--osmosis-max-cost=0.04", "the budget of $0.04 is spent ("),
+    ],
+)
+def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
+    project: Project, endpoint: Endpoint, option: str, said: str, workers: int
+) -> None:
+    endpoint.answers = lambda ask: completion(ask.row, usage=USAGE)
+    endpoint.latency_s = 0.05
+    project.rows(*(f"row {number}" for number in range(40)))
+    session = project.run(option, "--batch-size=2", workers=workers)
+    assert session.ret == 1
+    assert stopped(session).startswith(f"stopped: {said}")
+    summary = session.report["summary"]
+    assert (summary["complete"], summary["selected"]) == (False, 40)
+    asked = endpoint.requests
+    assert summary["total_runs"] == asked < 20
+    rest = project.run("--batch-size=2", workers=workers)
+    assert rest.outcomes == {"passed": 40}
+    assert f"resuming: {asked} of 40 runs done" in rest.out
+    assert endpoint.requests == 40
+    assert max(endpoint.by_row.values()) == 1
+
+
+def test_a_spent_time_budget_finishes_what_is_in_flight(
+    project: Project, endpoint: Endpoint
+) -> None:
+    endpoint.latency_s = 0.1
+    project.rows(*(f"row {number}" for number in range(100)))
+    session = project.run("--osmosis-max-time=0.5", "--batch-size=2")
+    assert session.ret == 1
+    assert stopped(session) == "stopped: the time budget of 0.5 s is spent"
+    assert session.report["summary"]["total_runs"] == endpoint.requests < 100
+    assert {run["outcome"] for run in session.runs} == {"passed"}
+
+
+@WORKERS
+def test_no_worker_sends_a_request_before_another_ones_retry_after(
+    project: Project, endpoint: Endpoint, workers: int
+) -> None:
+    project.rows(*(f"row {number}" for number in range(12)))
+    session = project.run("--batch-size=4", workers=workers, model="fault-429-retry-after-1-once")
+    assert session.outcomes == {"passed": 12}
+    assert endpoint.early == 0
+    assert endpoint.max_in_flight <= 4
+    assert [run["retries"] for run in session.runs] == [1] * 12
+    assert session.report["summary"]["complete"] is True
+
+
+def test_a_run_that_nobody_reported_is_an_error_that_names_it(project: Project) -> None:
+    project.rows("a", "b", "c")
+    project.write(
+        "conftest.py",
+        """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    return True if item.name == "row-1[run-0]" else None
+""",
+    )
+    session = project.run("--osmosis-no-journal", batch_size="1")
+    assert session.ret == 1
+    said = "ERROR: data.jsonl: 1 of 3 selected runs were never reported: row-1[run-0]"
+    assert said in session.lines
+
+
+@WORKERS
+def test_a_test_that_is_skipped_is_not_lost(project: Project, workers: int) -> None:
+    project.rows("a", "b")
+    project.write(
+        "test_it.py",
+        """
+import pytest
+
+@pytest.fixture
+def not_here():
+    pytest.skip("not here")
+
+@pytest.mark.skip
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_skipped(rollout): ...
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_fixture(not_here, rollout): ...
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_run(rollout): ...
+""",
+    )
+    session = project.run(workers=workers, agent=None, data=None, eval_fn=None)
+    assert session.ret == 0
+    assert session.outcomes == {"passed": 2, "skipped": 4}
+    assert "never reported" not in session.out
+
+
+@WORKERS
+def test_what_is_huge_is_cut_and_the_session_goes_on(
+    project: Project, endpoint: Endpoint, workers: int
+) -> None:
+    answers: dict[str, Any] = {"long": "x" * 3_000_000, "short": "short"}
+    endpoint.answers = answers
+    name = "n" * 5000
+    project.rows(
+        {"user_prompt": "long", "ground_truth": "y", "id": name},
+        {"user_prompt": "short", "ground_truth": "short", "id": "short"},
+    )
+    session = project.run("-v", "--junitxml=out.xml", workers=workers)
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert max(len(run["answer"]) for run in session.runs) == 2000
+    assert (project.path / "out.json").stat().st_size < 100_000
+    assert (project.path / "out.xml").stat().st_size < 100_000
+    assert len(session.out) < 30_000
+    cases = session.junit.findall(".//testcase")
+    assert all(len(case.attrib["name"]) <= 200 for case in cases)
+    lines = (project.path / "out.trajectories.jsonl").read_text().splitlines()
+    assert [type(json.loads(line)) for line in lines] == [dict, dict]
