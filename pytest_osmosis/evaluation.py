@@ -6,6 +6,7 @@ the rollouts. `plugin` calls this in the order of the session's life.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -437,5 +438,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _below_any(file: str, arguments: list[str]) -> bool:
-    paths = (Path(argument.partition("::")[0]).resolve() for argument in arguments)
+    # realpath: unlike `resolve` it bears a loop of links, which is told where the file is read
+    paths = [os.path.realpath(argument.partition("::")[0]) for argument in arguments]
     return any(Path(file).is_relative_to(path) for path in paths)

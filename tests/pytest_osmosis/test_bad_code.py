@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[dict[str, str | None], tuple[str, ...]]] = {
     "exits": ({"agent": "exits:x"}, ("sys.exit",)),
     "missing-attribute": (
         {"agent": "agent:agent_lop"},
-        ("module 'agent' has no 'agent_lop'. Did you mean 'agent_loop'?",),
+        ("module 'agent' has no 'agent_lop'. Did you mean 'agent_loop'",),
     ),
     "class-with-arguments": ({"agent": "needy:Agent"}, ("needy:Agent", "'url'")),
     "no-agent": ({"agent": "rewards:exact"}, ("is the function exact",)),
