@@ -23,7 +23,7 @@ def main(args: list[str]) -> int:
         if status != FAILED or _failures(cache) > FEW:
             return status
         print("\nonce more, what failed:", flush=True)
-        again = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", "--lf", *args]
+        again = [*command, "--lf", "-n0"]  # after any -n of the first session's
         return subprocess.run(again, check=False).returncode
 
 
