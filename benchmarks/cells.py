@@ -98,7 +98,7 @@ def first_request(bench: Bench) -> list[Line]:
 
 def blocking(bench: Bench) -> list[Line]:
     """An agent that waits synchronously inside `async def run`."""
-    n, in_flight = (64 if bench.quick else 640), 16
+    n, in_flight = (64 if bench.quick else 1600), 16
     ideal_s = n * BLOCK_S / in_flight
     contenders = {
         mode: bench.ours(0.0, n=n, in_flight=in_flight, processes=processes, agent="blocking")
