@@ -250,5 +250,7 @@ class Engine(Generic[T]):
             await asyncio.wait(tasks, timeout=5)
         if self._on_close is not None:
             await self._on_close()
+        for left in asyncio.all_tasks(self.loop):  # they heed no cancellation, as was told
+            left._log_destroy_pending = False  # type: ignore[attr-defined]
         await self.loop.shutdown_asyncgens()
         await self.loop.shutdown_default_executor()

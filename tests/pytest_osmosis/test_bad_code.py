@@ -370,3 +370,11 @@ def test_a_function_that_is_given_twice_is_refused(project: Project) -> None:
     session = project.run("--eval-fn=rewards:exact")
     assert (session.ret, project.endpoint.requests) == (4, 0)
     assert "--osmosis-eval-fn 'rewards:exact' is given twice" in session.mistake
+
+
+def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Project) -> None:
+    unruly.rows("a", "swallow")
+    code = {"agent": "unruly:agent_loop", "eval_fn": "unruly:exact"}
+    session = unruly.apart(*unruly.options("-n0", "--osmosis-agent-timeout=1", **code))
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert "was destroyed" not in session.out + session.err

@@ -63,12 +63,12 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
 def test_no_worker_sends_a_request_before_another_ones_retry_after(
     project: Project, endpoint: Endpoint, workers: int
 ) -> None:
-    project.rows(*(f"row {number}" for number in range(12)))
-    session = project.run("--batch-size=4", workers=workers, model="fault-429-retry-after-1-once")
-    assert session.outcomes == {"passed": 12}
+    project.rows(*(f"row {number}" for number in range(6)))
+    session = project.run("--batch-size=3", workers=workers, model="fault-429-retry-after-1-once")
+    assert session.outcomes == {"passed": 6}
     assert endpoint.early == 0
-    assert endpoint.max_in_flight <= 4
-    assert [run["retries"] for run in session.runs] == [1] * 12
+    assert endpoint.max_in_flight <= 3
+    assert [run["retries"] for run in session.runs] == [1] * 6
     assert session.report["summary"]["complete"] is True
 
 
