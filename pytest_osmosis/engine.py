@@ -250,7 +250,8 @@ class Engine(Generic[T]):
             await asyncio.wait(tasks, timeout=5)
         if self._on_close is not None:
             await self._on_close()
-        for left in asyncio.all_tasks(self.loop):  # they heed no cancellation, as was told
+        # What rollouts left behind: asyncio would tell of each once more, by our lines.
+        for left in asyncio.all_tasks(self.loop):
             left._log_destroy_pending = False  # type: ignore[attr-defined]
         await self.loop.shutdown_asyncgens()
         await self.loop.shutdown_default_executor()

@@ -56,6 +56,7 @@ def run(project: Project, body: str, *more: str, **replaced: Any) -> Session:
     return project.run(*more, **{"agent": agent, **replaced})
 
 
+CHILD = """subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])"""
 ANSWER = 'print(asked(request["messages"])["content"])'
 
 
@@ -154,7 +155,7 @@ def test_a_timeout_ends_the_program_and_all_its_children(project: Project, worke
     project.rows("a")
     body = (
         "import subprocess\n"
-        'child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])\n'
+        f"child = {CHILD}\n"
         'open("pids", "w").write(f"{os.getpid()} {child.pid}")\n'
         'sys.stderr.write("waiting\\n"); sys.stderr.flush()\n'
         "child.wait()\n"
@@ -169,11 +170,7 @@ def test_a_timeout_ends_the_program_and_all_its_children(project: Project, worke
 
 def test_children_that_are_left_behind_end_with_the_program(project: Project) -> None:
     project.rows("a")
-    body = (
-        "import subprocess\n"
-        'child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])\n'
-        'open("pids", "w").write(str(child.pid))\n' + ANSWER
-    )
+    body = f'import subprocess\nchild = {CHILD}\nopen("pids", "w").write(str(child.pid))\n' + ANSWER
     assert run(project, body).outcomes == {"passed": 1}
     assert ended(int((project.path / "pids").read_text()))
 
@@ -182,9 +179,7 @@ def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> No
     project.rows("a")
     body = (
         "import subprocess\n"
-        'code = "import time; time.sleep(600)"\n'
-        'command = [sys.executable, "-S", "-c", code]\n'
-        "child = subprocess.Popen(command, start_new_session=True)\n"
+        f"child = {CHILD[:-1]}, start_new_session=True)\n"
         'open("pids", "w").write(str(child.pid))\n' + ANSWER
     )
     try:
@@ -198,7 +193,7 @@ def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, wor
     project.rows("a")
     body = (
         "import subprocess, time\n"
-        'child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])\n'
+        f"child = {CHILD}\n"
         'open("new", "w").write(f"{os.getpid()} {child.pid}")\n'
         'os.rename("new", "pids")\n'
         "asked(request['messages'])\n"

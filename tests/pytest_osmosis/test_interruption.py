@@ -119,6 +119,15 @@ def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
     assert nobody_left(process.pid)
 
 
+def wait_for(marker: Path) -> None:
+    """Until the session's own code has made this file."""
+    for _ in range(6000):
+        if marker.exists():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"nobody has made {marker}")
+
+
 HOLDING = """
 from osmosis_ai.rollout import RolloutAgentLoop
 
@@ -141,10 +150,7 @@ def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project
     project.write("holding.py", HOLDING)
     project.rows("a", "b", "spin", "c")
     process = started(project, workers, agent="holding:agent_loop")
-    for _ in range(6000):
-        if (project.path / "spinning").exists():
-            break
-        time.sleep(0.01)
+    wait_for(project.path / "spinning")
     os.killpg(process.pid, signal.SIGINT)
     out = ended(process)
     assert process.returncode == 2
@@ -163,11 +169,7 @@ def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endp
     process = started(project, 0, agent="stubborn:agent_loop")
     assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
     os.kill(process.pid, signal.SIGINT)
-    marker: Path = project.path / "cancelled"
-    for _ in range(1000):
-        if marker.exists():
-            break
-        time.sleep(0.01)
+    wait_for(project.path / "cancelled")
     os.kill(process.pid, signal.SIGINT)
     out = ended(process)
     assert process.returncode == 2
