@@ -21,13 +21,13 @@ class LoopAgent:
 
     async def run(self, run: AgentRun) -> Outcome:
         """One rollout of the loop."""
-        from osmosis_ai.rollout.core.schemas import RolloutRequest
+        from osmosis_ai.rollout.core.bare import eval_request
         from osmosis_ai.rollout.llm import ModelLLM
         from osmosis_ai.rollout.runner import run_rollout
         from osmosis_ai.rollout.tools import dump_tools
 
         loop = self._loop
-        request = RolloutRequest.for_eval(
+        request = eval_request(
             rollout_id=run.rollout_id,
             messages=run.messages,
             completion_params=dict(run.params),
