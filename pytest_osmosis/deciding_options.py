@@ -102,7 +102,7 @@ def with_baseline_model(given: Given, evals: Iterable[EvalSpec]) -> Iterator[Eva
 
 def _other_model(given: Given, model: ModelSpec, name: str) -> ModelSpec:
     """Asked where the model under test is, unless something else is said."""
-    from .options import checked_base_url
+    from .session_options import checked_base_url
 
     url, variable = given("baseline-base-url"), given("baseline-api-key-env")
     if url is None:

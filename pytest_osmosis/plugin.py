@@ -50,9 +50,9 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 
         import_own_modules(config)
         if not hasattr(config, "workerinput"):
-            from . import schedule
+            from . import schedule, session_options
 
-            schedule.choose_processes(config, options.build(config).batch_size)
+            schedule.choose_processes(config, session_options.build(config).batch_size)
     return (yield)
 
 
