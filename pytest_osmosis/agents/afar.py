@@ -7,7 +7,6 @@ services by their signatures alone.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .base import Services
@@ -34,7 +33,7 @@ def reached_from(home: Home, services: Services) -> Services:
     def run_sync(call: Callable[[], T], /) -> Awaitable[T]:
         return home(_awaited(lambda: services.run_sync(call)))
 
-    return replace(services, model=model, bridge=bridge, run_sync=run_sync)
+    return services._replace(model=model, bridge=bridge, run_sync=run_sync)
 
 
 async def _awaited(start: Callable[[], Awaitable[T]]) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..blocking import Isolate, within_loop
 
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from ..scoring import RunSync
 
+PROGRAM = "cmd:"
+"""What is written before an agent that is a program."""
 
-@dataclass(frozen=True, slots=True)
-class Services:
+
+class Services(NamedTuple):
     """What the process offers to a run."""
 
     model: Callable[[], Awaitable[ChatModel]]
