@@ -18,7 +18,7 @@ from .rejudging import judged, together
 from .reports import gates_of, read
 
 if TYPE_CHECKING:
-    from pytest_osmosis.dataset.selection import Shard
+    from pytest_osmosis.dataset.shards import Shard
     from pytest_osmosis.reports.reading import AskedGate
     from pytest_osmosis.results import EvalResult, SuiteInfo, SuiteResult
 
@@ -97,7 +97,7 @@ def merge_command(
 
 
 def _part(path: Path) -> Part:
-    from pytest_osmosis.dataset.selection import parse_shard
+    from pytest_osmosis.dataset.shards import parse_shard
 
     result = read(path)
     told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
