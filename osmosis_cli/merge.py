@@ -250,9 +250,8 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
     joined = aggregate(whole, runs, selected=sum(suite.selected for _, suite in shards))
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
-    return replace(
-        joined,
-        rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
+    return joined._replace(
+        rows=tuple(row._replace(digest=digests[row.row_index]) for row in joined.rows),
         rival=_joined(rivals) if rivals else None,
     )
 

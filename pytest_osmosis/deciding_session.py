@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -218,7 +217,7 @@ class Decisions:
             return told
         from .stopping import saved
 
-        return replace(told, saved=saved(result))
+        return told._replace(saved=saved(result))
 
     def settle(self, session: pytest.Session, result: EvalResult) -> None:
         """Report every gate, and let the exit status be theirs.

@@ -115,7 +115,7 @@ class Judge:
             for suite in told
             if suite.info.baseline_of is None
         )
-        return replace(result, suites=tuple(suites))
+        return result._replace(suites=tuple(suites))
 
     def _judged(
         self, suite: SuiteResult, rival: SuiteResult | None, selected: Selected
@@ -125,7 +125,7 @@ class Judge:
         level = self.confidence or CONFIDENCE
         suite = with_intervals(suite, level)
         if rival is not None:
-            suite = replace(suite, rival=with_intervals(rival, level))
+            suite = suite._replace(rival=with_intervals(rival, level))
         names = [function.name for function in suite.functions]
         gates = [gate for gate in self.gates(suite.info, names) if selected(gate, suite.info)]
         baseline = self._baseline(suite)
@@ -144,9 +144,9 @@ class Judge:
             from .baselines import compared
 
             report = compared(suite, tally, rows, baseline=baseline, confidence=level)
-            suite = replace(suite, baseline=report)
+            suite = suite._replace(baseline=report)
         verdicts = tuple(self._verdict(gate, tally, rows, baseline) for gate in gates)
-        return replace(suite, verdicts=verdicts)
+        return suite._replace(verdicts=verdicts)
 
     def _verdict(
         self, gate: Gate, tally: Tally, rows: PlannedRows, baseline: Baseline | None
