@@ -16,11 +16,11 @@ import ctypes
 import math
 import os
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import cache
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -43,11 +43,6 @@ INSIST_S = 1.0
 INTERRUPTIONS = 5
 """So many are tried; code that waits outside of Python heeds none."""
 
-_LIBRARIES = tuple(
-    os.path.join(path, "")
-    for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    if (path := sysconfig.get_path(name))
-)
 _EXCUSED = ("<frozen importlib", f"{os.sep}pdb.py", f"{os.sep}bdb.py")
 """Imports happen once, and whoever debugs knows that everything waits."""
 _FOREIGN_LOOP = ("different loop", "different event loop", "should be used inside a task")
@@ -371,6 +366,15 @@ def _section_of(frame: FrameType | None) -> _Section | None:
     return None
 
 
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Folders of code that is not the user's."""
+    import sysconfig
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(os.path.join(path, "") for name in names if (path := sysconfig.get_path(name)))
+
+
 def _user_frame(innermost: FrameType) -> FrameType | None:
     """The user's frame that waits, or the innermost one; None where waiting is excused."""
     found: FrameType | None = None
@@ -379,7 +383,7 @@ def _user_frame(innermost: FrameType) -> FrameType | None:
         filename = frame.f_code.co_filename
         if filename.startswith(_EXCUSED[0]) or filename.endswith(_EXCUSED[1:]):
             return None
-        if found is None and not filename.startswith(_LIBRARIES):
+        if found is None and not filename.startswith(_libraries()):
             found = frame
         frame = frame.f_back
     return found or innermost

@@ -13,8 +13,7 @@ too_large concern the call itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 ErrorKind = Literal[
     "auth",
@@ -39,8 +38,7 @@ DETAIL_LIMIT = 500
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens as the endpoint counted them; None is unknown, never zero."""
 
     prompt_tokens: int | None = None
@@ -48,8 +46,7 @@ class Usage:
     total_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatCompletion:
+class ChatCompletion(NamedTuple):
     """One answer of a model."""
 
     message: dict[str, Any]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..retry import RetryPolicy
@@ -119,7 +118,7 @@ class _HTTPModel:
             found = await self._tries.until_answered(lambda limit_s: self._ask(body, turn, limit_s))
         except GaveUp as gave_up:
             raise self._error(gave_up) from None
-        return replace(found.value, retries=found.retries, latency_ms=found.latency_ms)
+        return found.value._replace(retries=found.retries, latency_ms=found.latency_ms)
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
