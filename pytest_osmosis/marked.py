@@ -239,6 +239,6 @@ def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
         return result
     scores = dict(made._scores)
     if report.skipped and not hasattr(report, "wasxfail"):
-        return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
+        return result._replace(scores=scores, error="the test was skipped", error_type="eval_fn")
     scores[TEST] = 1.0 if report.passed else 0.0
-    return replace(result, scores=scores, passed=report.passed)
+    return result._replace(scores=scores, passed=report.passed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import copy
 from enum import Enum
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -146,16 +147,16 @@ class RolloutRequest(WireModel):
         Only the rollout's id is checked, and nothing is copied: hand in fresh lists and dicts.
         """
         check_rollout_id(rollout_id)
-        return _EVAL_REQUEST.model_copy(
-            update={
-                "rollout_id": rollout_id,
-                "messages": messages,
-                "completion_params": {} if completion_params is None else completion_params,
-                "max_turns": max_turns,
-                "max_tokens_total": max_tokens_total,
-                "metadata": {} if metadata is None else metadata,
-            }
+        request = copy(_EVAL_REQUEST)
+        vars(request).update(
+            rollout_id=rollout_id,
+            messages=messages,
+            completion_params={} if completion_params is None else completion_params,
+            max_turns=max_turns,
+            max_tokens_total=max_tokens_total,
+            metadata={} if metadata is None else metadata,
         )
+        return request
 
 
 _EVAL_REQUEST = RolloutRequest.model_construct(
