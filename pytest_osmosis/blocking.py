@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
-from .deadlines import excuse
+from .deadlines import deadlines_of
 
 T = TypeVar("T")
 
@@ -249,7 +249,7 @@ class _Turn:
 
     def _come(self) -> None:
         self.came = True
-        excuse(self._loop, max(0.0, time.monotonic() - self.asked - LOOK_S))
+        deadlines_of(self._loop).excuse(max(0.0, time.monotonic() - self.asked - LOOK_S))
 
 
 class _Watch:
