@@ -14,7 +14,7 @@ LIMIT = 20
 _listener: ContextVar[list[str] | None] = ContextVar("osmosis_reasons", default=None)
 
 
-class heard:  # noqa: N801 - used like contextlib's managers, only that every score needs one
+class heard:
     """`with heard() as reasons:` those told in the block, in its context and in copies of it."""
 
     __slots__ = ("_token",)

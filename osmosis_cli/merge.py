@@ -138,7 +138,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
 
 
 def _incomplete(part: Part, suite: SuiteResult) -> str:
-    from pytest_osmosis.stopping import DECIDED
+    from pytest_osmosis.results import DECIDED
 
     again = "run the same command again"
     if part.result.halted == DECIDED:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .deadlines import deadlines_of
 
@@ -65,8 +65,7 @@ class LoopHeld(Exception):
     """Code did not let go of the event loop when its time was up; `str()` says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(NamedTuple):
     """What was noticed."""
 
     owner: str

@@ -19,10 +19,9 @@ from .identity import Identity
 from .liveness import Watch
 from .naming import NamedRun, RunNames
 from .recorder import REPORT_FIELD
-from .results import RunResult, SuiteInfo
+from .results import DECIDED, RunResult, SuiteInfo
 from .running import report_without_item
 from .startup import is_quiet, usage_errors
-from .stopping import DECIDED
 from .suite import Suite
 
 

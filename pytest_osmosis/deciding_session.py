@@ -21,9 +21,7 @@ from .gating import ROOT, Gating, is_gate, node_id
 from .judging import Judge
 from .preparation import NotUsable
 from .recorder import REPORT_FIELD
-from .results import EvalResult, RunResult, SuiteInfo
-from .stopping import Stopping, saved
-from .tallies import PlannedRows, planned
+from .results import DECIDED, EvalResult, RunResult, SuiteInfo
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from .rollouts import RunKey
     from .spec import SessionSpec
     from .suite import Suite
+    from .tallies import PlannedRows
     from .verdicts import Verdict
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -78,6 +77,8 @@ class Decisions:
             self.gating.several = True
 
     def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
+        from .tallies import planned
+
         suite = self._suites.get(info.name)
         if suite is not None:
             return planned(suite.dataset, columns)
@@ -140,6 +141,8 @@ class Decisions:
         """What is to be told of every run that ends: `halt` is called when all is decided."""
         if not self._spec.deciding.stop_when_decided:
             return lambda run: None
+        from .stopping import Stopping
+
         stopping = Stopping(self.judge, infos=self._infos, selected=self._is_selected, halt=halt)
         return stopping.ended
 
@@ -211,6 +214,10 @@ class Decisions:
         """The result with intervals, verdicts and what changed."""
         digests = self._spec.output is not None
         told = self.judge.judged(result, selected=self._is_selected, digests=digests)
+        if result.halted != DECIDED:
+            return told
+        from .stopping import saved
+
         return replace(told, saved=saved(result))
 
     def settle(self, session: pytest.Session, result: EvalResult) -> None:

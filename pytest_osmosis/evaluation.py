@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,7 +168,7 @@ class Evaluation:
                 self.spec = keys.resolved(self.spec)
         except NotUsable as error:
             raise pytest.UsageError(str(error)) from None
-        self.spec = replace(self.spec, withheld=withheld)
+        self.spec = self.spec._replace(withheld=withheld)
         self._environment = keys.Environment(withheld)
         self._environment.withhold()
 
@@ -194,7 +193,7 @@ class Evaluation:
         limits = [suite.agent.max_concurrent for suite in self.suites.values()]
         known = [limit for limit in limits if limit is not None]
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
-            self.spec = replace(self.spec, batch_size=sum(known))
+            self.spec = self.spec._replace(batch_size=sum(known))
             schedule.limit_processes(self.config, sum(known))
 
     def add(self, suite: Suite) -> None:

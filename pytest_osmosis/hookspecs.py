@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .hooks import Hooks
-
 if TYPE_CHECKING:
+    from .hooks import Hooks
     from .results import EvalResult, RunResult
 
 
@@ -67,6 +66,8 @@ def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | l
 
 def hooks_of(config: pytest.Config) -> Hooks:
     """Those hooks of the session that somebody implements, as plain callables."""
+    from .hooks import Hooks
+
     caller = config.hook
 
     def build_agent(agent: object, spec: str) -> Any:

@@ -45,10 +45,14 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if options.asked_for(config) and not hasattr(config, "workerinput"):
-        from . import schedule
+    if options.asked_for(config):
+        from .unrewritten import import_own_modules
 
-        schedule.choose_processes(config, options.build(config).batch_size)
+        import_own_modules(config)
+        if not hasattr(config, "workerinput"):
+            from . import schedule, session_options
+
+            schedule.choose_processes(config, session_options.build(config).batch_size)
     return (yield)
 
 

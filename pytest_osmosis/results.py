@@ -25,6 +25,9 @@ ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "i
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
 
+DECIDED = "every gate is decided"
+"""Why a session was stopped early; its runs that were not run are reported as skipped."""
+
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps."""
 

@@ -26,9 +26,8 @@ from .collection import RunItem
 from .engine import EngineClosed
 from .failures import headline, shortfall
 from .recorder import REPORT_FIELD
-from .results import RunResult
+from .results import DECIDED, RunResult
 from .rollouts import Rollouts
-from .stopping import DECIDED
 from .suite import Finished
 
 _PHASE_HOOKS = (

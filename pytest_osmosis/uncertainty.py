@@ -59,4 +59,4 @@ def _on_scale(interval: Interval | None, rows: Sequence[Sequence[float | None]])
         return None
     seen = [score for row in rows for score in row if score is not None]
     low, high = min(0.0, *seen, 0.0), max(1.0, *seen, 1.0)
-    return replace(interval, low=max(low, interval.low), high=min(high, interval.high))
+    return interval._replace(low=max(low, interval.low), high=min(high, interval.high))

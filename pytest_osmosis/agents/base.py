@@ -10,7 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..blocking import Isolate, within_loop
 
@@ -36,8 +36,11 @@ class RunSync(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+PROGRAM = "cmd:"
+"""What is written before an agent that is a program."""
+
+
+class Services(NamedTuple):
     """What the process offers to a run."""
 
     model: Callable[[], Awaitable[ChatModel]]

@@ -25,7 +25,7 @@ class LoopAgent:
         """One rollout of the loop."""
         sdk = _sdk()
         loop = self._loop
-        request = sdk.RolloutRequest.for_eval(
+        request = sdk.eval_request(
             rollout_id=run.rollout_id,
             messages=run.messages,
             completion_params=dict(run.params),
@@ -55,12 +55,12 @@ class _SDK:
     """What a rollout takes of the SDK: loaded with the first one, not with the plugin."""
 
     def __init__(self) -> None:
-        from osmosis_ai.rollout.core.schemas import RolloutRequest
+        from osmosis_ai.rollout.core.bare import eval_request
         from osmosis_ai.rollout.llm import ModelLLM
         from osmosis_ai.rollout.runner import run_rollout
         from osmosis_ai.rollout.tools import dump_tools
 
-        self.RolloutRequest = RolloutRequest
+        self.eval_request = eval_request
         self.ModelLLM = ModelLLM
         self.run_rollout = run_rollout
         self.dump_tools = dump_tools

@@ -9,7 +9,6 @@ import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from .errors import DatasetError
 
@@ -33,6 +32,8 @@ def sample_size(sample: str, available: int) -> int:
     found = _SAMPLE.fullmatch(sample.strip())
     if found is None:
         raise _wrong(sample)
+    from fractions import Fraction
+
     number = Fraction(found["number"])
     if found["percent"]:
         if not 0 < number <= 100:

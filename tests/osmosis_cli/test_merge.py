@@ -15,8 +15,7 @@ from pytest_osmosis.aggregation import aggregate
 from pytest_osmosis.gates import evaluate, parse_gate
 from pytest_osmosis.reports import json as report
 from pytest_osmosis.reports.reading import read_report
-from pytest_osmosis.results import SuiteResult
-from pytest_osmosis.stopping import DECIDED
+from pytest_osmosis.results import DECIDED, SuiteResult
 from pytest_osmosis.tallies import tally_of
 from tests.sessions import result_of, suite_of
 
