@@ -54,6 +54,11 @@ class LeanItem(pytest.Item):
             self._id = nodeid
 
     @property
+    def shared_id(self) -> Any:
+        """The node id, in the form that reports can share with the item."""
+        return self.nodeid if NodeId is None else self.id
+
+    @property
     def own_markers(self) -> list[pytest.Mark]:
         """Asked of every item that is run: what there is room for without a dictionary."""
         if self._marks is None:

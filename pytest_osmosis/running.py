@@ -175,12 +175,12 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     finished = item.finished
     assert finished is not None
     _tear_down_before(item, nextitem)
-    ihook = item.ihook
-    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    ihook, location = item.ihook, item.location
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
+        nodeid=item.shared_id,
+        location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
         longrepr=None if outcome == "passed" else failure_repr(item),
@@ -192,7 +192,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded())
     ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
 
 
 def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
