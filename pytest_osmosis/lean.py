@@ -59,6 +59,11 @@ class LeanItem(pytest.Item):
         return self.nodeid if NodeId is None else self.id
 
     @property
+    def is_marked(self) -> bool:
+        """Whether it has markers of its own."""
+        return bool(self._marks)
+
+    @property
     def own_markers(self) -> list[pytest.Mark]:
         """Asked of every item that is run: what there is room for without a dictionary."""
         if self._marks is None:

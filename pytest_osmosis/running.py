@@ -59,13 +59,14 @@ def needs_phases(config: pytest.Config) -> bool:
     if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
         return True
     return any(
-        _package(implementation.plugin) not in _INDIFFERENT
+        package_of(implementation.plugin) not in _INDIFFERENT
         for name in _PHASE_HOOKS
         for implementation in getattr(config.hook, name).get_hookimpls()
     )
 
 
-def _package(plugin: object) -> str:
+def package_of(plugin: object) -> str:
+    """The package that a plugin of the session comes from."""
     module = getattr(plugin, "__module__", None) or type(plugin).__module__
     name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
     return str(name).partition(".")[0]
@@ -118,14 +119,19 @@ def warn_of_blocking(item: pytest.Item, rollouts: Rollouts) -> None:
         message = warnings.WarningMessage(
             BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
         )
-        item.ihook.pytest_warning_recorded.call_historic(
-            kwargs={
-                "warning_message": message,
-                "nodeid": item.nodeid,
-                "when": "runtest",
-                "location": None,
-            }
-        )
+        record_warning(item, message)
+
+
+def record_warning(item: pytest.Item, message: warnings.WarningMessage) -> None:
+    """Put a warning of an item's run into pytest's summary."""
+    item.ihook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "nodeid": item.nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )
 
 
 def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
