@@ -33,7 +33,7 @@ from .recalling import FromController, FromKeeper, Recall
 from .recorder import Recorder
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
-from .running import needs_phases
+from .runner import Runner
 from .spec import EvalSpec, SessionSpec
 from .suite import Finished, Suite
 from .trajectories import Trajectories
@@ -62,7 +62,7 @@ class Evaluation:
         self.rollouts: Rollouts | None = None
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
-        self.phases = False
+        self.runner: Runner | None = None
         self.interrupts = Interrupts(self._interrupted)
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
@@ -310,7 +310,6 @@ class Evaluation:
         if self.config.option.collectonly or not counts:
             return
         recall = self._recall(counts)
-        self.phases = needs_phases(self.config)
         self._end_routing = output.route(self.config, self.redact)
         rollouts = self.rollouts = Rollouts(
             self.suites,
@@ -322,6 +321,8 @@ class Evaluation:
             recall=recall,
             on_stuck=self._stuck,
         )
+        self.runner = Runner(self.config, rollouts, self.redact)
+        self.config.pluginmanager.register(self.runner, "osmosis-runner")
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
             assert isinstance(recall, FromController)

@@ -192,7 +192,7 @@ def _check_numbers(given: dict[str, Any]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Forget the conversation once the test, and its reruns, are over."""
     result = yield
-    if _ROLLOUT in item.stash:
+    if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
         del item.stash[_ROLLOUT]
     return result
 
