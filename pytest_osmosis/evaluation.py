@@ -16,7 +16,7 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
-from . import keys, options, output, schedule, startup
+from . import garbage, keys, options, output, schedule, startup
 from .collection import EmptyFile, EvalFile, RunItem
 from .controller import Controller
 from .deciding_session import Decisions
@@ -70,6 +70,7 @@ class Evaluation:
         self._environment = keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
+        self._collect_more: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not schedule.is_worker(config):
@@ -311,6 +312,7 @@ class Evaluation:
             return
         recall = self._recall(counts)
         self._end_routing = output.route(self.config, self.redact)
+        self._collect_more = garbage.collect_less()
         rollouts = self.rollouts = Rollouts(
             self.suites,
             window=0 if self.worker is not None else self.spec.batch_size,
@@ -388,6 +390,7 @@ class Evaluation:
             self.rollouts.close()
             self.rollouts = None
             self._end_routing()
+            self._collect_more()
         if self._trajectories is not None:
             self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):
