@@ -6,6 +6,7 @@ the rollouts. `plugin` calls this in the order of the session's life.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -333,6 +334,7 @@ class Evaluation:
             self.gathering.resize_runs = rollouts.resize
             self.gathering.supervisor.start()
             rollouts.coming(_keys(items))
+        gc.freeze()  # all that is there by now stays: no collection need look at it again
 
     def _run_ended(self, key: RunKey, finished: Finished) -> None:
         """Engine's thread: a run has ended."""
@@ -389,6 +391,7 @@ class Evaluation:
             self.rollouts.close()
             self.rollouts = None
             self._end_routing()
+            gc.unfreeze()
         if self._trajectories is not None:
             self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):
