@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -218,7 +217,7 @@ class Decisions:
             return told
         from .stopping import saved
 
-        return replace(told, saved=saved(result))
+        return told._replace(saved=saved(result))
 
     def settle(self, session: pytest.Session, result: EvalResult) -> None:
         """Report every gate, and let the exit status be theirs.
@@ -270,7 +269,7 @@ def _shown(path: Path) -> str:
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
     """The rows of a test function's suite, which only the workers have collected."""
     from .dataset import load_dataset
-    from .dataset.selection import parse_shard
+    from .dataset.shards import parse_shard
 
     settings = info.settings
     shard = None if spec.defaults is None else spec.defaults.shard

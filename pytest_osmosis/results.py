@@ -31,7 +31,6 @@ DECIDED = "every gate is decided"
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps."""
 
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -147,8 +146,7 @@ class SuiteInfo:
         return cls(**{**data, "eval_fns": tuple(data["eval_fns"])})
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionResult:
+class FunctionResult(NamedTuple):
     """One eval function over all runs; a missing score counts as 0.0."""
 
     name: str
@@ -163,12 +161,11 @@ class FunctionResult:
     """pass^k by k; empty for n = 1."""
     scored: int
     missing: int
-    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = _NOTHING
     """By metric ("mean", "pass@3", "pass^3"); one that is undefined is absent."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowResult:
+class RowResult(NamedTuple):
     """One row and its runs, by run index."""
 
     row_index: int
@@ -178,8 +175,7 @@ class RowResult:
     """Of the row's content; "" where it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteResult:
+class SuiteResult(NamedTuple):
     """One evaluation, aggregated."""
 
     info: SuiteInfo
@@ -223,8 +219,7 @@ class SuiteResult:
         return self.finished == self.info.total_runs
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """What was not run because every gate was decided without it."""
 
     runs: int
@@ -236,8 +231,7 @@ class Saved:
     """Likewise."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvalResult:
+class EvalResult(NamedTuple):
     """All evaluations of a session."""
 
     suites: tuple[SuiteResult, ...]
@@ -247,7 +241,7 @@ class EvalResult:
     """Why no further run was started, if so."""
     interrupted: str | None = None
     """The signal that ended the session before its time, if one did."""
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = _NOTHING
     """Versions, platform, git commit and command line; empty where nobody asked for them."""
     saved: Saved | None = None
     """What stopping as soon as every gate was decided has saved, if it did."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
@@ -18,8 +18,11 @@ from .files import open_dataset
 from .names import safe_name
 from .reading import Reading
 from .rows import Row
-from .selection import Selection, Shard, draw, window
+from .selection import Selection, draw, window
 from .store import ChangedError, RowStore
+
+if TYPE_CHECKING:
+    from .shards import Shard
 
 
 class Source(Protocol):

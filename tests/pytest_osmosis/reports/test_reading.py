@@ -39,7 +39,7 @@ def test_what_was_written_is_read(tmp_path):
         assert read.duration_ms == written.duration_ms
         for ours, theirs in zip(read.suites, written.suites, strict=True):
             name = ours.info.name
-            named = [replace(row, runs=_named(row.runs, name)) for row in theirs.rows]
+            named = [row._replace(runs=_named(row.runs, name)) for row in theirs.rows]
             assert list(ours.rows) == named
             assert ours.functions == theirs.functions
             assert replace(ours.info, name="") == replace(theirs.info, name="")
