@@ -34,7 +34,7 @@ class Deadlines:
     """Those of one event loop; from its thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._alarms = Alarms(loop)
         self._excused_s = 0.0
 
@@ -47,7 +47,7 @@ class Deadlines:
         return Deadline(self, seconds, expire)
 
     def _at(self, seconds: float, ring: Callable[[], None]) -> Alarm | asyncio.TimerHandle:
-        return self._alarms.at(self._loop.time() + seconds, ring)
+        return self._alarms.at(self.loop.time() + seconds, ring)
 
 
 class Deadline:
@@ -121,48 +121,57 @@ async def within(seconds: float, work: Awaitable[T], *, grace_s: float = GRACE_S
     raise DeadlineExceeded(seconds)
 
 
-async def within_task(
-    seconds: float, work: Awaitable[T], *, leave: Callable[[], None], grace_s: float = GRACE_S
-) -> T:
-    """The same without a task for `work`: it is the current one that is cancelled.
+class TaskDeadline:
+    """The deadline of what one task awaits: the task itself is cancelled when the time is up.
 
     Work that does not heed that keeps the task: `leave` is called, and is to do what the task would
     have done. Should the work ever end, it ends in LeftBehind.
     """
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task(loop)
-    assert task is not None
-    late = left = False
-    grace: asyncio.TimerHandle | None = None
 
-    def expire() -> None:
-        nonlocal late, grace
-        late = True
-        task.cancel()
-        grace = loop.call_later(grace_s, go)
+    __slots__ = ("_among", "_grace", "_leave", "_left", "_seconds", "_task")
 
-    def go() -> None:
-        nonlocal left
-        left = True
-        leave()
+    def __init__(
+        self,
+        among: Deadlines,
+        task: asyncio.Task[Any],
+        seconds: float,
+        *,
+        leave: Callable[[], None],
+    ) -> None:
+        self._among = among
+        self._task = task
+        self._seconds = seconds
+        self._leave = leave
+        self._grace: asyncio.TimerHandle | None = None
+        """Set once the time is up."""
+        self._left = False
 
-    deadline = deadlines_of(loop).start(seconds, expire)
-    try:
-        result = await work
-    except BaseException as error:
-        if not late or isinstance(error, GeneratorExit):
-            raise
-    finally:
-        deadline.cancel()
-        if grace is not None:
-            grace.cancel()
-    if not late:
-        return result
-    if left:
-        raise LeftBehind
-    if hasattr(task, "uncancel"):  # from Python 3.11 on
-        task.uncancel()
-    raise DeadlineExceeded(seconds)
+    async def within(self, work: Awaitable[T]) -> T:
+        """The result of `work`, or DeadlineExceeded; to be awaited by the task."""
+        deadline = self._among.start(self._seconds, self._expire)
+        try:
+            result = await work
+        except BaseException as error:
+            if self._grace is None or isinstance(error, GeneratorExit):
+                raise
+        finally:
+            deadline.cancel()
+        if self._grace is None:
+            return result
+        self._grace.cancel()
+        if self._left:
+            raise LeftBehind
+        if hasattr(self._task, "uncancel"):  # from Python 3.11 on
+            self._task.uncancel()
+        raise DeadlineExceeded(self._seconds)
+
+    def _expire(self) -> None:
+        self._task.cancel()
+        self._grace = self._among.loop.call_later(GRACE_S, self._go)
+
+    def _go(self) -> None:
+        self._left = True
+        self._leave()
 
 
 def _heed(task: asyncio.Future[Any]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .agents import Services
 from .blocking import Blocked, Isolation
+from .deadlines import TaskDeadline, deadlines_of
 from .engine import Engine
 from .output import Captured, capture
 from .pacing import SharedGate
@@ -78,6 +79,7 @@ class Rollouts:
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
         )
+        self._deadlines = deadlines_of(self._engine.loop)
 
     def coming(self, keys: Iterable[RunKey]) -> None:
         """The next runs, in order; consumed as they start."""
@@ -155,6 +157,7 @@ class Rollouts:
             model=model,
             bridge=bridge,
             run_sync=self._threads.run,
+            deadline=partial(TaskDeadline, self._deadlines, task),
             isolate=partial(self._isolation.run, job=key),
             write=captured.write,
             leave=leave,

@@ -20,7 +20,7 @@ from .agents.afar import reached_from
 from .agents.base import AgentRun, Outcome, Services
 from .blame import AgentEnded, Failure
 from .blocking import Home, LoopHeld, here
-from .deadlines import DeadlineExceeded, LeftBehind, within, within_task
+from .deadlines import DeadlineExceeded, LeftBehind, within
 from .failures import explanation, user_traceback
 from .keys import advice
 from .results import ANSWER_LIMIT, RunResult
@@ -130,7 +130,9 @@ class Run:
 
         limit_s = self.suite.spec.agent_timeout_s
         try:
-            self.outcome = await within_task(limit_s, self._guarded(), leave=left)
+            self.outcome = await self._services.deadline(limit_s, leave=left).within(
+                self._guarded()
+            )
         except LeftBehind:
             raise
         except DeadlineExceeded as late:

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from .deadlines import Deadline, DeadlineExceeded, deadlines_of
+from .deadlines import Deadline, DeadlineExceeded, Deadlines, deadlines_of
 
 T = TypeVar("T")
 _Call = tuple[contextvars.Context, Callable[[], Any], "asyncio.Future[Any]", "Deadline | None"]
@@ -36,6 +36,7 @@ class CallThreads:
     """Makes calls for one event loop."""
 
     def __init__(self) -> None:
+        self._deadlines: Deadlines | None = None
         self._calls: deque[_Call] = deque()
         """Those that no thread has taken yet."""
         self._ended: deque[Callable[[], None]] = deque()
@@ -61,7 +62,9 @@ class CallThreads:
         future: asyncio.Future[T] = loop.create_future()
         deadline = None
         if within_s < math.inf:
-            deadline = deadlines_of(loop).start(within_s, partial(_give_up, future, within_s))
+            if self._deadlines is None:
+                self._deadlines = deadlines_of(loop)
+            deadline = self._deadlines.start(within_s, partial(_give_up, future, within_s))
         self._calls.append((contextvars.copy_context(), call, future, deadline))
         self._outstanding += 1
         if self._slow:

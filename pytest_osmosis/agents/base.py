@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from osmosis_ai.rollout.llm import ModelLLM
     from osmosis_ai.rollout.sample import RolloutSample
 
+    from ..deadlines import TaskDeadline
     from ..run import Finished
 
 T = TypeVar("T")
@@ -36,6 +37,13 @@ class RunSync(Protocol):
         """
 
 
+class SetDeadline(Protocol):
+    """Makes a deadline of the run's task."""
+
+    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
+        """One that has not begun."""
+
+
 PROGRAM = "cmd:"
 """What is written before an agent that is a program."""
 
@@ -49,6 +57,8 @@ class Services(NamedTuple):
     """The same model behind a URL on loopback."""
     run_sync: RunSync
     """Runs a synchronous call off the event loop."""
+    deadline: SetDeadline
+    """Holds the run's task to a deadline."""
     isolate: Isolate = within_loop
     """Runs a section of user code where it holds up nobody."""
     write: Callable[[str, str], None] = lambda kind, text: None
