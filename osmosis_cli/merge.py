@@ -242,7 +242,7 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
         settings={name: value for name, value in info.settings.items() if name != "shard"},
     )
     runs = [
-        replace(run, suite=info.name)
+        run._replace(suite=info.name)
         for _, suite in shards
         for row in suite.rows
         for run in row.runs

@@ -16,7 +16,7 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
-from . import keys, options, output, schedule, startup
+from . import garbage, keys, options, output, schedule, startup
 from .collection import EmptyFile, EvalFile, RunItem
 from .controller import Controller
 from .deciding_session import Decisions
@@ -33,7 +33,7 @@ from .recalling import FromController, FromKeeper, Recall
 from .recorder import Recorder
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
-from .running import needs_phases
+from .runner import Runner
 from .spec import EvalSpec, SessionSpec
 from .suite import Finished, Suite
 from .trajectories import Trajectories
@@ -62,7 +62,7 @@ class Evaluation:
         self.rollouts: Rollouts | None = None
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
-        self.phases = False
+        self.runner: Runner | None = None
         self.interrupts = Interrupts(self._interrupted)
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
@@ -70,6 +70,7 @@ class Evaluation:
         self._environment = keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
+        self._collect_more: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not schedule.is_worker(config):
@@ -310,8 +311,8 @@ class Evaluation:
         if self.config.option.collectonly or not counts:
             return
         recall = self._recall(counts)
-        self.phases = needs_phases(self.config)
         self._end_routing = output.route(self.config, self.redact)
+        self._collect_more = garbage.collect_less()
         rollouts = self.rollouts = Rollouts(
             self.suites,
             window=0 if self.worker is not None else self.spec.batch_size,
@@ -322,6 +323,8 @@ class Evaluation:
             recall=recall,
             on_stuck=self._stuck,
         )
+        self.runner = Runner(self.config, rollouts, self.redact)
+        self.config.pluginmanager.register(self.runner, "osmosis-runner")
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
             assert isinstance(recall, FromController)
@@ -387,6 +390,7 @@ class Evaluation:
             self.rollouts.close()
             self.rollouts = None
             self._end_routing()
+            self._collect_more()
         if self._trajectories is not None:
             self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):

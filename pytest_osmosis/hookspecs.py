@@ -53,7 +53,7 @@ def pytest_osmosis_classify_error(error: BaseException, config: pytest.Config) -
 def pytest_osmosis_run_result(
     result: RunResult, messages: list[dict[str, Any]], config: pytest.Config
 ) -> RunResult | None:
-    """A run's result before it is reported, to change it (`dataclasses.replace`); None keeps it.
+    """A run's result before it is reported, to change it (`result._replace`); None keeps it.
 
     Suite, row and run must stay as they are.
     """

@@ -7,7 +7,6 @@ decide. Registered as a plugin where an evaluation is asked for.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +192,7 @@ def _check_numbers(given: dict[str, Any]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Forget the conversation once the test, and its reruns, are over."""
     result = yield
-    if _ROLLOUT in item.stash:
+    if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
         del item.stash[_ROLLOUT]
     return result
 
@@ -239,6 +238,6 @@ def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
         return result
     scores = dict(made._scores)
     if report.skipped and not hasattr(report, "wasxfail"):
-        return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
+        return result._replace(scores=scores, error="the test was skipped", error_type="eval_fn")
     scores[TEST] = 1.0 if report.passed else 0.0
-    return replace(result, scores=scores, passed=report.passed)
+    return result._replace(scores=scores, passed=report.passed)

@@ -143,32 +143,13 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Items are known and about to run: start the first rollouts."""
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Items are known and about to run: start the first rollouts; `runner` runs the items."""
     evaluation = _of(session.config)
-    if evaluation is not None and evaluation.controller is None:
-        evaluation.begin(session.items)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run one of our items; every other item is none of our business."""
-    evaluation = _of(item.config)
-    if evaluation is None or evaluation.rollouts is None:
+    if evaluation is None or evaluation.controller is not None:
         return None
-    from .collection import RunItem
-    from .running import run_item
-
-    if not isinstance(item, RunItem):
-        return None
-    run_item(
-        item,
-        nextitem,
-        evaluation.rollouts,
-        phases=evaluation.phases,
-        redact=evaluation.redact,
-    )
-    return True
+    evaluation.begin(session.items)
+    return None if evaluation.runner is None else evaluation.runner.run(session)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from operator import attrgetter
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from osmosis_ai.jsontext import compact_encoder
 
 if TYPE_CHECKING:
     from .comparison import BaselineReport
@@ -30,9 +31,10 @@ DECIDED = "every gate is decided"
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps."""
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+
+class RunResult(NamedTuple):
     """One run of one row: what it scored, or why it has no score."""
 
     suite: str
@@ -42,13 +44,13 @@ class RunResult:
     success: bool = False
     """The agent finished and the endpoint answered; scores may still be missing."""
     passed: bool = False
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = _NOTHING
     """Score per eval function; a function that raised or returned none is absent."""
     error: str | None = None
     error_type: ErrorType | None = None
     error_kind: str | None = None
     """What kind of error the endpoint gave: "auth", "unreachable", "timeout", …"""
-    eval_errors: Mapping[str, str] = field(default_factory=dict)
+    eval_errors: Mapping[str, str] = _NOTHING
     """Message per eval function that gave no score."""
     answer: str | None = None
     finish_reason: str | None = None
@@ -88,7 +90,7 @@ class RunResult:
 
     def to_json(self) -> str:
         """One line of ASCII JSON, without the fields that hold their default."""
-        told = zip(_NAMES, _values(self), _DEFAULTS, strict=True)
+        told = zip(self._fields, self, _DEFAULTS, strict=True)
         return _encode({name: value for name, value, default in told if value != default})
 
     @classmethod
@@ -97,11 +99,9 @@ class RunResult:
         return cls(**json.loads(text))
 
 
-_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_NAMES = tuple(field.name for field in fields(RunResult))
-_values = attrgetter(*_NAMES)
+_encode = compact_encoder(ensure_ascii=True)
 _REQUIRED = object()
-_DEFAULTS = (*3 * [_REQUIRED], *_values(RunResult("", 0, 0))[3:])
+_DEFAULTS = (*3 * [_REQUIRED], *RunResult("", 0, 0)[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class FunctionResult(NamedTuple):
     """pass^k by k; empty for n = 1."""
     scored: int
     missing: int
-    intervals: Mapping[str, Interval] = MappingProxyType({})
+    intervals: Mapping[str, Interval] = _NOTHING
     """By metric ("mean", "pass@3", "pass^3"); one that is undefined is absent."""
 
 
@@ -241,7 +241,7 @@ class EvalResult(NamedTuple):
     """Why no further run was started, if so."""
     interrupted: str | None = None
     """The signal that ended the session before its time, if one did."""
-    environment: Mapping[str, Any] = MappingProxyType({})
+    environment: Mapping[str, Any] = _NOTHING
     """Versions, platform, git commit and command line; empty where nobody asked for them."""
     saved: Saved | None = None
     """What stopping as soon as every gate was decided has saved, if it did."""

@@ -58,13 +58,14 @@ def needs_phases(config: pytest.Config) -> bool:
     if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
         return True
     return any(
-        _package(implementation.plugin) not in _INDIFFERENT
+        package_of(implementation.plugin) not in _INDIFFERENT
         for name in _PHASE_HOOKS
         for implementation in getattr(config.hook, name).get_hookimpls()
     )
 
 
-def _package(plugin: object) -> str:
+def package_of(plugin: object) -> str:
+    """The package that a plugin of the session comes from."""
     module = getattr(plugin, "__module__", None) or type(plugin).__module__
     name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
     return str(name).partition(".")[0]
@@ -117,14 +118,19 @@ def warn_of_blocking(item: pytest.Item, rollouts: Rollouts) -> None:
         message = warnings.WarningMessage(
             BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
         )
-        item.ihook.pytest_warning_recorded.call_historic(
-            kwargs={
-                "warning_message": message,
-                "nodeid": item.nodeid,
-                "when": "runtest",
-                "location": None,
-            }
-        )
+        record_warning(item, message)
+
+
+def record_warning(item: pytest.Item, message: warnings.WarningMessage) -> None:
+    """Put a warning of an item's run into pytest's summary."""
+    item.ihook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "nodeid": item.nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )
 
 
 def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
@@ -174,12 +180,12 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     finished = item.finished
     assert finished is not None
     _tear_down_before(item, nextitem)
-    ihook = item.ihook
-    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    ihook, location = item.ihook, item.location
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
+        nodeid=item.shared_id,
+        location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
         longrepr=None if outcome == "passed" else failure_repr(item),
@@ -191,7 +197,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded())
     ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
 
 
 def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:

@@ -13,7 +13,8 @@ too_large concern the call itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 ErrorKind = Literal[
     "auth",
@@ -38,7 +39,8 @@ DETAIL_LIMIT = 500
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
-class Usage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Usage:
     """Tokens as the endpoint counted them; None is unknown, never zero."""
 
     prompt_tokens: int | None = None
@@ -46,7 +48,8 @@ class Usage(NamedTuple):
     total_tokens: int | None = None
 
 
-class ChatCompletion(NamedTuple):
+@dataclass(slots=True, kw_only=True)
+class ChatCompletion:
     """One answer of a model."""
 
     message: dict[str, Any]

@@ -7,7 +7,7 @@ LiteLLM's own reading serves for the other shapes, its exceptions for what never
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .base import ChatCompletion, Usage
@@ -74,7 +74,7 @@ def _priced(completion: ChatCompletion, response: Any) -> ChatCompletion:
     hidden = getattr(response, "_hidden_params", None) or {}
     cost = hidden.get("response_cost")
     # 0 is what LiteLLM has for models without a price, local ones for example.
-    return completion._replace(cost_usd=float(cost)) if cost else completion
+    return replace(completion, cost_usd=float(cost)) if cost else completion
 
 
 def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFault:

@@ -6,6 +6,7 @@ services by their signatures alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,8 +31,8 @@ def reached_from(home: Home, services: Services) -> Services:
     async def bridge() -> Bridge:
         return await home(_awaited(services.bridge))
 
-    def run_sync(call: Callable[[], T], /) -> Awaitable[T]:
-        return home(_awaited(lambda: services.run_sync(call)))
+    def run_sync(call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        return home(_awaited(lambda: services.run_sync(call, within_s)))
 
     return services._replace(model=model, bridge=bridge, run_sync=run_sync)
 

@@ -67,7 +67,7 @@ class EvalFn(NamedTuple):
             result = call() if self.is_async else await run_sync(call)
         except SystemExit as error:
             raise self._exited(error) from error
-        if inspect.isawaitable(result):
+        if type(result) is not float and inspect.isawaitable(result):
             result = await self.awaited(result)
         if type(result) is float and math.isfinite(result):
             return result

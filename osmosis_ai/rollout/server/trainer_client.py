@@ -161,7 +161,7 @@ class TrainerModel:
 
         channel = await self._channel()
         found = await channel.ask(Post(path=COMPLETIONS_PATH, body=body), self._policy, read)
-        return found.value._replace(retries=found.retries, latency_ms=found.latency_ms)
+        return replace(found.value, retries=found.retries, latency_ms=found.latency_ms)
 
     async def aclose(self) -> None:
         """Nothing to close: the connections are the pool's."""

@@ -47,7 +47,7 @@ def test_what_was_written_is_read(tmp_path):
 
 
 def _named(runs, name):
-    return tuple(replace(run, suite=name) for run in runs)
+    return tuple(run._replace(suite=name) for run in runs)
 
 
 def test_the_contracted_core_is_enough(tmp_path):
