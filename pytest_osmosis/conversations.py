@@ -15,17 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .commit import AppendFile
-from .journal import RowRun
 from .results import RunResult
 from .sealing import encode, seal, unseal
 
 if TYPE_CHECKING:
+    from .journal import RowRun
     from .run import Finished
 
 FOLDER = "conversations"
 SIZE_LIMIT = 8 << 20
 """Bytes of a conversation that is kept; a longer one is not, and is said to be missing."""
 _KEY = re.compile(rb'\{"row":(\d+),"run":(\d+),"whole":([01]),')
+
+
+class Place(NamedTuple):
+    """Where a process writes the conversations of a suite."""
+
+    folder: str
+    session: int
 
 
 class ConversationLog:

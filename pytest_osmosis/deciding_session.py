@@ -23,9 +23,9 @@ from .recorder import REPORT_FIELD
 from .results import DECIDED, EvalResult, RunResult, SuiteInfo
 
 if TYPE_CHECKING:
+    from .conversations import Place
     from .dataset import Dataset
     from .grammar import Gate
-    from .keeping import Place
     from .rollouts import RunKey
     from .spec import SessionSpec
     from .suite import Suite

@@ -18,9 +18,7 @@ from osmosis_ai.secret import Redactor
 
 from . import garbage, keys, options, output, schedule, startup
 from .collection import EmptyFile, EvalFile, RunItem
-from .controller import Controller
 from .deciding_session import Decisions
-from .gathering import Gathering
 from .gating import take_named
 from .hookspecs import hooks_of
 from .identity import Identity, identity_of, sources_of
@@ -28,19 +26,20 @@ from .interrupts import Interrupts, leave_to_controller
 from .liveness import end_with_parent
 from .pacing import SharedGate
 from .preparation import NoRows, NotUsable, endpoint_of, prepare, secrets_of
-from .progress import Progress, Tally
 from .recalling import FromController, FromKeeper, Recall
-from .recorder import Recorder
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
 from .runner import Runner
 from .spec import EvalSpec, SessionSpec
 from .suite import Finished, Suite
 from .trajectories import Trajectories
-from .worker import Worker
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
+
+    from .controller import Controller
+    from .gathering import Gathering
+    from .worker import Worker
 
 EVALUATION = pytest.StashKey["Evaluation"]()
 
@@ -74,6 +73,9 @@ class Evaluation:
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not schedule.is_worker(config):
+            from .gathering import Gathering
+            from .recorder import Recorder
+
             recorder = Recorder(config, spec)
             self.gathering = Gathering(spec, recorder, root=config.rootpath)
             infos = recorder.infos
@@ -125,6 +127,8 @@ class Evaluation:
             self._endpoints[persona] = startup.start_embedded(persona)
         self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
         if self.config.pluginmanager.hasplugin("dsession"):
+            from .controller import Controller
+
             self.controller = Controller(
                 self.config,
                 self.gathering,
@@ -142,6 +146,8 @@ class Evaluation:
 
     def _set_reports_up(self, gathering: Gathering) -> None:
         """What is told while runs end, and of where they ran."""
+        from .progress import Progress, Tally
+
         config, recorder, path = self.config, gathering.recorder, self.spec.reports.trajectories
         startup.begin_trajectories(path, keep=gathering.keeper.resumes())
         recorder.environment = startup.environment(config, self.spec, redact=self.redact)
@@ -158,6 +164,8 @@ class Evaluation:
     def _start_worker(self) -> None:
         leave_to_controller()
         end_with_parent()
+        from .worker import Worker
+
         self.worker = Worker(self.config)
         self.base_urls = self.worker.base_urls
 

@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .journal import RowRun
 from .results import SuiteInfo
 from .sources import digests, source_files
 from .spec import EvalSpec
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+    from .journal import RowRun
 
 DIGEST_LENGTH = 12
 """Characters of a row's digest."""

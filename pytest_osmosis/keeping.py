@@ -14,35 +14,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from . import journal, runfolders
 from .commit import AppendFile, GroupCommit
-from .conversations import Conversations
+from .conversations import Conversations, Place
 from .identity import Identity, Plan
 from .journal import FILE, Reader
 from .locking import FileLock, InUse, NoLocks
 from .preparation import NotUsable
+from .recalling import Kept
 from .results import OWN_ACCOUNT, EvalResult, RunResult
 from .resuming import Opened, open_folder
 from .spec import Keeping
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-
-
-class Kept(NamedTuple):
-    """A run of an earlier session."""
-
-    result: RunResult
-    why: str
-    """What its item prints when it did not pass."""
-
-
-class Place(NamedTuple):
-    """Where a process writes the conversations of a suite."""
-
-    folder: str
-    session: int
 
 
 @dataclass(slots=True)

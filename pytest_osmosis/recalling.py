@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .conversations import Conversations
-from .journal import result_of
-from .keeping import Keeper, Kept, Place
+from .conversations import Conversations, Place
 from .results import RunResult
 from .run import Finished
 
 if TYPE_CHECKING:
+    from .keeping import Keeper
     from .rollouts import RunKey
     from .suite import Suite
+
+
+class Kept(NamedTuple):
+    """A run of an earlier session."""
+
+    result: RunResult
+    why: str
+    """What its item prints when it did not pass."""
 
 
 class Recall(Protocol):
@@ -99,6 +106,8 @@ class Memory:
         suite = self._suites[key.suite]
         if not suite.spec.marked:
             return Finished(kept.result, kept.why)
+        from .journal import result_of
+
         row = suite.dataset.row(key.position)
         recorded = self._said(key.suite).read((row.row_index, key.run_index))
         assert recorded is not None

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from . import schedule
-from .conversations import ConversationLogs
+from .conversations import ConversationLogs, Place
 from .identity import Identity
-from .keeping import Place
 from .liveness import Heartbeat
 from .recalling import FromController
 from .results import SuiteInfo

@@ -34,6 +34,12 @@ ELSEWHERE = {
 }
 """What belongs to other kinds of agents, models, data, reports, or to gates."""
 
+REPORTING = {
+    f"pytest_osmosis.{name}"
+    for name in ("gathering", "journal", "keeping", "progress", "supervision")
+}
+"""What the process that reports has to do."""
+
 
 def modules(project: Project, process: str) -> set[str]:
     return set((project.path / f"{process}.txt").read_text().split())
@@ -52,3 +58,4 @@ def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, worke
         assert "pytest_osmosis.evaluation" in loaded
         assert loaded & LIBRARIES == set(), process
         assert loaded & ELSEWHERE == set(), process
+        assert loaded & REPORTING == (REPORTING if process == "main" else set())
