@@ -50,7 +50,7 @@ _INDIFFERENT = (
 )
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
 
-_NO_KEYWORDS: dict[str, object] = {}
+_NO_KEYWORDS: dict[str, Any] = {}
 """Of all reports that pytest does not make itself; it keeps them to the end."""
 
 
