@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from .metrics import mean, pass_at_k, pass_hat_k, population_std, reported_ks
 from .results import FunctionResult, RowResult, RunResult, SuiteInfo, SuiteResult
@@ -34,13 +36,9 @@ def aggregate(info: SuiteInfo, runs: Iterable[RunResult], *, selected: int) -> S
 
 
 def _rows(runs: Iterable[RunResult]) -> tuple[RowResult, ...]:
-    by_row: defaultdict[int, list[RunResult]] = defaultdict(list)
-    for run in runs:
-        by_row[run.row_index].append(run)
-    return tuple(
-        RowResult(index, own[0].row_id, tuple(sorted(own, key=lambda run: run.run_index)))
-        for index, own in sorted(by_row.items())
-    )
+    ordered = sorted(runs, key=attrgetter("row_index", "run_index"))
+    by_row = ((index, tuple(own)) for index, own in groupby(ordered, attrgetter("row_index")))
+    return tuple(RowResult(index, own[0].row_id, own) for index, own in by_row)
 
 
 def _names(info: SuiteInfo, runs: Sequence[RunResult]) -> list[str]:

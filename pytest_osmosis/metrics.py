@@ -133,6 +133,8 @@ def finite(value: float) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
+    if len(values) == 1:
+        return values[0]
     scale = scale_of(values)
     centre = math.fsum(value / scale for value in values) / len(values) * scale
     return min(max(centre, min(values)), max(values))

@@ -37,6 +37,8 @@ REWARD = "reward"
 TEST = "test"
 """The score's name for the outcome of a marked test itself: 1.0 or 0.0."""
 
+_NO_ERRORS: Mapping[str, str] = {}
+
 
 @dataclass(slots=True)
 class Finished:
@@ -281,7 +283,7 @@ class Run:
             scores=self.scores,
             error=None if error is None else redact(error),
             error_type=error_type,  # type: ignore[arg-type]
-            eval_errors={name: redact(text) for name, text in self.eval_errors.items()},
+            eval_errors=self._eval_errors(),
             answer=self._answer(messages) if suite.keep_answers and messages else None,
             model=suite.info.model,
             started_at=started_at,
@@ -303,6 +305,11 @@ class Run:
             calls=self._agent_run.llm.calls if self._agent_run.llm is not None else (),
             reasons=self.reasons,
         )
+
+    def _eval_errors(self) -> Mapping[str, str]:
+        """One for all runs where there are none: results are kept to the end."""
+        redact = self.suite.redact
+        return {name: redact(text) for name, text in self.eval_errors.items()} or _NO_ERRORS
 
     def _answer(self, messages: list[dict[str, Any]]) -> str | None:
         """The last thing the agent said; of a run that failed, if it said anything."""

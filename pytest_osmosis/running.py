@@ -49,6 +49,9 @@ _INDIFFERENT = (
 )
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
 
+_NO_KEYWORDS: dict[str, Any] = {}
+"""Of all reports that pytest does not make itself; it keeps them to the end."""
+
 
 def needs_phases(config: pytest.Config) -> bool:
     """Whether something in the session looks at the three phases of an item."""
@@ -186,7 +189,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     report = pytest.TestReport(
         nodeid=item.shared_id,
         location=location,
-        keywords={},
+        keywords=_NO_KEYWORDS,
         outcome="passed" if outcome == "passed" else "failed",
         longrepr=None if outcome == "passed" else failure_repr(item),
         when="setup" if outcome == "error" else "call",
