@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from .collection import EmptyFile, EvalFile, RunItem
 from .controller import Controller
 from .deciding_session import Decisions
 from .gathering import Gathering
-from .gating import take_named
+from .gating import GateItem, take_named
 from .hookspecs import hooks_of
 from .identity import Identity, identity_of, sources_of
 from .interrupts import Interrupts, leave_to_controller
@@ -34,7 +35,7 @@ from .recalling import FromController, FromKeeper, Recall
 from .recorder import Recorder
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
-from .running import needs_phases
+from .running import needs_phases, only_runs, recording_warnings, warn_of_blocking
 from .spec import EvalSpec, SessionSpec
 from .suite import Finished, Suite
 from .trajectories import Trajectories
@@ -158,7 +159,7 @@ class Evaluation:
     def _start_worker(self) -> None:
         leave_to_controller()
         end_with_parent()
-        self.worker = Worker(self.config)
+        self.worker = Worker(self.config, mask=self.redact)
         self.base_urls = self.worker.base_urls
 
     def _withhold_keys(self) -> None:
@@ -218,12 +219,25 @@ class Evaluation:
         marked = [suite for suite in self.suites.values() if suite.spec.marked]
         if self.worker is not None:
             infos = [suite.info for suite in self.suites.values()]
-            self.worker.introduce(infos, counts, self._identities(marked), self._loaded())
+            self.worker.introduce(
+                infos,
+                counts,
+                self._identities(marked),
+                self._loaded(),
+                only_runs=self._only_runs(items),
+            )
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
             if not self.config.option.collectonly:
                 self._find_kept(marked)
                 self._find_baselines(self.gathering, marked)
+
+    def _only_runs(self, items: Iterable[pytest.Item]) -> bool:
+        """Whether it is left to the controller to report this worker's items."""
+        assert self.worker is not None
+        if not self.worker.is_reported_for or not only_runs(self.config):
+            return False
+        return all(isinstance(item, (RunItem, GateItem)) for item in items)
 
     def _find_kept(self, suites: Iterable[Suite]) -> None:
         """What earlier sessions kept of these suites; told in the next lines."""
@@ -322,6 +336,7 @@ class Evaluation:
             gate=SharedGate(self._paced),
             recall=recall,
             on_stuck=self._stuck,
+            on_left_out=None if self.worker is None else self.worker.left_out,
         )
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
@@ -332,6 +347,18 @@ class Evaluation:
             self.gathering.resize_runs = rollouts.resize
             self.gathering.supervisor.start()
             rollouts.coming(_keys(items))
+
+    @contextmanager
+    def running(self, items: list[pytest.Item]) -> Iterator[None]:
+        """The session's items are gone through: rollouts start, and at the end have all ended."""
+        self.begin(items)
+        if self.worker is None or self.rollouts is None:
+            yield
+            return
+        with recording_warnings(self.config):
+            yield
+            self.worker.wait()
+        warn_of_blocking(self.config.hook, self.rollouts, nodeid="")
 
     def _run_ended(self, key: RunKey, finished: Finished) -> None:
         """Engine's thread: a run has ended."""

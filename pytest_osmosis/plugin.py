@@ -138,12 +138,14 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     return [] if evaluation is None else evaluation.plan()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Items are known and about to run: start the first rollouts."""
     evaluation = _of(session.config)
-    if evaluation is not None and evaluation.controller is None:
-        evaluation.begin(session.items)
+    if evaluation is None or evaluation.controller is not None:
+        return (yield)
+    with evaluation.running(session.items):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 from _pytest.runner import runtestprotocol
+from _pytest.warnings import catch_warnings_for_item
 
 from osmosis_ai.secret import Redactor
 
@@ -51,6 +54,20 @@ _INDIFFERENT = (
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
 
 
+_ITEM_HOOKS = (
+    "pytest_runtest_logstart",
+    "pytest_runtest_logfinish",
+    "pytest_report_to_serializable",
+    "pytest_report_from_serializable",
+)
+
+
+def only_runs(config: pytest.Config) -> bool:
+    """Whether nothing in a worker would see its items: they can be reported where that is seen."""
+    edits = config.hook.pytest_osmosis_run_result.get_hookimpls()
+    return not edits and not needs_phases(config) and not _is_heard(config, _ITEM_HOOKS)
+
+
 def needs_phases(config: pytest.Config) -> bool:
     """Whether something in the session looks at the three phases of an item."""
     option = config.option
@@ -58,9 +75,14 @@ def needs_phases(config: pytest.Config) -> bool:
         return True
     if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
         return True
+    return _is_heard(config, _PHASE_HOOKS)
+
+
+def _is_heard(config: pytest.Config, hooks: Iterable[str]) -> bool:
+    """Whether anybody implements one of these hooks who is not indifferent."""
     return any(
         _package(implementation.plugin) not in _INDIFFERENT
-        for name in _PHASE_HOOKS
+        for name in hooks
         for implementation in getattr(config.hook, name).get_hookimpls()
     )
 
@@ -69,6 +91,13 @@ def _package(plugin: object) -> str:
     module = getattr(plugin, "__module__", None) or type(plugin).__module__
     name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
     return str(name).partition(".")[0]
+
+
+def recording_warnings(config: pytest.Config) -> AbstractContextManager[None]:
+    """As pytest does it around an item: warnings of code that runs while no item does."""
+    if not config.pluginmanager.hasplugin("warnings"):
+        return nullcontext()
+    return catch_warnings_for_item(config=config, ihook=config.hook, when="runtest", item=None)
 
 
 def run_item(
@@ -96,7 +125,7 @@ def run_item(
             item.position, item.run_index, error=str(error.msg), error_type="timeout"
         )
         item.finished = Finished(result, str(error.msg))
-    warn_of_blocking(item, rollouts)
+    warn_of_blocking(item.ihook, rollouts, nodeid=item.nodeid)
     finished = item.finished
     finished.sections = [(title, redact(text)) for title, text in finished.sections]
     try:
@@ -109,7 +138,7 @@ def run_item(
         item.finished = None
 
 
-def warn_of_blocking(item: pytest.Item, rollouts: Rollouts) -> None:
+def warn_of_blocking(hook: Any, rollouts: Rollouts, *, nodeid: str) -> None:
     """Put what was found to block the event loop into pytest's summary of warnings.
 
     Not by `warnings.warn`: under `-W error` that would raise in the middle of somebody's item.
@@ -118,10 +147,10 @@ def warn_of_blocking(item: pytest.Item, rollouts: Rollouts) -> None:
         message = warnings.WarningMessage(
             BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
         )
-        item.ihook.pytest_warning_recorded.call_historic(
+        hook.pytest_warning_recorded.call_historic(
             kwargs={
                 "warning_message": message,
-                "nodeid": item.nodeid,
+                "nodeid": nodeid,
                 "when": "runtest",
                 "location": None,
             }
@@ -137,16 +166,21 @@ def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
 def _report_not_run(item: RunItem) -> None:
     ihook = item.ihook
     ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    report = pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
+    ihook.pytest_runtest_logreport(report=report_not_run(item.nodeid))
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def report_not_run(nodeid: str) -> pytest.TestReport:
+    """The report of a run that is not needed any more."""
+    path, _, name = nodeid.partition("::")
+    return pytest.TestReport(
+        nodeid=nodeid,
+        location=(path, None, name),
         keywords={},
         outcome="skipped",
-        longrepr=(item.parent.nodeid, 0, f"not run: {DECIDED}"),
+        longrepr=(path, 0, f"not run: {DECIDED}"),
         when="setup",
     )
-    ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def _edit(item: RunItem) -> None:
@@ -204,23 +238,34 @@ def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> 
 
 
 def report_without_item(
-    nodeid: str, result: RunResult, threshold: float, *, observed: bool = False
+    nodeid: str,
+    result: RunResult,
+    text: str,
+    threshold: float,
+    *,
+    observed: bool,
+    why: str = "",
+    sections: Sequence[tuple[str, str]] = (),
 ) -> pytest.TestReport:
-    """The report of a run whose worker is gone, from the result that it had told before."""
+    """The report of a run that a worker ran, from what it told; `text` is the result as JSON."""
     path, _, name = nodeid.partition("::")
-    line = headline(result, threshold)
+    longrepr = None
+    if result.outcome != "passed":
+        line = headline(result, threshold)
+        longrepr = _repr(why or line, path=path, line=line)
     report = pytest.TestReport(
         nodeid=nodeid,
         location=(path, None, name),
         keywords={},
         outcome="passed" if result.outcome == "passed" else "failed",
-        longrepr=None if result.outcome == "passed" else _repr(line, path=path, line=line),
+        longrepr=longrepr,
         when="setup" if result.outcome == "error" else "call",
+        sections=sections,
         **_timing(result),
     )
     if observed:
         _observe(report, result, threshold)
-    setattr(report, REPORT_FIELD, result.to_json())
+    setattr(report, REPORT_FIELD, text)
     return report
 
 
