@@ -104,6 +104,8 @@ class Controller:
     def _kept(self, nodeid: str) -> schedule.Known | None:
         """The run of an item, if an earlier session kept it."""
         keeper = self._gathering.keeper
+        if not keeper.resumes():
+            return None
         found = self._names.find(nodeid, self._config.rootpath)
         kept = None if found is None else keeper.kept(*found)
         if found is None or kept is None:
