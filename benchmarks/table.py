@@ -88,10 +88,10 @@ smallest and the largest of all rounds.
 ## Where the time goes
 
 The lines *processor time* tell. Up to its first item an evaluation costs what a session of pytest
-costs, and then the imports of the plugin, of the SDK, and of pydantic, which the SDK's models are
-made of. Under xdist the controller pays that, and then every worker once more: by default a short
-evaluation is mostly start-up, and `-n0` is the quicker way to run it. Workers pay off where agents
-and eval functions compute.
+costs, and then the imports of the plugin and of the SDK; pydantic is imported where an agent needs
+the SDK's models themselves. Under xdist the controller pays that, and then every worker once more:
+by default a short evaluation is mostly start-up, and `-n0` is the quicker way to run it. Workers
+pay off where agents and eval functions compute.
 
 A rollout is then a call, its conversation and result as JSON on disk, and the scores, in the thread
 of the event loop; and in pytest's thread the hooks of one report. The two threads share one

@@ -6,8 +6,6 @@ neither judges nor listeners.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 LIMIT = 20
@@ -16,15 +14,18 @@ LIMIT = 20
 _listener: ContextVar[list[str] | None] = ContextVar("osmosis_reasons", default=None)
 
 
-@contextmanager
-def heard() -> Iterator[list[str]]:
-    """The reasons that are told from here on, in this context and in those copied from it."""
-    reasons: list[str] = []
-    token = _listener.set(reasons)
-    try:
-        yield reasons
-    finally:
-        _listener.reset(token)
+class heard:
+    """`with heard() as reasons:` those told in the block, in its context and in copies of it."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> list[str]:
+        reasons: list[str] = []
+        self._token = _listener.set(reasons)
+        return reasons
+
+    def __exit__(self, *_: object) -> None:
+        _listener.reset(self._token)
 
 
 def tell(reason: str) -> None:

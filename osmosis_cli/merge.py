@@ -18,7 +18,7 @@ from .rejudging import judged, together
 from .reports import gates_of, read
 
 if TYPE_CHECKING:
-    from pytest_osmosis.dataset.selection import Shard
+    from pytest_osmosis.dataset.shards import Shard
     from pytest_osmosis.reports.reading import AskedGate
     from pytest_osmosis.results import EvalResult, SuiteInfo, SuiteResult
 
@@ -97,7 +97,7 @@ def merge_command(
 
 
 def _part(path: Path) -> Part:
-    from pytest_osmosis.dataset.selection import parse_shard
+    from pytest_osmosis.dataset.shards import parse_shard
 
     result = read(path)
     told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
@@ -138,7 +138,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
 
 
 def _incomplete(part: Part, suite: SuiteResult) -> str:
-    from pytest_osmosis.stopping import DECIDED
+    from pytest_osmosis.results import DECIDED
 
     again = "run the same command again"
     if part.result.halted == DECIDED:
@@ -242,7 +242,7 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
         settings={name: value for name, value in info.settings.items() if name != "shard"},
     )
     runs = [
-        replace(run, suite=info.name)
+        run._replace(suite=info.name)
         for _, suite in shards
         for row in suite.rows
         for run in row.runs
@@ -250,9 +250,8 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
     joined = aggregate(whole, runs, selected=sum(suite.selected for _, suite in shards))
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
-    return replace(
-        joined,
-        rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
+    return joined._replace(
+        rows=tuple(row._replace(digest=digests[row.row_index]) for row in joined.rows),
         rival=_joined(rivals) if rivals else None,
     )
 

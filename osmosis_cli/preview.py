@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]
 
     dataset = load_dataset(path)
     shown = range(len(dataset) if limit is None else min(limit, len(dataset)))
-    return "rows", len(dataset), [asdict(dataset.row(place)) for place in shown]
+    return "rows", len(dataset), [dataset.row(place)._asdict() for place in shown]
 
 
 def _holds_answers(path: Path) -> bool:

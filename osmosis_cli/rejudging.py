@@ -47,8 +47,7 @@ def judged(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None
     level = next((gate.confidence for gate in asked if gate.confidence), None) or CONFIDENCE
     alone = len(merged.suites) == 1
     baselines = _baselines(merged, baseline, alone=alone)
-    return replace(
-        merged,
+    return merged._replace(
         suites=tuple(
             _decided(
                 suite,
@@ -95,14 +94,14 @@ def _decided(
 
     suite = with_intervals(suite, level)
     if suite.rival is not None:
-        suite = replace(suite, rival=with_intervals(suite.rival, level))
+        suite = suite._replace(rival=with_intervals(suite.rival, level))
     rows = ran(suite)
     tally = tally_of(suite, rows, [gate.eval_fn for gate in asked if gate.eval_fn])
     verdicts = tuple(_verdict(gate, tally, rows, baseline) for gate in asked)
     if baseline is not None:
         report = compared(suite, tally, rows, baseline=baseline, confidence=level)
-        suite = replace(suite, baseline=report)
-    return replace(suite, verdicts=verdicts)
+        suite = suite._replace(baseline=report)
+    return suite._replace(verdicts=verdicts)
 
 
 def _verdict(

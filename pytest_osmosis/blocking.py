@@ -22,9 +22,9 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from .deadlines import excuse
+from .deadlines import deadlines_of
 
 T = TypeVar("T")
 
@@ -65,8 +65,7 @@ class LoopHeld(Exception):
     """Code did not let go of the event loop when its time was up; `str()` says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(NamedTuple):
     """What was noticed."""
 
     owner: str
@@ -249,7 +248,7 @@ class _Turn:
 
     def _come(self) -> None:
         self.came = True
-        excuse(self._loop, max(0.0, time.monotonic() - self.asked - LOOK_S))
+        deadlines_of(self._loop).excuse(max(0.0, time.monotonic() - self.asked - LOOK_S))
 
 
 class _Watch:

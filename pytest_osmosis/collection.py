@@ -7,10 +7,12 @@ holds two numbers; its row is read when its rollout starts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .lean import LeanItem
 from .rollouts import RunKey
 from .suite import Finished, Suite
 
@@ -44,13 +46,10 @@ class EvalFile(pytest.File):
                 yield from self._runs(suite, position)
 
     def _runs(self, suite: Suite, position: int) -> Iterator[pytest.Item]:
-        row, label = suite.dataset.row_name(position), suite.spec.label
+        row = suite.dataset.row_name(position)
         for run_index in suite.runs_of(position):
-            item = f"{row}[run-{run_index}-{label}]" if label else f"{row}[run-{run_index}]"
-            # Named whole: pytest 9.2 tells an id with parameters from a name with brackets.
-            nodeid = f"{self.nodeid}::{item}"
             yield RunItem.from_parent(
-                self, name=item, nodeid=nodeid, suite=suite, position=position, run_index=run_index
+                self, name=row, suite=suite, position=position, run_index=run_index
             )
 
 
@@ -62,19 +61,24 @@ class EmptyFile(pytest.File):
         return iter(())
 
 
-class RunItem(pytest.Item):
+class RunItem(LeanItem):
     """One run of one row."""
 
+    __slots__ = ("finished", "position", "run_index", "suite")
     parent: EvalFile
-    finished: Finished | None = None
-    """What became of the run, while its reports are made."""
 
-    def __init__(self, *, suite: Suite, position: int, run_index: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, *, name: str, parent: EvalFile, suite: Suite, position: int, run_index: int
+    ) -> None:
+        label = suite.spec.label
+        run = intern(f"run-{run_index}-{label}" if label else f"run-{run_index}")
+        super().__init__(name=name, parameters=run, parent=parent)
         self.suite = suite
         """The evaluation that the run belongs to."""
         self.position = position
         self.run_index = run_index
+        self.finished: Finished | None = None
+        """What became of the run, while its reports are made."""
 
     @property
     def key(self) -> RunKey:

@@ -20,10 +20,9 @@ from .liveness import Watch
 from .naming import NamedRun, RunNames
 from .outbox import Ended, decode
 from .recorder import REPORT_FIELD
-from .results import RunResult, SuiteInfo
+from .results import DECIDED, RunResult, SuiteInfo
 from .running import report_not_run, report_without_item
 from .startup import is_quiet, usage_errors
-from .stopping import DECIDED
 from .suite import Suite
 
 

@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,8 +131,7 @@ class Recorded(NamedTuple):
     """None when the conversation was too long, or held what JSON cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+class _Spot(NamedTuple):
     file: int
     offset: int
     length: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,9 +89,8 @@ def with_baseline_model(given: Given, evals: Iterable[EvalSpec]) -> Iterator[Eva
         labels = [label(spec.model), label(other)]
         if labels[0] == labels[1]:
             labels[1] += "@baseline"
-        yield replace(spec, label=labels[0])
-        yield replace(
-            spec,
+        yield spec._replace(label=labels[0])
+        yield spec._replace(
             name=f"{spec.name} ({name})",
             model=other,
             label=labels[1],
@@ -102,20 +100,18 @@ def with_baseline_model(given: Given, evals: Iterable[EvalSpec]) -> Iterator[Eva
 
 def _other_model(given: Given, model: ModelSpec, name: str) -> ModelSpec:
     """Asked where the model under test is, unless something else is said."""
-    from .options import checked_base_url
+    from .session_options import checked_base_url
 
     url, variable = given("baseline-base-url"), given("baseline-api-key-env")
     if url is None:
-        return replace(
-            model,
+        return model._replace(
             model=name,
             api_key_env=variable or model.api_key_env,
             api_key_env_named=bool(variable) or model.api_key_env_named,
             api_key=None if variable else model.api_key,
         )
     elsewhere = None if url == PROVIDER else checked_base_url(given, url, "baseline-base-url")
-    return replace(
-        model,
+    return model._replace(
         model=name,
         base_url=elsewhere,
         api_key_env=variable or ("OPENAI_API_KEY" if elsewhere else None),

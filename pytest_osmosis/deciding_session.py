@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,7 @@ from .gating import ROOT, Gating, is_gate, node_id
 from .judging import Judge
 from .preparation import NotUsable
 from .recorder import REPORT_FIELD
-from .results import EvalResult, RunResult, SuiteInfo
-from .stopping import Stopping, saved
-from .tallies import PlannedRows, planned
+from .results import DECIDED, EvalResult, RunResult, SuiteInfo
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from .rollouts import RunKey
     from .spec import SessionSpec
     from .suite import Suite
+    from .tallies import PlannedRows
     from .verdicts import Verdict
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -78,6 +76,8 @@ class Decisions:
             self.gating.several = True
 
     def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
+        from .tallies import planned
+
         suite = self._suites.get(info.name)
         if suite is not None:
             return planned(suite.dataset, columns)
@@ -140,6 +140,8 @@ class Decisions:
         """What is to be told of every run that ends: `halt` is called when all is decided."""
         if not self._spec.deciding.stop_when_decided:
             return lambda run: None
+        from .stopping import Stopping
+
         stopping = Stopping(self.judge, infos=self._infos, selected=self._is_selected, halt=halt)
         return stopping.ended
 
@@ -208,7 +210,11 @@ class Decisions:
         """The result with intervals, verdicts and what changed."""
         digests = self._spec.output is not None
         told = self.judge.judged(result, selected=self._is_selected, digests=digests)
-        return replace(told, saved=saved(result))
+        if result.halted != DECIDED:
+            return told
+        from .stopping import saved
+
+        return told._replace(saved=saved(result))
 
     def settle(self, session: pytest.Session, result: EvalResult) -> None:
         """Report every gate, and let the exit status be theirs.
@@ -260,7 +266,7 @@ def _shown(path: Path) -> str:
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
     """The rows of a test function's suite, which only the workers have collected."""
     from .dataset import load_dataset
-    from .dataset.selection import parse_shard
+    from .dataset.shards import parse_shard
 
     settings = info.settings
     shard = None if spec.defaults is None else spec.defaults.shard

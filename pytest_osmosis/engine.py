@@ -24,6 +24,8 @@ LINGER_S = 0.005
 """How long fewer results may wait for others to join them."""
 CLOSE_S = 8.0
 """A loop that has not shut down by then is lost."""
+GRACE_S = 2.0
+"""How long a cancelled job may take to clean up before nobody waits for it any more."""
 
 
 class EngineClosed(Exception):
@@ -138,6 +140,13 @@ class Engine(Generic[T]):
         if self._arrived.locked():
             self._arrived.release()
 
+    def leave(self, task: asyncio.Task[Any], result: T) -> None:
+        """Wait for the task no longer: this is its job's result; from the loop's thread."""
+        key = self._tasks.pop(task, None)
+        if key is not None:
+            self._deliver(key, result)
+            self._pump()
+
     def close(self) -> bool:
         """Cancel what is in flight, release what was opened, end the thread. Idempotent.
 
@@ -224,13 +233,16 @@ class Engine(Generic[T]):
             self.loop.call_soon(self._pump)
 
     def _ended(self, task: asyncio.Task[T]) -> None:
-        key = self._tasks.pop(task)
-        if task.cancelled():
+        key = self._tasks.pop(task, None)
+        cancelled = task.cancelled()
+        error = None if cancelled else task.exception()
+        if key is None:  # it was left
+            return
+        if cancelled:
             self._deliver(key, EngineClosed())
         else:
-            error = task.exception()
             self._deliver(key, task.result() if error is None else error)
-        self._pump_soon()
+        self._pump()
 
     def _deliver(self, key: Hashable, result: T | BaseException) -> None:
         if self._on_ended is not None and self._on_ended(key, result):
@@ -256,15 +268,23 @@ class Engine(Generic[T]):
             self._arrived.release()
 
     def _cancel(self) -> None:
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
+        self.loop.call_later(GRACE_S, self._forsake, tasks)
+
+    def _forsake(self, tasks: list[asyncio.Task[T]]) -> None:
+        for task in tasks:
+            key = self._tasks.pop(task, None)
+            if key is not None:
+                self._deliver(key, EngineClosed())
 
     async def _shut(self) -> None:
         tasks: list[asyncio.Task[Any]] = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=5)
+            await asyncio.wait(tasks, timeout=GRACE_S)
         if self._on_close is not None:
             await self._on_close()
         # What rollouts left behind: asyncio would tell of each once more, by our lines.

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,8 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
-from . import keys, options, output, schedule, startup
+from . import garbage, keys, options, output, schedule, startup
+from .blocking import Blocked
 from .collection import EmptyFile, EvalFile, RunItem
 from .controller import Controller
 from .deciding_session import Decisions
@@ -35,7 +34,8 @@ from .recalling import FromController, FromKeeper, Recall
 from .recorder import Recorder
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
-from .running import needs_phases, only_runs, recording_warnings, warn_of_blocking
+from .runner import Awaiting, Runner
+from .running import only_runs
 from .spec import EvalSpec, SessionSpec
 from .suite import Finished, Suite
 from .trajectories import Trajectories
@@ -64,7 +64,7 @@ class Evaluation:
         self.rollouts: Rollouts | None = None
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
-        self.phases = False
+        self.runner: Runner | None = None
         self.interrupts = Interrupts(self._interrupted)
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
@@ -72,6 +72,7 @@ class Evaluation:
         self._environment = keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
+        self._collect_more: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not schedule.is_worker(config):
@@ -170,7 +171,7 @@ class Evaluation:
                 self.spec = keys.resolved(self.spec)
         except NotUsable as error:
             raise pytest.UsageError(str(error)) from None
-        self.spec = replace(self.spec, withheld=withheld)
+        self.spec = self.spec._replace(withheld=withheld)
         self._environment = keys.Environment(withheld)
         self._environment.withhold()
 
@@ -195,7 +196,7 @@ class Evaluation:
         limits = [suite.agent.max_concurrent for suite in self.suites.values()]
         known = [limit for limit in limits if limit is not None]
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
-            self.spec = replace(self.spec, batch_size=sum(known))
+            self.spec = self.spec._replace(batch_size=sum(known))
             schedule.limit_processes(self.config, sum(known))
 
     def add(self, suite: Suite) -> None:
@@ -218,13 +219,17 @@ class Evaluation:
         counts = Counter(key.suite for key in _keys(items))
         marked = [suite for suite in self.suites.values() if suite.spec.marked]
         if self.worker is not None:
+            only_runs = self._only_runs(items)
+            if only_runs:
+                awaiting = Awaiting(self.config, self.worker.wait, self._blocked)
+                self.config.pluginmanager.register(awaiting, "osmosis-awaiting")
             infos = [suite.info for suite in self.suites.values()]
             self.worker.introduce(
                 infos,
                 counts,
                 self._identities(marked),
                 self._loaded(),
-                only_runs=self._only_runs(items),
+                only_runs=only_runs,
             )
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
@@ -238,6 +243,10 @@ class Evaluation:
         if not self.worker.is_reported_for or not only_runs(self.config):
             return False
         return all(isinstance(item, (RunItem, GateItem)) for item in items)
+
+    def _blocked(self) -> Iterator[Blocked]:
+        """What was found to block the event loop, each told once."""
+        return iter(()) if self.rollouts is None else self.rollouts.blocked()
 
     def _find_kept(self, suites: Iterable[Suite]) -> None:
         """What earlier sessions kept of these suites; told in the next lines."""
@@ -325,8 +334,8 @@ class Evaluation:
         if self.config.option.collectonly or not counts:
             return
         recall = self._recall(counts)
-        self.phases = needs_phases(self.config)
         self._end_routing = output.route(self.config, self.redact)
+        self._collect_more = garbage.collect_less()
         rollouts = self.rollouts = Rollouts(
             self.suites,
             window=0 if self.worker is not None else self.spec.batch_size,
@@ -338,6 +347,8 @@ class Evaluation:
             on_stuck=self._stuck,
             on_left_out=None if self.worker is None else self.worker.left_out,
         )
+        self.runner = Runner(self.config, rollouts, self.redact)
+        self.config.pluginmanager.register(self.runner, "osmosis-runner")
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
             assert isinstance(recall, FromController)
@@ -347,18 +358,6 @@ class Evaluation:
             self.gathering.resize_runs = rollouts.resize
             self.gathering.supervisor.start()
             rollouts.coming(_keys(items))
-
-    @contextmanager
-    def running(self, items: list[pytest.Item]) -> Iterator[None]:
-        """The session's items are gone through: rollouts start, and at the end have all ended."""
-        self.begin(items)
-        if self.worker is None or self.rollouts is None:
-            yield
-            return
-        with recording_warnings(self.config):
-            yield
-            self.worker.wait()
-        warn_of_blocking(self.config.hook, self.rollouts, nodeid="")
 
     def _run_ended(self, key: RunKey, finished: Finished) -> None:
         """Engine's thread: a run has ended."""
@@ -415,6 +414,7 @@ class Evaluation:
             self.rollouts.close()
             self.rollouts = None
             self._end_routing()
+            self._collect_more()
         if self._trajectories is not None:
             self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):

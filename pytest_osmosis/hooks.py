@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class HookFailed(Exception):
@@ -29,8 +28,7 @@ def blaming(hook: str) -> Iterator[None]:
         raise HookFailed(f"{hook} failed\n{user_traceback(error)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(NamedTuple):
     """None: nobody implements that hook."""
 
     load_rows: Callable[[Path], Iterable[Mapping[str, Any]] | None] | None = None

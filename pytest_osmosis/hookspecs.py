@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .hooks import Hooks
-
 if TYPE_CHECKING:
+    from .hooks import Hooks
     from .results import EvalResult, RunResult
 
 
@@ -54,7 +53,7 @@ def pytest_osmosis_classify_error(error: BaseException, config: pytest.Config) -
 def pytest_osmosis_run_result(
     result: RunResult, messages: list[dict[str, Any]], config: pytest.Config
 ) -> RunResult | None:
-    """A run's result before it is reported, to change it (`dataclasses.replace`); None keeps it.
+    """A run's result before it is reported, to change it (`result._replace`); None keeps it.
 
     Suite, row and run must stay as they are.
     """
@@ -67,6 +66,8 @@ def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | l
 
 def hooks_of(config: pytest.Config) -> Hooks:
     """Those hooks of the session that somebody implements, as plain callables."""
+    from .hooks import Hooks
+
     caller = config.hook
 
     def build_agent(agent: object, spec: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .journal import RowRun
 from .results import SuiteInfo
@@ -129,8 +129,7 @@ def _ranges(indices: Iterable[int]) -> Iterator[list[int]]:
         yield current
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """One evaluation, whole."""
 
     info: SuiteInfo
@@ -191,7 +190,7 @@ def _asked(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
     model = spec.model
     endpoint = info.endpoint if model.persona is not None else model.base_url
     sampling = {**model.sampling, "seed": model.seed}
-    names = [field.name for field in fields(spec) if field.name not in _NOT_COMPARED]
+    names = [name for name in spec._fields if name not in _NOT_COMPARED]
     return {
         "model": model.model,
         "endpoint": endpoint or info.endpoint,

@@ -189,4 +189,4 @@ def result_of(fields: Mapping[str, Any], suite: str, *, cached: bool = False) ->
     return RunResult(**{**known, "suite": suite, "cached": cached})
 
 
-_FIELDS = frozenset(RunResult.__dataclass_fields__)
+_FIELDS = frozenset(RunResult._fields)

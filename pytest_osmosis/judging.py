@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .results import EvalResult, SuiteInfo, SuiteResult
-from .tallies import PlannedRows, tally_of, with_columns, with_digests
 
 if TYPE_CHECKING:
     from .baselines import Baseline
     from .grammar import Gate
+    from .tallies import PlannedRows
     from .tally import Tally
     from .verdicts import Verdict
 
-RowsOf = Callable[[SuiteInfo, Collection[str]], PlannedRows]
+RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
 """The rows of a suite, with the values of some columns."""
 
 Selected = Callable[["Gate", SuiteInfo], bool]
@@ -95,6 +95,8 @@ class Judge:
             wanted = {gate.where.column for gate in self._gates if gate.where}
             rows = self._rows_of(info, wanted)
             if _is_part(info):
+                from .tallies import with_columns
+
                 rows = with_columns(rows, wanted)
             self._rows[info.name] = rows
         return rows
@@ -102,6 +104,8 @@ class Judge:
     def judged(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
         """The result with all that was decided; `digests`: rows with that of their content."""
         if digests:
+            from .tallies import with_digests
+
             told = [with_digests(suite, self.rows(suite.info)) for suite in result.suites]
         else:
             told = list(result.suites)
@@ -111,7 +115,7 @@ class Judge:
             for suite in told
             if suite.info.baseline_of is None
         )
-        return replace(result, suites=tuple(suites))
+        return result._replace(suites=tuple(suites))
 
     def _judged(
         self, suite: SuiteResult, rival: SuiteResult | None, selected: Selected
@@ -121,7 +125,7 @@ class Judge:
         level = self.confidence or CONFIDENCE
         suite = with_intervals(suite, level)
         if rival is not None:
-            suite = replace(suite, rival=with_intervals(rival, level))
+            suite = suite._replace(rival=with_intervals(rival, level))
         names = [function.name for function in suite.functions]
         gates = [gate for gate in self.gates(suite.info, names) if selected(gate, suite.info)]
         baseline = self._baseline(suite)
@@ -132,15 +136,17 @@ class Judge:
     ) -> SuiteResult:
         if not gates and baseline is None:
             return suite
+        from .tallies import tally_of
+
         rows = self.rows(suite.info)
         tally = tally_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
         if baseline is not None:
             from .baselines import compared
 
             report = compared(suite, tally, rows, baseline=baseline, confidence=level)
-            suite = replace(suite, baseline=report)
+            suite = suite._replace(baseline=report)
         verdicts = tuple(self._verdict(gate, tally, rows, baseline) for gate in gates)
-        return replace(suite, verdicts=verdicts)
+        return suite._replace(verdicts=verdicts)
 
     def _verdict(
         self, gate: Gate, tally: Tally, rows: PlannedRows, baseline: Baseline | None

@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -218,7 +218,7 @@ class Keeper:
         assert found.reader is not None
         fields, why = found.reader.run(found.opened.cached[row_index, run_index])
         result = journal.result_of(fields, suite, cached=True)
-        return Kept(result if self._answers else replace(result, answer=None), why)
+        return Kept(result if self._answers else result._replace(answer=None), why)
 
     def plans(self) -> Mapping[str, Plan]:
         """The rows and runs of every suite that is kept."""

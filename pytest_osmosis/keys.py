@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from osmosis_ai.secret import Secret, check_api_key
 
@@ -59,11 +58,10 @@ def resolved(session: SessionSpec) -> SessionSpec:
     def with_key(spec: EvalSpec) -> EvalSpec:
         model = spec.model
         if id(model) not in found:
-            found[id(model)] = replace(model, api_key=key_of(model)) if model.model else model
-        return replace(spec, model=found[id(model)])
+            found[id(model)] = model._replace(api_key=key_of(model)) if model.model else model
+        return spec._replace(model=found[id(model)])
 
-    return replace(
-        session,
+    return session._replace(
         evals=tuple(with_key(spec) for spec in session.evals),
         defaults=None if session.defaults is None else with_key(session.defaults),
     )

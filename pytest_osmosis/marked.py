@@ -7,7 +7,6 @@ decide. Registered as a plugin where an evaluation is asked for.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,7 @@ def rollout(request: pytest.FixtureRequest) -> Rollout:
     try:
         finished = evaluation.rollouts.result(key)
         node = request.node
-        warn_of_blocking(node.ihook, evaluation.rollouts, nodeid=node.nodeid)
+        warn_of_blocking(node.ihook, evaluation.rollouts.blocked(), nodeid=node.nodeid)
     except EngineClosed:
         pytest.skip(f"not run: {evaluation.rollouts.halted or 'the session is ending'}")
     made = request.node.stash[_ROLLOUT] = Rollout(finished)
@@ -144,7 +143,7 @@ def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
         return known  # type: ignore[no-any-return]
     try:
         spec = _spec(evaluation.spec.defaults, definition, marker)
-        session = replace(evaluation.spec, roots=(definition.path.parent, *evaluation.spec.roots))
+        session = evaluation.spec._replace(roots=(definition.path.parent, *evaluation.spec.roots))
         suite = prepare(spec, session, hooks=hooks_of(definition.config))
     except NotUsable as error:
         pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
@@ -169,7 +168,7 @@ def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
         given["data"] = Path(definition.config.option.osmosis_data[0]).resolve()
     else:
         raise NotUsable("@pytest.mark.osmosis needs data=..., or --osmosis-data")
-    spec = replace(defaults, name=definition.nodeid, eval_fns=(), marked=True, **given)
+    spec = defaults._replace(name=definition.nodeid, eval_fns=(), marked=True, **given)
     if not spec.agent:
         raise NotUsable("@pytest.mark.osmosis needs agent=..., or --osmosis-agent")
     if not spec.model.model:
@@ -194,7 +193,7 @@ def _check_numbers(given: dict[str, Any]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Forget the conversation once the test, and its reruns, are over."""
     result = yield
-    if _ROLLOUT in item.stash:
+    if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
         del item.stash[_ROLLOUT]
     return result
 
@@ -240,6 +239,6 @@ def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
         return result
     scores = dict(made._scores)
     if report.skipped and not hasattr(report, "wasxfail"):
-        return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
+        return result._replace(scores=scores, error="the test was skipped", error_type="eval_fn")
     scores[TEST] = 1.0 if report.passed else 0.0
-    return replace(result, scores=scores, passed=report.passed)
+    return result._replace(scores=scores, passed=report.passed)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 REPORTED_KS = (1, 3, 5, 10)
 """The k that summaries give besides n itself."""
@@ -90,8 +90,7 @@ def mean_pass_hat_k(counts: Iterable[tuple[int, int]], k: int) -> float | None:
     return mean(values) if values else None
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(NamedTuple):
     """What a summary says about a set of scores."""
 
     mean: float

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist
 
@@ -83,7 +83,7 @@ def paired_interval(
         found = bootstrap_interval(
             differences, confidence=confidence, resamples=resamples, seed=seed
         )
-    return found and replace(found, low=max(-span, found.low), high=min(span, found.high))
+    return found and found._replace(low=max(-span, found.low), high=min(span, found.high))
 
 
 def agresti_min(differences: Sequence[float], *, confidence: float = 0.95) -> Interval:

@@ -45,10 +45,14 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if options.asked_for(config) and not hasattr(config, "workerinput"):
-        from . import schedule
+    if options.asked_for(config):
+        from .unrewritten import import_own_modules
 
-        schedule.choose_processes(config, options.build(config).batch_size)
+        import_own_modules(config)
+        if not hasattr(config, "workerinput"):
+            from . import schedule, session_options
+
+            schedule.choose_processes(config, session_options.build(config).batch_size)
     return (yield)
 
 
@@ -138,35 +142,14 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     return [] if evaluation is None else evaluation.plan()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Items are known and about to run: start the first rollouts."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Items are known and about to run: start the first rollouts; `runner` runs the items."""
     evaluation = _of(session.config)
     if evaluation is None or evaluation.controller is not None:
-        return (yield)
-    with evaluation.running(session.items):
-        return (yield)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run one of our items; every other item is none of our business."""
-    evaluation = _of(item.config)
-    if evaluation is None or evaluation.rollouts is None:
         return None
-    from .collection import RunItem
-    from .running import run_item
-
-    if not isinstance(item, RunItem):
-        return None
-    run_item(
-        item,
-        nextitem,
-        evaluation.rollouts,
-        phases=evaluation.phases,
-        redact=evaluation.redact,
-    )
-    return True
+    evaluation.begin(session.items)
+    return None if evaluation.runner is None else evaluation.runner.run(session)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -15,7 +15,6 @@ from osmosis_ai.secret import Redactor
 
 from .agents import load_agent, load_grading
 from .dataset import Dataset, DatasetError, EmptyDataset, Row, load_dataset
-from .dataset.selection import parse_shard
 from .hooks import HookFailed, Hooks, blaming
 from .importing import ImportingError
 from .keys import NotUsable, advice, key_of, secrets_of
@@ -70,6 +69,11 @@ def prepare(
 def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: Hooks | None = None) -> Dataset:
     """The selected rows of the data file, as hooks read and name them."""
     hooks = hooks or Hooks()
+    shard = None
+    if spec.shard:
+        from .dataset.shards import parse_shard
+
+        shard = parse_shard(spec.shard)
     try:
         dataset = load_dataset(
             spec.data,
@@ -77,7 +81,7 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: Hooks | None = No
             limit=spec.limit,
             sample=spec.sample,
             sample_seed=spec.sample_seed,
-            shard=parse_shard(spec.shard) if spec.shard else None,
+            shard=shard,
             validate=validate,
             records=_records(spec.data, hooks),
         )

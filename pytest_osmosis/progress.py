@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 import pytest
@@ -30,8 +31,19 @@ PLAIN_EVERY_S = 30.0
 """How often a plain line is written, at most."""
 RATE_S = 30.0
 """The time over which rates are taken."""
+TOGETHER_S = 0.1
+"""Runs that ended within it are counted as one moment's."""
 _ERASE = "\x1b[J"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78DM]")
+
+
+@dataclass(slots=True)
+class _Moment:
+    """Runs that ended at about the same time."""
+
+    at: float
+    runs: int = 0
+    tokens: int = 0
 
 
 class Tally:
@@ -49,8 +61,8 @@ class Tally:
         self._in_flight = in_flight
         self._clock = clock
         self._started = clock()
-        self._recent: deque[tuple[float, int]] = deque()
-        """When runs ended, with their tokens, over the last `RATE_S`."""
+        self._recent: deque[_Moment] = deque()
+        """When runs ended over the last `RATE_S`."""
         self._lock = threading.Lock()
         self.done = 0
         self._passed = 0
@@ -64,7 +76,14 @@ class Tally:
             if run.cost_usd is not None:
                 self._cost_usd = (self._cost_usd or 0.0) + run.cost_usd
             if not run.cached:
-                self._recent.append((self._clock(), run.tokens or 0))
+                self._note(run.tokens or 0)
+
+    def _note(self, tokens: int) -> None:
+        now = self._clock()
+        if not self._recent or self._recent[-1].at < now - TOGETHER_S:
+            self._recent.append(_Moment(now))
+        self._recent[-1].runs += 1
+        self._recent[-1].tokens += tokens
 
     def line(self) -> str:
         """Where things stand, for people."""
@@ -89,12 +108,13 @@ class Tally:
     def _rates(self) -> tuple[float, float]:
         """Runs and tokens a second, lately."""
         now = self._clock()
-        while self._recent and self._recent[0][0] < now - RATE_S:
+        while self._recent and self._recent[0].at < now - RATE_S:
             self._recent.popleft()
         span = min(RATE_S, now - self._started)
         if not self._recent or span <= 0:
             return 0.0, 0.0
-        return len(self._recent) / span, sum(tokens for _, tokens in self._recent) / span
+        runs = sum(moment.runs for moment in self._recent)
+        return runs / span, sum(moment.tokens for moment in self._recent) / span
 
 
 def short(number: float) -> str:

@@ -7,7 +7,6 @@ The tests of marked functions run again, on the recorded conversation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -103,9 +102,8 @@ class Memory:
         row = suite.dataset.row(key.position)
         recorded = self._said(key.suite).read((row.row_index, key.run_index))
         assert recorded is not None
-        result = replace(
-            result_of(recorded.result, key.suite, cached=True), answer=kept.result.answer
-        )
+        result = result_of(recorded.result, key.suite, cached=True)
+        result = result._replace(answer=kept.result.answer)
         position = {"row_index": row.row_index, "run_index": key.run_index}
         return Finished(
             result,

@@ -80,9 +80,10 @@ class Recorder:
             if len(self._awaited) >= AWAITED:  # by runs whose reports told something else
                 self._awaited.clear()
             self._awaited[text] = run
+        key = run.key
         with self._lock:
-            is_first = run.key not in self._runs
-            self._runs[run.key] = run
+            is_first = key not in self._runs
+            self._runs[key] = run
         if is_first:
             self.on_first(run)
 

@@ -7,8 +7,7 @@ with this module: it takes longer to load than pytest needs to start.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .metrics import scale_of
 
@@ -28,8 +27,7 @@ _CELLS = 1_000_000
 """Rows drawn at a time: what fits a processor's cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pivot:
+class Pivot(NamedTuple):
     """The bootstrap distribution of (resampled mean - mean) / its own standard error, sorted."""
 
     mean: float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,12 +69,11 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
         offset=min(indices),
         limit=max(indices) - min(indices) + 1,
     )
-    return replace(
-        session,
+    return session._replace(
         evals=(spec,),
-        defaults=None if session.defaults is None else replace(session.defaults, model=_NO_MODEL),
-        keeping=replace(session.keeping, journal=False),
-        rescore=replace(asked, folder=folder),
+        defaults=None if session.defaults is None else session.defaults._replace(model=_NO_MODEL),
+        keeping=session.keeping._replace(journal=False),
+        rescore=asked._replace(folder=folder),
     )
 
 
@@ -189,25 +188,21 @@ class _Rescored(Suite):
         )
         await run.score(self.dataset.row_name(position))
         finished = run.finished(before.started_at, before.duration_ms)
-        finished.result = replace(
-            finished.result, **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}
+        finished.result = finished.result._replace(
+            **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}
         )
         return finished
 
 
-_OF_THE_ROLLOUT = tuple(
-    field.name
-    for field in fields(RunResult)
-    if field.name
-    in {"model", "finish_reason", "llm_ms", "tokens", "prompt_tokens", "completion_tokens",
-        "llm_calls", "tool_calls", "retries", "cost_usd"}
+_OF_THE_ROLLOUT = (
+    "model", "finish_reason", "llm_ms", "tokens", "prompt_tokens", "completion_tokens",
+    "llm_calls", "tool_calls", "retries", "cost_usd",
 )  # fmt: skip
 
 
 def _not_recorded(before: RunResult) -> Finished:
     error = "its conversation was not kept: it was too long, or was lost when the machine stopped"
-    result = replace(
-        before, success=False, passed=False, scores={}, eval_errors={}, error=error,
-        error_type="internal",
-    )  # fmt: skip
+    result = before._replace(
+        success=False, passed=False, scores={}, eval_errors={}, error=error, error_type="internal"
+    )
     return Finished(result, error)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from osmosis_ai.jsontext import compact_encoder
 
 if TYPE_CHECKING:
     from .comparison import BaselineReport
@@ -23,12 +25,16 @@ ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "i
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
 
+DECIDED = "every gate is decided"
+"""Why a session was stopped early; its runs that were not run are reported as skipped."""
+
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps."""
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+
+class RunResult(NamedTuple):
     """One run of one row: what it scored, or why it has no score."""
 
     suite: str
@@ -38,13 +44,13 @@ class RunResult:
     success: bool = False
     """The agent finished and the endpoint answered; scores may still be missing."""
     passed: bool = False
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = _NOTHING
     """Score per eval function; a function that raised or returned none is absent."""
     error: str | None = None
     error_type: ErrorType | None = None
     error_kind: str | None = None
     """What kind of error the endpoint gave: "auth", "unreachable", "timeout", …"""
-    eval_errors: Mapping[str, str] = field(default_factory=dict)
+    eval_errors: Mapping[str, str] = _NOTHING
     """Message per eval function that gave no score."""
     answer: str | None = None
     finish_reason: str | None = None
@@ -84,7 +90,7 @@ class RunResult:
 
     def to_json(self) -> str:
         """One line of ASCII JSON, without the fields that hold their default."""
-        told = zip(_NAMES, _values(self), _DEFAULTS, strict=True)
+        told = zip(self._fields, self, _DEFAULTS, strict=True)
         return _encode({name: value for name, value, default in told if value != default})
 
     @classmethod
@@ -93,11 +99,9 @@ class RunResult:
         return cls(**json.loads(text))
 
 
-_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_NAMES = tuple(field.name for field in fields(RunResult))
-_values = attrgetter(*_NAMES)
+_encode = compact_encoder(ensure_ascii=True)
 _REQUIRED = object()
-_DEFAULTS = (*3 * [_REQUIRED], *_values(RunResult("", 0, 0))[3:])
+_DEFAULTS = (*3 * [_REQUIRED], *RunResult("", 0, 0)[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +146,7 @@ class SuiteInfo:
         return cls(**{**data, "eval_fns": tuple(data["eval_fns"])})
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionResult:
+class FunctionResult(NamedTuple):
     """One eval function over all runs; a missing score counts as 0.0."""
 
     name: str
@@ -158,12 +161,11 @@ class FunctionResult:
     """pass^k by k; empty for n = 1."""
     scored: int
     missing: int
-    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = _NOTHING
     """By metric ("mean", "pass@3", "pass^3"); one that is undefined is absent."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowResult:
+class RowResult(NamedTuple):
     """One row and its runs, by run index."""
 
     row_index: int
@@ -173,8 +175,7 @@ class RowResult:
     """Of the row's content; "" where it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteResult:
+class SuiteResult(NamedTuple):
     """One evaluation, aggregated."""
 
     info: SuiteInfo
@@ -218,8 +219,7 @@ class SuiteResult:
         return self.finished == self.info.total_runs
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """What was not run because every gate was decided without it."""
 
     runs: int
@@ -231,8 +231,7 @@ class Saved:
     """Likewise."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvalResult:
+class EvalResult(NamedTuple):
     """All evaluations of a session."""
 
     suites: tuple[SuiteResult, ...]
@@ -242,7 +241,7 @@ class EvalResult:
     """Why no further run was started, if so."""
     interrupted: str | None = None
     """The signal that ended the session before its time, if one did."""
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = _NOTHING
     """Versions, platform, git commit and command line; empty where nobody asked for them."""
     saved: Saved | None = None
     """What stopping as soon as every gate was decided has saved, if it did."""

@@ -6,6 +6,7 @@ Knows nothing of pytest, nor of other processes.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import partial
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .agents import Services
 from .blocking import Blocked, Isolation
+from .deadlines import TaskDeadline, deadlines_of
 from .engine import Engine
-from .output import capture
+from .output import Captured, capture
 from .pacing import SharedGate
 from .preparation import open_model, ready_for
 from .recalling import Nothing, Recall
@@ -82,8 +84,9 @@ class Rollouts:
             window=window,
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
-            on_ended=None if on_left_out is None else self._ended,
+            on_ended=None if on_left_out is None else self._takes,
         )
+        self._deadlines = deadlines_of(self._engine.loop)
 
     def coming(self, keys: Iterable[RunKey]) -> None:
         """The next runs, in order; consumed as they start."""
@@ -147,7 +150,7 @@ class Rollouts:
         self._engine.abandon({key: finished})
         self._on_stuck(reason)
 
-    def _ended(self, key: Hashable, result: Finished | BaseException) -> bool:
+    def _takes(self, key: Hashable, result: Finished | BaseException) -> bool:
         """Whether nobody will ask for it."""
         if key not in self._unawaited:
             return False
@@ -169,15 +172,27 @@ class Rollouts:
         async def bridge() -> Bridge:
             return self._bridge(suite.spec.model)
 
+        task = asyncio.current_task()
+        assert task is not None
+
+        def leave(finished: Finished) -> None:
+            self._engine.leave(task, self._ended(key, captured, finished))
+
         services = Services(
             model=model,
             bridge=bridge,
             run_sync=self._threads.run,
+            deadline=partial(TaskDeadline, self._deadlines, task),
             isolate=partial(self._isolation.run, job=key),
             write=captured.write,
+            leave=leave,
         )
         finished = await suite.run(key.position, key.run_index, services=services)
-        finished.sections = [(title, suite.redact(text)) for title, text in captured.sections()]
+        return self._ended(key, captured, finished)
+
+    def _ended(self, key: RunKey, captured: Captured, finished: Finished) -> Finished:
+        redact = self._suites[key.suite].redact
+        finished.sections = [(title, redact(text)) for title, text in captured.sections()]
         if self._engine.is_abandoned:
             return finished
         self._on_finished(key, finished)

@@ -20,7 +20,7 @@ from .agents.afar import reached_from
 from .agents.base import AgentRun, Outcome, Services
 from .blame import AgentEnded, Failure
 from .blocking import Home, LoopHeld, here
-from .deadlines import DeadlineExceeded, within
+from .deadlines import DeadlineExceeded, LeftBehind, within
 from .failures import explanation, user_traceback
 from .keys import advice
 from .results import ANSWER_LIMIT, RunResult
@@ -115,16 +115,30 @@ class Run:
 
     # ---- the agent
 
-    async def rollout(self) -> None:
-        """Run the agent; afterwards there is an outcome or a failure."""
+    async def rollout(self, leave: Callable[[], None]) -> None:
+        """Run the agent; afterwards there is an outcome or a failure.
+
+        `leave` is called where there is a failure, and the agent goes on all the same.
+        """
+
+        def left() -> None:
+            late = DeadlineExceeded(limit_s)
+            ignored = "it ignored its cancellation and was left behind"
+            self.failure = Failure("timeout", f"the agent {late}; {ignored}")
+            self._agent_run.close()
+            leave()
+
+        limit_s = self.suite.spec.agent_timeout_s
         try:
-            self.outcome = await within(self.suite.spec.agent_timeout_s, self._guarded())
+            self.outcome = await self._services.deadline(limit_s, leave=left).within(
+                self._guarded()
+            )
+        except LeftBehind:
+            raise
         except DeadlineExceeded as late:
-            still = "; it ignored its cancellation and was left behind" if late.abandoned else ""
-            self.failure = Failure("timeout", f"the agent {late}{still}")
+            self.failure = Failure("timeout", f"the agent {late}")
         except LoopHeld as held:
-            limit = f"{self.suite.spec.agent_timeout_s:g} s"
-            self.failure = Failure("timeout", f"the agent timed out after {limit}: {held}")
+            self.failure = Failure("timeout", f"the agent timed out after {limit_s:g} s: {held}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
             self.failure = blame.of_exception(error, self._agent_run, self.suite.hooks)
             self._advise(self.failure)
@@ -204,8 +218,8 @@ class Run:
 
         async def limited(call: Callable[[], Any]) -> Any:
             began = time.perf_counter()
-            returned = await within(limit_s, services.run_sync(call))
-            if isawaitable(returned):
+            returned = await services.run_sync(call, limit_s)
+            if type(returned) is not float and isawaitable(returned):
                 left_s = max(0.0, limit_s - (time.perf_counter() - began))
                 returned = await within(left_s, eval_fn.awaited(returned))
             return returned

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -20,18 +19,16 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 from _pytest.runner import runtestprotocol
-from _pytest.warnings import catch_warnings_for_item
 
 from osmosis_ai.secret import Redactor
 
-from .blocking import BlockedLoop
+from .blocking import Blocked, BlockedLoop
 from .collection import RunItem
 from .engine import EngineClosed
 from .failures import headline, shortfall
 from .recorder import REPORT_FIELD
-from .results import RunResult
+from .results import DECIDED, RunResult
 from .rollouts import Rollouts
-from .stopping import DECIDED
 from .suite import Finished
 
 _PHASE_HOOKS = (
@@ -81,23 +78,17 @@ def needs_phases(config: pytest.Config) -> bool:
 def _is_heard(config: pytest.Config, hooks: Iterable[str]) -> bool:
     """Whether anybody implements one of these hooks who is not indifferent."""
     return any(
-        _package(implementation.plugin) not in _INDIFFERENT
+        package_of(implementation.plugin) not in _INDIFFERENT
         for name in hooks
         for implementation in getattr(config.hook, name).get_hookimpls()
     )
 
 
-def _package(plugin: object) -> str:
+def package_of(plugin: object) -> str:
+    """The package that a plugin of the session comes from."""
     module = getattr(plugin, "__module__", None) or type(plugin).__module__
     name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
     return str(name).partition(".")[0]
-
-
-def recording_warnings(config: pytest.Config) -> AbstractContextManager[None]:
-    """As pytest does it around an item: warnings of code that runs while no item does."""
-    if not config.pluginmanager.hasplugin("warnings"):
-        return nullcontext()
-    return catch_warnings_for_item(config=config, ihook=config.hook, when="runtest", item=None)
 
 
 def run_item(
@@ -125,7 +116,7 @@ def run_item(
             item.position, item.run_index, error=str(error.msg), error_type="timeout"
         )
         item.finished = Finished(result, str(error.msg))
-    warn_of_blocking(item.ihook, rollouts, nodeid=item.nodeid)
+    warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
     finished = item.finished
     finished.sections = [(title, redact(text)) for title, text in finished.sections]
     try:
@@ -138,23 +129,28 @@ def run_item(
         item.finished = None
 
 
-def warn_of_blocking(hook: Any, rollouts: Rollouts, *, nodeid: str) -> None:
+def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> None:
     """Put what was found to block the event loop into pytest's summary of warnings.
 
     Not by `warnings.warn`: under `-W error` that would raise in the middle of somebody's item.
     """
-    for blocked in rollouts.blocked():
+    for blocked in found:
         message = warnings.WarningMessage(
             BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
         )
-        hook.pytest_warning_recorded.call_historic(
-            kwargs={
-                "warning_message": message,
-                "nodeid": nodeid,
-                "when": "runtest",
-                "location": None,
-            }
-        )
+        record_warning(hook, message, nodeid=nodeid)
+
+
+def record_warning(hook: Any, message: warnings.WarningMessage, *, nodeid: str) -> None:
+    """Put a warning of an item's run into pytest's summary; without node id, of some item's."""
+    hook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "nodeid": nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )
 
 
 def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
@@ -209,12 +205,12 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     finished = item.finished
     assert finished is not None
     _tear_down_before(item, nextitem)
-    ihook = item.ihook
-    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    ihook, location = item.ihook, item.location
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
+        nodeid=item.shared_id,
+        location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
         longrepr=None if outcome == "passed" else failure_repr(item),
@@ -226,7 +222,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded())
     ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
 
 
 def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:

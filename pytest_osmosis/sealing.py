@@ -8,8 +8,10 @@ import json
 import zlib
 from typing import Any
 
+from osmosis_ai.jsontext import compact_encoder
+
 _MARK = b',"crc":'
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+encode = compact_encoder(ensure_ascii=True)
 """Any value of JSON as ASCII; ValueError for a number that JSON has no name for."""
 
 

@@ -1,14 +1,14 @@
 """What was asked: one evaluation (`EvalSpec`) and the session it runs in (`SessionSpec`).
 
-Plain frozen values. Knows neither pytest nor where the values came from.
+Plain values. Knows neither pytest nor where the values came from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from osmosis_ai.secret import Secret
 
@@ -16,8 +16,7 @@ EMBEDDED = "embedded"
 """The model name (or prefix, `embedded/<persona>`) of the endpoint that the project ships."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
+class ModelSpec(NamedTuple):
     """The model under test and how it is asked."""
 
     model: str
@@ -29,7 +28,7 @@ class ModelSpec:
     """The user named the variable: it must be set."""
     api_key: Secret | None = None
     """A key given as an option; wins over the variable."""
-    sampling: Mapping[str, Any] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = MappingProxyType({})
     """The sampling options that were given, under their names in a chat request."""
     seed: int | None = None
     """Run i of a row is sent `seed + i`."""
@@ -43,8 +42,7 @@ class ModelSpec:
         return persona or "default"
 
 
-@dataclass(frozen=True, slots=True)
-class EvalSpec:
+class EvalSpec(NamedTuple):
     """One evaluation: an agent on the rows of one data file, scored and held to a threshold."""
 
     name: str
@@ -75,8 +73,7 @@ class EvalSpec:
     """The evaluation that this one, with another model, is run to be compared with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """What a session may use before it starts no further run; None is no limit."""
 
     cost_usd: float | None = None
@@ -84,8 +81,7 @@ class Budget:
     time_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(NamedTuple):
     """How runs are kept, and what is done with those of earlier sessions."""
 
     journal: bool = True
@@ -99,8 +95,7 @@ class Keeping:
     """Run again what errored on its own account, or all that did not pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPaths:
+class ReportPaths(NamedTuple):
     """The files to write beside the JSON report; None is not asked for."""
 
     trajectories: Path | None = None
@@ -110,8 +105,7 @@ class ReportPaths:
     runs_table: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Deciding:
+class Deciding(NamedTuple):
     """What decides, beyond each run for itself."""
 
     gates: tuple[str, ...] = ()
@@ -133,8 +127,7 @@ class Deciding:
         return self.baseline is not None or self.last or self.baseline_model is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Rescore:
+class Rescore(NamedTuple):
     """Recorded conversations that are to be scored again; what is None stays as it was."""
 
     run: str
@@ -147,8 +140,7 @@ class Rescore:
     """Where it was found."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSpec:
+class SessionSpec(NamedTuple):
     """What holds for the whole session: throughput and outputs."""
 
     evals: tuple[EvalSpec, ...] = ()
@@ -158,16 +150,16 @@ class SessionSpec:
     batch_size: int = 1
     worker_timeout_s: float = 30.0
     """How long a worker process may be silent."""
-    budget: Budget = field(default_factory=Budget)
-    deciding: Deciding = field(default_factory=Deciding)
-    keeping: Keeping = field(default_factory=Keeping)
+    budget: Budget = Budget()
+    deciding: Deciding = Deciding()
+    keeping: Keeping = Keeping()
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
     output: Path | None = None
-    reports: ReportPaths = field(default_factory=ReportPaths)
+    reports: ReportPaths = ReportPaths()
     answers: bool = True
     debug_dir: Path | None = None
-    roots: tuple[Path, ...] = field(default=())
+    roots: tuple[Path, ...] = ()
     """Where agents and eval functions are imported from, in order."""
     pass_env: tuple[str, ...] = ()
     """Variables that agent code may see although they hold the evaluated model's key."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import atomic, options
+from . import atomic, options, session_options
 from .preparation import NotUsable, key_of
 from .reports.files import step_summary
 from .spec import SessionSpec
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def session_of(config: pytest.Config) -> SessionSpec:
     """What options and ini ask for, or the kept evaluation that they name."""
-    spec = options.build(config)
+    spec = session_options.build(config)
     if spec.rescore is None:
         return spec
     from . import rescoring

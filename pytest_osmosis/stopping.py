@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .results import EvalResult, RunResult, Saved, SuiteInfo
+from .results import DECIDED, EvalResult, RunResult, Saved, SuiteInfo
 from .tallies import empty_tally, measured
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from .deciding import Decider
     from .grammar import Gate
     from .judging import Judge
-
-DECIDED = "every gate is decided"
-"""Why a session was stopped; its runs that were not run are reported as skipped."""
 
 
 class Stopping:
@@ -116,10 +113,8 @@ class _Suite:
         return self._decider is not None and self._decider.decided()
 
 
-def saved(result: EvalResult) -> Saved | None:
+def saved(result: EvalResult) -> Saved:
     """What a session that was stopped has saved, going by the average of the runs that it ran."""
-    if result.halted != DECIDED:
-        return None
     runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
     selected = sum(suite.selected for suite in result.suites)
     left = selected - len(runs)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .dataset.errors import DatasetError
@@ -62,9 +61,7 @@ class Suite:
         self.observed = spec.baseline_of is not None
         """Whether its runs are observations, which something else decides on."""
         limit = agent.max_concurrent
-        self._slot: AbstractAsyncContextManager[Any] = (
-            nullcontext() if limit is None else asyncio.Semaphore(limit)
-        )
+        self._slots = None if limit is None else asyncio.Semaphore(limit)
 
     def runs_of(self, position: int) -> Iterable[int]:
         """The run indices of the row at a position."""
@@ -78,12 +75,31 @@ class Suite:
             gone = self.lost(position, run_index, error=str(changed), error_type="internal")
             return Finished(gone, gone.error or "")
         run = Run(self, row, run_index, services)
-        async with self._slot:
-            started_at, started = time.time(), time.perf_counter()
-            await run.rollout()
-            if run.failure is None:
-                await run.score(self.dataset.row_name(position))
+        if self._slots is None:
+            return await self._run(run, position, services.leave)
+        await self._slots.acquire()
+        slots = [self._slots]
+
+        def leave(finished: Finished) -> None:
+            slots.pop().release()
+            services.leave(finished)
+
+        try:
+            return await self._run(run, position, leave)
+        finally:
+            if slots:
+                slots.pop().release()
+
+    async def _run(self, run: Run, position: int, leave: Callable[[Finished], None]) -> Finished:
+        started_at, started = time.time(), time.perf_counter()
+
+        def finished() -> Finished:
             return run.finished(started_at, (time.perf_counter() - started) * 1000.0)
+
+        await run.rollout(lambda: leave(finished()))
+        if run.failure is None:
+            await run.score(self.dataset.row_name(position))
+        return finished()
 
     def lost(self, position: int, run_index: int, *, error: str, error_type: Any) -> RunResult:
         """The result of a run that something other than its own code ended."""

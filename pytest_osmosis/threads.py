@@ -11,14 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
+from .deadlines import Deadline, DeadlineExceeded, Deadlines, deadlines_of
+
 T = TypeVar("T")
-_Call = tuple[contextvars.Context, Callable[[], Any], "asyncio.Future[Any]"]
+_Call = tuple[contextvars.Context, Callable[[], Any], "asyncio.Future[Any]", "Deadline | None"]
 
 SLOW_S = 0.001
 """Once a call has taken so long, the next ones are not made one after the other."""
@@ -32,6 +36,7 @@ class CallThreads:
     """Makes calls for one event loop."""
 
     def __init__(self) -> None:
+        self._deadlines: Deadlines | None = None
         self._calls: deque[_Call] = deque()
         """Those that no thread has taken yet."""
         self._ended: deque[Callable[[], None]] = deque()
@@ -47,11 +52,20 @@ class CallThreads:
         self._watching: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def run(self, call: Callable[[], T]) -> Awaitable[T]:
-        """Make `call` soon, in the caller's context; the result, or what it raised, is awaited."""
+    def run(self, call: Callable[[], T], within_s: float = math.inf) -> Awaitable[T]:
+        """Make `call` soon, in the caller's context; the result, or what it raised, is awaited.
+
+        Raises:
+            DeadlineExceeded: after `within_s` seconds; the call itself goes on.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._calls.append((contextvars.copy_context(), call, future))
+        deadline = None
+        if within_s < math.inf:
+            if self._deadlines is None:
+                self._deadlines = deadlines_of(loop)
+            deadline = self._deadlines.start(within_s, partial(_give_up, future, within_s))
+        self._calls.append((contextvars.copy_context(), call, future, deadline))
         self._outstanding += 1
         if self._slow:
             self._wake(loop)
@@ -123,7 +137,11 @@ class CallThreads:
                 self._tell(loop)
 
     def _make(
-        self, context: contextvars.Context, call: Callable[[], Any], future: asyncio.Future[Any]
+        self,
+        context: contextvars.Context,
+        call: Callable[[], Any],
+        future: asyncio.Future[Any],
+        deadline: Deadline | None,
     ) -> None:
         settle: Callable[[Any], None]
         started = time.perf_counter()
@@ -134,6 +152,8 @@ class CallThreads:
         self._slow = time.perf_counter() - started > SLOW_S
 
         def settle_once() -> None:
+            if deadline is not None:
+                deadline.cancel()
             if not future.done():  # its waiter may have given up
                 settle(value)
 
@@ -146,3 +166,8 @@ class CallThreads:
         self._told = True
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(self._settle)
+
+
+def _give_up(future: asyncio.Future[Any], seconds: float) -> None:
+    if not future.done():
+        future.set_exception(DeadlineExceeded(seconds))

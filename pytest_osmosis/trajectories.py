@@ -12,9 +12,9 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from .atomic import check_writable
 from .results import RunResult
@@ -28,15 +28,14 @@ MESSAGES_LIMIT = 2_000_000
 DEPTH_LIMIT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     """What there is to write of a run, beside its result."""
 
     messages: Sequence[Mapping[str, Any]]
     calls: Sequence[Mapping[str, Any]] = ()
     """Usage of each model call."""
     ground_truth: str | None = None
-    reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reasons: Mapping[str, Sequence[str]] = MappingProxyType({})
     """What judges said, by eval function."""
 
 

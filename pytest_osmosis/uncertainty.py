@@ -6,7 +6,6 @@ Which interval is taken when is told in `intervals`. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from .intervals import Interval, mean_interval, pass_interval
 from .metrics import mean, pass_at_k, pass_hat_k
@@ -18,10 +17,9 @@ CONFIDENCE = 0.95
 
 def with_intervals(suite: SuiteResult, confidence: float = CONFIDENCE) -> SuiteResult:
     """The suite, its functions with the intervals that are defined."""
-    return replace(
-        suite,
+    return suite._replace(
         functions=tuple(
-            replace(function, intervals=intervals_of(suite, function, confidence))
+            function._replace(intervals=intervals_of(suite, function, confidence))
             for function in suite.functions
         ),
     )
@@ -59,4 +57,4 @@ def _on_scale(interval: Interval | None, rows: Sequence[Sequence[float | None]])
         return None
     seen = [score for row in rows for score in row if score is not None]
     low, high = min(0.0, *seen, 0.0), max(1.0, *seen, 1.0)
-    return replace(interval, low=max(low, interval.low), high=min(high, interval.high))
+    return interval._replace(low=max(low, interval.low), high=min(high, interval.high))

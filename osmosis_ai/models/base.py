@@ -48,7 +48,7 @@ class Usage:
     total_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ChatCompletion:
     """One answer of a model."""
 

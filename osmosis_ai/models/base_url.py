@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -17,8 +17,7 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _EXAMPLE = "for example http://localhost:8000/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaseURL:
+class BaseURL(NamedTuple):
     """An endpoint's address; every part of it is printable."""
 
     scheme: str

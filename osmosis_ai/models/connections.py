@@ -12,11 +12,14 @@ from collections import deque
 from collections.abc import Awaitable, Hashable
 from typing import Generic, TypeVar
 
+from ..alarms import Alarms
 from .wire import Connection, Reply, WireError
 
 CONNECT_TIMEOUT_S = 15.0
 IDLE_LIMIT_S = 30.0
 """Older idle connections are dropped: a router between may have forgotten them in silence."""
+LOOK_S = 1.0
+"""How often they are looked for."""
 
 Peer = TypeVar("Peer", bound=Hashable)
 Message = TypeVar("Message")
@@ -33,6 +36,8 @@ class Connections(Generic[Peer, Message, C]):
         self._idle: dict[Peer, list[C]] = {}
         """By the time since when they are; the oldest comes first."""
         self._open: set[Connection] = set()
+        self._alarms = Alarms(self._loop)
+        self._looked_at = 0.0
         self._busy = 0
         self._closed = False
         self._queue: deque[asyncio.Future[None]] = deque()
@@ -97,17 +102,19 @@ class Connections(Generic[Peer, Message, C]):
         return reply
 
     def _reuse(self, peer: Peer) -> C | None:
-        self._drop_old()
+        now = self._loop.time()
+        if now - self._looked_at >= LOOK_S:
+            self._looked_at = now
+            self._drop_old(now - IDLE_LIMIT_S)
         idle = self._idle.get(peer)
         while idle:
             connection = idle.pop()
-            if connection.reusable:
+            if connection.reusable and connection.idle_since >= now - IDLE_LIMIT_S:
                 return connection
             connection.abort()
         return None
 
-    def _drop_old(self) -> None:
-        oldest = self._loop.time() - IDLE_LIMIT_S
+    def _drop_old(self, oldest: float) -> None:
         for peer, idle in tuple(self._idle.items()):
             while idle and idle[0].idle_since < oldest:
                 idle.pop(0).abort()

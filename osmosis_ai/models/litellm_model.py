@@ -6,7 +6,6 @@ Knows neither LiteLLM, which is behind `osmosis_ai.llm`, nor rows, agents and op
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..llm import Door, Question
@@ -100,7 +99,9 @@ class LiteLLMModel:
             raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
         found = await self.answer(messages, params=for_the_model(asked))
-        return replace(found.value.completion, retries=found.retries, latency_ms=found.latency_ms)
+        answer = found.value.completion
+        answer.retries, answer.latency_ms = found.retries, found.latency_ms
+        return answer
 
     async def answer(
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = _NO_PARAMS

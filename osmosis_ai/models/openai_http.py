@@ -6,12 +6,11 @@ wrong ends as one `ProviderError`. Knows no rows, no agents and no options.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from ..jsontext import compact_encoder
 from ..retry import RetryPolicy
 from ..secret import Redactor, Secret, check_api_key
 from .base import (
@@ -36,7 +35,7 @@ from .wording import Wording
 
 __all__ = ["BaseURL", "check_api_key", "normalise_base_url", "open_chat_model"]
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode = compact_encoder(ensure_ascii=False)
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
@@ -119,7 +118,9 @@ class _HTTPModel:
             found = await self._tries.until_answered(lambda limit_s: self._ask(body, turn, limit_s))
         except GaveUp as gave_up:
             raise self._error(gave_up) from None
-        return replace(found.value, retries=found.retries, latency_ms=found.latency_ms)
+        answer = found.value
+        answer.retries, answer.latency_ms = found.retries, found.latency_ms
+        return answer
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""

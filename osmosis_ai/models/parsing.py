@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..jsontext import compact_decoder
 from ..retry import RetryPolicy
 from .base import ChatCompletion, Usage
 from .faults import CallFault, fault_of_error_object
@@ -22,7 +23,7 @@ def _no_number(name: str) -> None:
     """NaN and Infinity are no JSON: they become null and travel no further."""
 
 
-_decode = json.JSONDecoder(parse_constant=_no_number).decode
+_decode = compact_decoder(parse_constant=_no_number)
 
 
 def parse_completion(
@@ -52,7 +53,7 @@ def parse_completion(
 def _load(body: bytes, content_type: str, status: int) -> dict[str, Any]:
     try:
         text = body.decode("utf-8")
-        data: Any = _decode(text.lstrip("\ufeff"))
+        data: Any = _decode(text.removeprefix("\ufeff"))
     except UnicodeDecodeError:
         raise _not_json(body, content_type, status, "is not UTF-8") from None
     except RecursionError:

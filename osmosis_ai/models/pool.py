@@ -80,7 +80,9 @@ class Pool(Connections[None, bytes, Connection]):
         return connection
 
     def _new_connection(self) -> Connection:
-        return Connection(self._head, max_body=self._max_body, register=self._open)
+        return Connection(
+            self._head, max_body=self._max_body, register=self._open, alarms=self._alarms
+        )
 
     async def _tunnel(self, proxy: Proxy) -> socket.socket:
         """A socket that the proxy has connected to the endpoint, ready for TLS."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 import base64
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ..secret import Secret
 from .base_url import BaseURL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proxy:
+class Proxy(NamedTuple):
     """An http proxy; printable."""
 
     host: str

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 import httptools
 
+from ..alarms import Alarm, Alarms
 from .base import ErrorKind
 from .faults import CallFault
 
@@ -50,6 +51,8 @@ class Connection(asyncio.Protocol):
     """One connection; `exchange` is called again only after the reply before has come whole."""
 
     __slots__ = (
+        "_alarm",
+        "_alarms",
         "_chunks",
         "_decoder",
         "_fault",
@@ -64,22 +67,24 @@ class Connection(asyncio.Protocol):
         "_parser",
         "_register",
         "_size",
-        "_timer",
         "_transport",
         "_waiter",
         "idle_since",
         "reusable",
     )
 
-    def __init__(self, head: bytes, *, max_body: int, register: set[Connection]) -> None:
+    def __init__(
+        self, head: bytes, *, max_body: int, register: set[Connection], alarms: Alarms
+    ) -> None:
         # The head holds the key: it stays an attribute, since tracebacks may show local variables.
         self._head = head
         self._max_body = max_body
         self._register = register
+        self._alarms = alarms
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[Reply] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | asyncio.TimerHandle | None = None
         self.reusable = False
         """The reply came whole and the server keeps the connection open."""
         self.idle_since = 0.0
@@ -103,15 +108,15 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             raise self._lost()
         self._waiter = self._loop.create_future()
-        self._timer = self._loop.call_at(deadline, self._expire)
+        self._alarm = self._alarms.at(deadline, self._expire)
         self._transport.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
         return self._waiter
 
     def abort(self) -> None:
         """Close at once, without waiting for anything."""
         self.reusable = False
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._transport.abort()
 
     # What asyncio calls.
@@ -204,8 +209,8 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         waiter, self._waiter = self._waiter, None
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
         if waiter is None or waiter.done():
             return
         decoder = self._decoder

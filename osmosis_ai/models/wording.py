@@ -6,15 +6,14 @@ Turns a `CallFault` into words; decides nothing and redacts nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..retry import RETRY_AFTER_LIMIT_S, in_words
 from .base_url import BaseURL
 from .faults import CallFault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class Wording(NamedTuple):
     """Sentences about one model at one endpoint."""
 
     address: BaseURL

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ProviderError
+from .core import bare
 from .core.exceptions import OsmosisRolloutError, OsmosisValidationError
 from .core.results import CompletionsResult
-from .core.schemas import RolloutMetrics
 
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
+    from .core.schemas import RolloutMetrics
 
 
 class LLMClient(Protocol):
@@ -135,7 +136,7 @@ class ModelLLM:
 
     def get_metrics(self) -> RolloutMetrics:
         """What all calls so far took."""
-        return RolloutMetrics(
+        return bare.metrics(
             llm_latency_ms=self.llm_latency_ms,
             num_llm_calls=self.num_llm_calls,
             prompt_tokens=self._prompt_tokens,

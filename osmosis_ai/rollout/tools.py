@@ -160,7 +160,7 @@ def dump_tools(tools: Any, *, owner: str) -> list[dict[str, Any]]:
 
     Equal tools share one dict over all rollouts: read them, do not change them.
     """
-    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Sequence):
+    if type(tools) is not list and not _is_sequence(tools):
         kind = "None" if tools is None else type(tools).__name__
         raise OsmosisValidationError(f"{owner} returned {kind}; expected a list of tools")
     dumped: dict[str, dict[str, Any]] = {}
@@ -173,6 +173,10 @@ def dump_tools(tools: Any, *, owner: str) -> list[dict[str, Any]]:
             raise OsmosisValidationError(f"{owner}: two tools are named {name!r}")
         dumped[name] = checked
     return list(dumped.values())
+
+
+def _is_sequence(tools: Any) -> bool:
+    return isinstance(tools, Sequence) and not isinstance(tools, (str, bytes, Mapping))
 
 
 def _checked_tool(tool: Any) -> tuple[dict[str, Any], str | None]:

@@ -10,21 +10,7 @@ loading     from what an option names to one of these
 from __future__ import annotations
 
 from .base import Agent, AgentRun, Outcome, Services
-from .command import CommandAgent
 from .grading import Grading
 from .loading import load_agent, load_grading
-from .loop import LoopAgent
-from .workflow import WorkflowAgent
 
-__all__ = [
-    "Agent",
-    "AgentRun",
-    "CommandAgent",
-    "Grading",
-    "LoopAgent",
-    "Outcome",
-    "Services",
-    "WorkflowAgent",
-    "load_agent",
-    "load_grading",
-]
+__all__ = ["Agent", "AgentRun", "Grading", "Outcome", "Services", "load_agent", "load_grading"]

@@ -6,8 +6,8 @@ services by their signatures alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .base import Services
@@ -31,10 +31,10 @@ def reached_from(home: Home, services: Services) -> Services:
     async def bridge() -> Bridge:
         return await home(_awaited(services.bridge))
 
-    def run_sync(call: Callable[[], T], /) -> Awaitable[T]:
-        return home(_awaited(lambda: services.run_sync(call)))
+    def run_sync(call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        return home(_awaited(lambda: services.run_sync(call, within_s)))
 
-    return replace(services, model=model, bridge=bridge, run_sync=run_sync)
+    return services._replace(model=model, bridge=bridge, run_sync=run_sync)
 
 
 async def _awaited(start: Callable[[], Awaitable[T]]) -> T:

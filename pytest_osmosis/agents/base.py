@@ -6,10 +6,11 @@ untouched: `blame` tells whose fault it is. Knows no scores and no deadlines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..blocking import Isolate, within_loop
 
@@ -19,11 +20,35 @@ if TYPE_CHECKING:
     from osmosis_ai.rollout.llm import ModelLLM
     from osmosis_ai.rollout.sample import RolloutSample
 
-    from ..scoring import RunSync
+    from ..deadlines import TaskDeadline
+    from ..run import Finished
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class RunSync(Protocol):
+    """Runs a synchronous call off the event loop."""
+
+    def __call__(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Await the result of `call`.
+
+        Raises:
+            DeadlineExceeded: when there was none after `within_s` seconds; nobody waits any more.
+        """
+
+
+class SetDeadline(Protocol):
+    """Makes a deadline of the run's task."""
+
+    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
+        """One that has not begun."""
+
+
+PROGRAM = "cmd:"
+"""What is written before an agent that is a program."""
+
+
+class Services(NamedTuple):
     """What the process offers to a run."""
 
     model: Callable[[], Awaitable[ChatModel]]
@@ -32,10 +57,14 @@ class Services:
     """The same model behind a URL on loopback."""
     run_sync: RunSync
     """Runs a synchronous call off the event loop."""
+    deadline: SetDeadline
+    """Holds the run's task to a deadline."""
     isolate: Isolate = within_loop
     """Runs a section of user code where it holds up nobody."""
     write: Callable[[str, str], None] = lambda kind, text: None
     """Keeps text (`stdout`, `stderr`) in the section of the run's item."""
+    leave: Callable[[Finished], None] = lambda finished: None
+    """Ends the run with this, while its task is in code that heeds no cancellation."""
 
 
 @dataclass(slots=True)

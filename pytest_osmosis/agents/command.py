@@ -15,12 +15,10 @@ from pathlib import Path
 
 from ..blame import AgentFailed
 from ..importing import ImportingError
-from .base import AgentRun, Outcome
+from .base import PROGRAM, AgentRun, Outcome
 from .printed import read_printed
 from .programs import Ended, Program, TooMuchOutput
 
-PREFIX = "cmd:"
-"""What a command line starts with where an agent is named."""
 STDERR_QUOTED = 400
 """Characters of the last of standard error that an error quotes."""
 _NOT_INHERITED = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
@@ -83,7 +81,7 @@ class CommandAgent:
 
 def parse_command(spec: str, *, option: str, cwd: Path) -> list[str]:
     """The words of `cmd:…`, its program found; ImportingError says what is wrong with it."""
-    line = spec.removeprefix(PREFIX)
+    line = spec.removeprefix(PROGRAM)
     try:
         words = shlex.split(line)
     except ValueError as error:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..hooks import Hooks, blaming
 from ..importing import (
@@ -23,8 +22,7 @@ from ..importing import (
     load_module,
     load_object,
 )
-from .base import Agent
-from .command import PREFIX, CommandAgent, parse_command
+from .base import PROGRAM, Agent
 from .grading import Grading
 from .loop import LoopAgent
 from .workflow import WorkflowAgent
@@ -33,8 +31,7 @@ AGENT = "--osmosis-agent"
 GRADER = "--osmosis-grader"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedAgent:
+class LoadedAgent(NamedTuple):
     """An agent, and the module that it came from, where a grader may be found."""
 
     agent: Agent
@@ -47,7 +44,9 @@ def load_agent(
     spec: str, *, roots: Sequence[Path], hooks: Hooks, withheld: Sequence[str] = ()
 ) -> LoadedAgent:
     """The agent that the option names; `withheld` are variables that a program does not get."""
-    if spec.startswith(PREFIX):
+    if spec.startswith(PROGRAM):
+        from .command import CommandAgent, parse_command
+
         argv = parse_command(spec, option=AGENT, cwd=roots[0])
         return LoadedAgent(CommandAgent(argv, cwd=roots[0], withheld=withheld))
     named = load_object(spec, option=AGENT, roots=roots)

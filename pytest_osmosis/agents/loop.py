@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .base import AgentRun, Outcome
@@ -18,16 +19,13 @@ class LoopAgent:
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self._loop = loop
+        self._tools_of = f"{type(loop).__name__}.get_tools"
 
     async def run(self, run: AgentRun) -> Outcome:
         """One rollout of the loop."""
-        from osmosis_ai.rollout.core.schemas import RolloutRequest
-        from osmosis_ai.rollout.llm import ModelLLM
-        from osmosis_ai.rollout.runner import run_rollout
-        from osmosis_ai.rollout.tools import dump_tools
-
+        sdk = _sdk()
         loop = self._loop
-        request = RolloutRequest.for_eval(
+        request = sdk.eval_request(
             rollout_id=run.rollout_id,
             messages=run.messages,
             completion_params=dict(run.params),
@@ -35,13 +33,13 @@ class LoopAgent:
             max_turns=run.max_turns,
         )
         tools = loop.get_tools(request)
-        run.llm = ModelLLM(
+        run.llm = sdk.ModelLLM(
             await run.services.model(),
-            tools=dump_tools(tools, owner=f"{type(loop).__name__}.get_tools"),
+            tools=sdk.dump_tools(tools, owner=self._tools_of),
             params=run.sent,
             record=True,
         )
-        result = await run_rollout(
+        result = await sdk.run_rollout(
             loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
         )
         failed = result.status == "ERROR"
@@ -51,3 +49,21 @@ class LoopAgent:
             reward=result.reward,
             tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
         )
+
+
+class _SDK:
+    """What a rollout takes of the SDK: loaded with the first one, not with the plugin."""
+
+    def __init__(self) -> None:
+        from osmosis_ai.rollout.core.bare import eval_request
+        from osmosis_ai.rollout.llm import ModelLLM
+        from osmosis_ai.rollout.runner import run_rollout
+        from osmosis_ai.rollout.tools import dump_tools
+
+        self.eval_request = eval_request
+        self.ModelLLM = ModelLLM
+        self.run_rollout = run_rollout
+        self.dump_tools = dump_tools
+
+
+_sdk = cache(_SDK)

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from .guard import guard
 
@@ -32,8 +32,7 @@ class TooMuchOutput(Exception):
     """The program printed more than `MAX_STDOUT` and was killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a program ended."""
 
     status: int

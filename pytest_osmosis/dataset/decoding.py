@@ -10,6 +10,8 @@ import json
 import math
 from typing import Any
 
+from osmosis_ai.jsontext import compact_decoder
+
 from .errors import NotJson, RecordError
 
 DEEPEST = 200
@@ -37,6 +39,20 @@ def decode(raw: bytes) -> dict[str, Any]:
         _refuse_surrogates(record)
     if text.count("[") + text.count("{") > DEEPEST:
         _refuse_depth(record)
+    if type(record) is not dict:
+        raise RecordError(f"is {json_type(record)}; expected an object with named columns")
+    return record
+
+
+def decode_checked(raw: bytes) -> dict[str, Any]:
+    """The object of bytes that `decode` accepts, which is taken for granted.
+
+    Of others, those that hold no object are a RecordError; the rest is not noticed.
+    """
+    try:
+        record = _plain(raw.decode())
+    except (ValueError, RecursionError):
+        raise NotJson("not JSON") from None
     if type(record) is not dict:
         raise RecordError(f"is {json_type(record)}; expected an object with named columns")
     return record
@@ -108,6 +124,7 @@ def brief(text: str, *, quoted: bool = True, longest: int = 40) -> str:
     return repr(short) if quoted or not short.isprintable() else short
 
 
-_strict = json.JSONDecoder(
+_strict = compact_decoder(
     object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refused_constant
-).decode
+)
+_plain = compact_decoder()

@@ -10,16 +10,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
-from .decoding import decode
+from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
 from .files import open_dataset
 from .names import safe_name
 from .reading import Reading
 from .rows import Row
-from .selection import Selection, Shard, draw, window
+from .selection import Selection, draw, window
 from .store import ChangedError, RowStore
+
+if TYPE_CHECKING:
+    from .shards import Shard
 
 
 class Source(Protocol):
@@ -103,7 +106,7 @@ class Dataset:
         """The row at a position in the selection; DatasetError if the file was changed under it."""
         place = self._places[position]
         try:
-            record = decode(self._store.fetch(place))
+            record = decode_checked(self._store.fetch(place))
             return self._columns.row(record, self._selection[place], self.row_id(position))
         except (ChangedError, RecordError):
             row = f"row {self._selection[place]}"

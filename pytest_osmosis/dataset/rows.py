@@ -6,8 +6,7 @@ Knows the three named columns and `id`; does not know files, nor where a record 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .decoding import brief, json_type
 from .errors import RecordError
@@ -18,8 +17,7 @@ _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of the dataset, ready to be run."""
 
     row_index: int
@@ -42,8 +40,7 @@ class Row:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(NamedTuple):
     """Where the named columns are among one set of keys."""
 
     system: str

@@ -1,4 +1,4 @@
-"""Which rows are taken: a window of the file, a random sample of that window, a shard of those.
+"""Which rows are taken: a window of the file, a random sample of that window.
 
 Pure: knows numbers only. The same arguments always give the same rows.
 """
@@ -8,14 +8,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
 from .errors import DatasetError
 
 Selection = Sequence[int]
 """Row numbers from 0, ascending."""
-_SHARD = re.compile(r"(?P<number>[0-9]{1,9})\s*/\s*(?P<count>[0-9]{1,9})")
 _SAMPLE = re.compile(r"(?P<number>[0-9]{1,12}(\.[0-9]{1,12})?)(?P<percent>%?)")
 
 
@@ -33,6 +30,8 @@ def sample_size(sample: str, available: int) -> int:
     found = _SAMPLE.fullmatch(sample.strip())
     if found is None:
         raise _wrong(sample)
+    from fractions import Fraction
+
     number = Fraction(found["number"])
     if found["percent"]:
         if not 0 < number <= 100:
@@ -49,29 +48,6 @@ def draw(sample: str, seed: int, rows: range) -> Selection:
 
     taken = Random(seed).sample(rows, sample_size(sample, len(rows)))
     return array("q", sorted(taken))
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of `count` parts of a selection, numbered from 1: every count-th row."""
-
-    number: int
-    count: int
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.count}"
-
-    def of(self, rows: int) -> range:
-        """Positions in a selection of so many rows."""
-        return range(self.number - 1, rows, self.count)
-
-
-def parse_shard(text: str) -> Shard:
-    """The shard that "2/4" names; ValueError when it names none."""
-    found = _SHARD.fullmatch(text.strip())
-    if found is not None and 1 <= (number := int(found["number"])) <= int(found["count"]):
-        return Shard(number, int(found["count"]))
-    raise ValueError("expected I/K, such as 2/4 for the second of four shards")
 
 
 def _wrong(sample: str) -> DatasetError:

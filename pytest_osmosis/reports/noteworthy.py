@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..results import RowResult, RunResult, SuiteResult
 
@@ -19,8 +19,7 @@ HUGE = 1e6
 _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Low:
+class Low(NamedTuple):
     """A row that did not pass every time."""
 
     row: RowResult

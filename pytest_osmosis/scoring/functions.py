@@ -14,8 +14,7 @@ import math
 import reprlib
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..importing import kind_of
 from .copies import copied
@@ -37,8 +36,7 @@ class RunSync(Protocol):
         """Await the result of `call`."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvalFn:
+class EvalFn(NamedTuple):
     """One eval function, ready to be called for any number of runs at once."""
 
     name: str
@@ -69,7 +67,7 @@ class EvalFn:
             result = call() if self.is_async else await run_sync(call)
         except SystemExit as error:
             raise self._exited(error) from error
-        if inspect.isawaitable(result):
+        if type(result) is not float and inspect.isawaitable(result):
             result = await self.awaited(result)
         if type(result) is float and math.isfinite(result):
             return result

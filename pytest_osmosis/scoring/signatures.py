@@ -12,8 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..importing import ImportingError, kind_of
 
@@ -25,8 +24,7 @@ _GIVEN: dict[str, tuple[Mode, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How a function is called."""
 
     mode: Mode

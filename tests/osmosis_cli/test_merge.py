@@ -15,8 +15,7 @@ from pytest_osmosis.aggregation import aggregate
 from pytest_osmosis.gates import evaluate, parse_gate
 from pytest_osmosis.reports import json as report
 from pytest_osmosis.reports.reading import read_report
-from pytest_osmosis.results import SuiteResult
-from pytest_osmosis.stopping import DECIDED
+from pytest_osmosis.results import DECIDED, SuiteResult
 from pytest_osmosis.tallies import tally_of
 from tests.sessions import result_of, suite_of
 
@@ -90,7 +89,7 @@ def test_gates_are_judged_anew_over_the_whole(gate: str, status: int):
     for i in (1, 2):
         suite = shard(i, 2)
         verdict = evaluate(parse_gate(gate), tally_of(suite))
-        write(f"s{i}.json", replace(suite, verdicts=(verdict,)))
+        write(f"s{i}.json", suite._replace(verdicts=(verdict,)))
     done = merge("s1.json", "s2.json")
     assert done.exit_code == status, done.output
     [told] = json.loads(Path("whole.json").read_text())["gates"]
@@ -123,7 +122,7 @@ def _mixed(what: str) -> list[str]:
         "functions": shard(2, 2, eval_fns=("a:b",)),
         "data": shard(2, 2, digest="other"),
         "setting": shard(2, 2, settings={"temperature": 0.7}),
-        "rows": replace(shard(2, 2), rows=shard(1, 2).rows[:2], finished=4),
+        "rows": shard(2, 2)._replace(rows=shard(1, 2).rows[:2], finished=4),
         "incomplete": shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]])),
     }
     if what in second:
@@ -152,7 +151,7 @@ def gated(number: int, text: str, /, **told: Any) -> str:
     """A shard's report with a gate, of which something else is told."""
     suite = shard(number, 2)
     name = write(
-        f"s{number}.json", replace(suite, verdicts=(evaluate(parse_gate(text), tally_of(suite)),))
+        f"s{number}.json", suite._replace(verdicts=(evaluate(parse_gate(text), tally_of(suite)),))
     )
     document = json.loads(Path(name).read_text())
     document["gates"][0].update(told)
@@ -186,7 +185,7 @@ def test_a_gate_that_cannot_be_read_is_told():
 
 def test_a_shard_that_stopped_early_is_told_how_to_fill_it():
     part = shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]]))
-    stopped = replace(result_of(part), halted=DECIDED)
+    stopped = result_of(part)._replace(halted=DECIDED)
     report.write(stopped, Path("s2.json"))
     done = merge(write("s1.json", shard(1, 2)), "s2.json")
     assert "run the same command again without --osmosis-stop-when-decided" in done.output

@@ -21,6 +21,9 @@ import pytest_osmosis
 from tests.endpoints import Endpoint
 from tests.project import Project
 
+with suppress(ModuleNotFoundError):
+    # Takes the discovery of installed plugins over, for good; a LiteLLM that finds it imports it.
+    import_module("importlib_metadata")
 for package in (osmosis_ai, pytest_osmosis):
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         with suppress(ModuleNotFoundError):  # of an extra that is not installed

@@ -294,3 +294,58 @@ def test_it_works_without_other_parts_of_pytest(three: Project, options: list[st
     session = three.plain(*options, *three.options("-Werror"))
     assert session.outcomes == {"passed": 2, "failed": 1}
     assert len(session.runs) == 3
+
+
+KEEPER = """
+import json
+from pathlib import Path
+
+import pytest
+
+KEPT = pytest.StashKey()
+
+
+class Plain(pytest.Item):
+    def runtest(self):
+        pass
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    plain = Plain.from_parent(items[0].parent, name="plain")
+    lacking = [[name for name in vars(plain) if not hasattr(item, name)] for item in items]
+    for item in items:
+        item.stash[KEPT] = item.name
+        item.user_properties.append(("named", item.name))
+    items[1].add_marker("chosen")
+    items[2].extra_keyword_matches.add("picked")
+    told = {
+        "lacking": lacking,
+        "same stash": all(item._store is item.stash for item in items),
+        "kept": [item.stash[KEPT] for item in items],
+        "properties": [item.user_properties for item in items],
+        "keywords": [item.name in item.keywords for item in items],
+        "marked": ["chosen" in item.keywords for item in items],
+        "unlike": len({id(item.own_markers) for item in items}),
+    }
+    Path("told.json").write_text(json.dumps(told))
+"""
+
+
+def test_items_have_all_that_other_plugins_keep_with_an_item(three: Project) -> None:
+    three.write("conftest.py", KEEPER)
+    three.write("pytest.ini", "[pytest]\nmarkers = chosen\n")
+    marked = three.run("--collect-only", "-q", "-m", "chosen")
+    assert [line for line in marked.lines if "::" in line] == ["data.jsonl::row-1[run-0]"]
+    picked = three.run("--collect-only", "-q", "-k", "picked")
+    assert [line for line in picked.lines if "::" in line] == ["data.jsonl::row-2[run-0]"]
+    names = [f"row-{row}[run-0]" for row in range(3)]
+    assert json.loads((three.path / "told.json").read_text()) == {
+        "lacking": [[], [], []],
+        "same stash": True,
+        "kept": names,
+        "properties": [[["named", name]] for name in names],
+        "keywords": [True, True, True],
+        "marked": [False, True, False],
+        "unlike": 3,
+    }

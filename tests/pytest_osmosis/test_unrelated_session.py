@@ -11,6 +11,7 @@ HEAVY = (
     *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "asyncio", "httptools"),
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
+OURS = ("plugin", "options", "hookspecs")
 
 TELLS_MODULES = """
 import sys
@@ -58,18 +59,18 @@ def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pyt
     args = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
     without = modules(plain, *args, "-p", "no:osmosis")
     loaded = modules(plain, *args) - without
-    assert "pytest_osmosis.plugin" in loaded
     assert not loaded.intersection(HEAVY)
     ours = {name for name in loaded if name.startswith(("pytest_osmosis", "osmosis_ai"))}
-    assert len(loaded - ours) < 10, sorted(loaded - ours)
+    assert ours == {"pytest_osmosis", *(f"pytest_osmosis.{name}" for name in OURS)}
+    assert loaded == ours
 
 
-def test_the_import_takes_less_than_30_ms_of_a_processor() -> None:
+def test_the_import_takes_less_than_15_ms_of_a_processor() -> None:
     times = [
         float(subprocess.run([sys.executable, "-c", TIMED], capture_output=True, check=True).stdout)
         for _ in range(5)
     ]
-    assert min(times) < 30
+    assert min(times) < 15
 
 
 @pytest.mark.parametrize("args", [[], ["-Werror"], ["-n2"], ["-p", "no:xdist"]], ids=str)

@@ -6,11 +6,13 @@ Knows nothing of how it is run; `osmosis_ai.rollout.runner` does that.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .context import RolloutContext
 from .results import RolloutResult
-from .schemas import RolloutRequest
+
+if TYPE_CHECKING:
+    from .schemas import RolloutRequest
 
 __all__ = ["RolloutAgentLoop", "RolloutContext", "RolloutResult"]
 

@@ -23,13 +23,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ...secret import Secret
+from . import bare
 from .exceptions import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult
-from .schemas import RolloutMetrics, RolloutRequest, check_rollout_id
+from .rollout_id import check_rollout_id
 
 if TYPE_CHECKING:
     from ..llm import LLMClient
     from ..sample import RolloutSample
+    from .schemas import RolloutMetrics, RolloutRequest
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +166,7 @@ class RolloutContext:
 
     def metrics(self) -> RolloutMetrics:
         """What the rollout has taken so far."""
-        metrics = RolloutMetrics() if self._llm is None else self._llm.get_metrics()
+        metrics = bare.metrics() if self._llm is None else self._llm.get_metrics()
         metrics.total_latency_ms = (time.monotonic() - self._started) * 1000.0
         metrics.tool_latency_ms = self._tool_latency_ms
         metrics.num_tool_calls = self._num_tool_calls

@@ -7,13 +7,13 @@ run. `RolloutRequest.for_eval` builds the request of a local evaluation without 
 from __future__ import annotations
 
 import json
-import re
 from enum import Enum
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator
 
+from .bare import EVAL_SERVER_URL, eval_request
 from .functions import (
     OpenAIFunctionCallSchema,
     OpenAIFunctionParametersSchema,
@@ -25,6 +25,7 @@ from .functions import (
     ToolResponse,
     WireModel,
 )
+from .rollout_id import check_rollout_id
 
 __all__ = [
     "EVAL_SERVER_URL",
@@ -56,22 +57,7 @@ Message = dict[str, Any]
 MAX_METADATA_BYTES = 1024 * 1024
 """The most that a request's metadata may take as JSON."""
 
-EVAL_SERVER_URL = "http://eval.invalid"
-"""The `server_url` of a local evaluation, where there is no trainer: a name that cannot resolve."""
-
-_ROLLOUT_ID = re.compile(r"[A-Za-z0-9._:@-]{1,256}")
-
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
-
-
-def check_rollout_id(value: str) -> str:
-    """Return `value` if it can name a rollout (and its log file), else raise ValueError."""
-    if _ROLLOUT_ID.fullmatch(value) is None or value in (".", ".."):
-        raise ValueError(
-            "a rollout_id has 1 to 256 letters, digits, '.', '_', ':', '@' or '-', "
-            "and is not '.' or '..'"
-        )
-    return value
 
 
 def _check_server_url(value: str) -> str:
@@ -145,27 +131,15 @@ class RolloutRequest(WireModel):
 
         Only the rollout's id is checked, and nothing is copied: hand in fresh lists and dicts.
         """
-        check_rollout_id(rollout_id)
-        return _EVAL_REQUEST.model_copy(
-            update={
-                "rollout_id": rollout_id,
-                "messages": messages,
-                "completion_params": {} if completion_params is None else completion_params,
-                "max_turns": max_turns,
-                "max_tokens_total": max_tokens_total,
-                "metadata": {} if metadata is None else metadata,
-            }
+        request = eval_request(
+            rollout_id=rollout_id,
+            messages=messages,
+            completion_params=completion_params,
+            metadata=metadata,
+            max_turns=max_turns,
+            max_tokens_total=max_tokens_total,
         )
-
-
-_EVAL_REQUEST = RolloutRequest.model_construct(
-    set(RolloutRequest.model_fields),
-    rollout_id="",
-    server_url=EVAL_SERVER_URL,
-    messages=[],
-    tool_server_url=None,
-)
-"""Copied, since that is quicker than to construct."""
+        return cls.model_construct(set(cls.model_fields), **vars(request))
 
 
 class RolloutMetrics(WireModel):

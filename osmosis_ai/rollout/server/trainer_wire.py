@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...alarms import Alarms
 from ...models.connections import CONNECT_TIMEOUT_S, Connections
 from ...models.tls import tls_context
 from ...models.wire import MAX_BODY_BYTES, Connection, Reply, WireError
@@ -38,8 +39,8 @@ class TrainerConnection(Connection):
 
     __slots__ = ("trainer",)
 
-    def __init__(self, trainer: Trainer, *, register: set[Connection]) -> None:
-        super().__init__(b"", max_body=MAX_BODY_BYTES, register=register)
+    def __init__(self, trainer: Trainer, *, register: set[Connection], alarms: Alarms) -> None:
+        super().__init__(b"", max_body=MAX_BODY_BYTES, register=register, alarms=alarms)
         self.trainer = trainer
 
     def post(self, post: Post, deadline: float) -> asyncio.Future[Reply]:
@@ -83,7 +84,7 @@ class TrainerPool(Connections[Trainer, Post, TrainerConnection]):
         if secure and self._tls is None:
             self._tls = tls_context()
         _, connection = await self._loop.create_connection(
-            lambda: TrainerConnection(trainer, register=self._open),
+            lambda: TrainerConnection(trainer, register=self._open, alarms=self._alarms),
             address,
             trainer.port,
             ssl=self._tls if secure else None,

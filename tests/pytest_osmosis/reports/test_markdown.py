@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,8 +21,8 @@ def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():
     before = tally_of(suite_of([[1.0, 1.0]] * 3))
     gates = [parse_gate("pass@1 >= 0.9"), parse_gate("errors <= 0")]
     tally = tally_of(suite)
-    suite = replace(
-        suite, verdicts=evaluate_all(gates, tally), baseline=compare(tally, before, resamples=50)
+    suite = suite._replace(
+        verdicts=evaluate_all(gates, tally), baseline=compare(tally, before, resamples=50)
     )
     text = markdown.render(result_of(suite))
     parts = [
@@ -53,7 +52,7 @@ def test_without_gates_the_runs_are_the_headline():
 def test_an_eval_function_that_did_not_change_takes_one_line():
     suite = suite_of([[1.0], [0.0]])
     tally = tally_of(suite)
-    text = markdown.render(result_of(replace(suite, baseline=compare(tally, tally))))
+    text = markdown.render(result_of(suite._replace(baseline=compare(tally, tally))))
     assert "<code>rewards:exact</code> over 2 rows: no difference" in text
     assert "| difference |" not in text
 

@@ -26,7 +26,7 @@ def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores
 def slowed(*seconds: float):
     suite = suite_of([[1.0]] * len(seconds))
     runs = [
-        replace(row.runs[0], duration_ms=s * 1000)
+        row.runs[0]._replace(duration_ms=s * 1000)
         for row, s in zip(suite.rows, seconds, strict=True)
     ]
     return aggregate(suite.info, runs, selected=len(runs))
