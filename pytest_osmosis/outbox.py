@@ -43,18 +43,23 @@ class Outbox:
 
     def __init__(self, send: Callable[[str], None]) -> None:
         self._send = send
+        self._sending = threading.Lock()
+        """Apart from the other one, which the thread that receives needs: it never waits for what
+        is sent to be read."""
         self._lock = threading.Lock()
         self._waiting: list[Ended] = []
         self._expected = 0
         self._idle = threading.Event()
         self._idle.set()
+        self._over = False
+        """Nobody has to wait any more."""
         self._failure: BaseException | None = None
 
     def expect(self, runs: int) -> None:
         """So many more will be put in."""
         with self._lock:
             self._expected += runs
-            if self._expected:
+            if self._expected and not self._over:
                 self._idle.clear()
 
     def put(self, run: Ended) -> bool:
@@ -68,15 +73,18 @@ class Outbox:
 
     def flush(self) -> None:
         """Tell what waits."""
-        with self._lock:
-            waiting, self._waiting = self._waiting, []
+        with self._sending:
+            with self._lock:
+                waiting, self._waiting = self._waiting, []
             if waiting:
                 self._send(encode(waiting))
 
     def give_up(self, failure: BaseException | None = None) -> None:
         """No more need be waited for; `failure` is why, when something is wrong here."""
-        self._failure = self._failure or failure
-        self._idle.set()
+        with self._lock:
+            self._over = True
+            self._failure = self._failure or failure
+            self._idle.set()
 
     def wait(self) -> None:
         """Return once all that was expected has been told; raises what went wrong here."""
