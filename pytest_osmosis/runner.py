@@ -19,6 +19,7 @@ from osmosis_ai.secret import Redactor
 
 from .blocking import Blocked
 from .collection import RunItem
+from .recorder import REPORT_FIELD
 from .rollouts import Rollouts
 from .running import needs_phases, package_of, record_warning, run_item, warn_of_blocking
 
@@ -70,6 +71,15 @@ class Runner:
         else:
             self._run(item, nextitem)
         return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, str] | None:
+        """What pytest says of a run that passed, where nobody has anything to add."""
+        if self._phases or report.outcome != "passed" or not hasattr(report, REPORT_FIELD):
+            return None
+        return "passed", ".", "PASSED"
 
     def _run(self, item: RunItem, nextitem: pytest.Item | None) -> None:
         run_item(item, nextitem, self._rollouts, phases=self._phases, redact=self._redact)

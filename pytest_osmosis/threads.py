@@ -27,7 +27,7 @@ _Call = tuple[contextvars.Context, Callable[[], Any], "asyncio.Future[Any]", "De
 SLOW_S = 0.001
 """Once a call has taken so long, the next ones are not made one after the other."""
 BATCH_S = 0.001
-"""How long a sleeping thread is left alone while quick calls gather."""
+"""A thread that has just been woken is left alone for so long, while quick calls gather."""
 PATIENCE_S = 0.01
 """How long a call may wait behind one that was expected to be quick."""
 
@@ -43,6 +43,7 @@ class CallThreads:
         self._lock = threading.Lock()
         """Guards which calls wait and which threads are awake."""
         self._awake = 0
+        self._woken_at = 0.0
         self._parked: list[threading.Lock] = []
         self._outstanding = 0
         self._slow = False
@@ -70,7 +71,11 @@ class CallThreads:
         if self._slow:
             self._wake(loop)
         elif not self._awake and self._gathering is None:
-            self._gathering = loop.call_later(BATCH_S, self._gathered, loop)
+            wake_at = self._woken_at + BATCH_S
+            if wake_at <= loop.time():
+                self._wake(loop)
+            else:
+                self._gathering = loop.call_at(wake_at, self._gathered, loop)
         if self._watching is None:
             self._watching = loop.call_later(PATIENCE_S, self._watch, loop)
         return future
@@ -100,6 +105,7 @@ class CallThreads:
             self._watching = loop.call_later(PATIENCE_S, self._watch, loop)
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._woken_at = loop.time()
         with self._lock:
             self._awake += 1
             parking = self._parked.pop() if self._parked else None
