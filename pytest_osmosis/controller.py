@@ -6,7 +6,7 @@ Told by workers over the channels of `schedule`; tells the session's `Gathering`
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from .gating import is_gate
 from .identity import Identity
 from .liveness import Watch
 from .naming import NamedRun, RunNames
+from .outbox import Ended, decode
 from .recorder import REPORT_FIELD
 from .results import DECIDED, RunResult, SuiteInfo
-from .running import report_without_item
+from .running import report_not_run, report_without_item
 from .startup import is_quiet, usage_errors
 from .suite import Suite
 
@@ -45,6 +46,10 @@ class Controller:
         self._scheduling: schedule.WindowScheduling | None = None
         self._watch = Watch(silence_s=worker_timeout_s)
         self._pids: dict[Any, int] = {}
+        self._only_run: set[Any] = set()
+        """Workers whose items are reported here."""
+        self._stopped = False
+        """The session is ending: what is still told is kept, and reported no more."""
         self._loaded = dict(loaded)
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
@@ -55,7 +60,11 @@ class Controller:
 
     def introduce(self, node: Any, base_urls: Mapping[str, str]) -> None:
         """A worker is about to start: what it must know."""
-        given = {"base_urls": dict(base_urls), "places": self._gathering.keeper.places()}
+        given = {
+            "base_urls": dict(base_urls),
+            "places": self._gathering.keeper.places(),
+            "reports": schedule.can_report(self._config, node),
+        }
         self._link.open(node, json.dumps(given))
 
     def make_scheduler(self, batch_size: int) -> schedule.WindowScheduling:
@@ -69,6 +78,8 @@ class Controller:
         self._scheduling.recall = self._kept
         self._scheduling.is_reported = self._gathering.recorder.has_report
         self._scheduling.on_unreported = self._report_for_worker
+        self._scheduling.only_runs = self._only_run.__contains__
+        self._scheduling.on_ended = self._report
         return self._scheduling
 
     def _collected(self) -> None:
@@ -92,6 +103,8 @@ class Controller:
     def _kept(self, nodeid: str) -> schedule.Known | None:
         """The run of an item, if an earlier session kept it."""
         keeper = self._gathering.keeper
+        if not keeper.resumes():
+            return None
         found = self._names.find(nodeid, self._config.rootpath)
         kept = None if found is None else keeper.kept(*found)
         if found is None or kept is None:
@@ -157,25 +170,50 @@ class Controller:
 
     def _report_for_worker(self, nodeid: str, text: str) -> None:
         """A run had finished in a worker that died before it could report it."""
-        result = RunResult.from_json(text)
-        threshold = self._gathering.recorder.threshold_of(result.suite)
-        observed = result.suite in self._gathering.recorder.decisions.observed
-        report = report_without_item(nodeid, result, threshold, observed=observed)
-        self._config.hook.pytest_runtest_logreport(report=report)
+        self._config.hook.pytest_runtest_logreport(report=self._report_of(nodeid, text))
+
+    def _report(self, node: Any, nodeid: str, run: Ended) -> None:
+        """Main thread: report a run that its worker leaves to the controller to report."""
+        halted = None if self._scheduling is None else self._scheduling.halted
+        if self._stopped or (run.text is None and halted != DECIDED):
+            return
+        if run.text is None:
+            report = report_not_run(nodeid)
+        else:
+            report = self._report_of(nodeid, run.text, why=run.why, sections=run.sections)
+        hook, location = self._config.hook, report.location
+        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        stop = schedule.hand_in(self._config, node, report, run.item)
+        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+        if stop and self._scheduling is not None:
+            self._stopped = True
+            self._scheduling.stop()
+
+    def _report_of(
+        self, nodeid: str, text: str, *, why: str = "", sections: Sequence[tuple[str, str]] = ()
+    ) -> pytest.TestReport:
+        recorder = self._gathering.recorder
+        result = recorder.noted(text)
+        return report_without_item(
+            nodeid,
+            result,
+            text,
+            recorder.threshold_of(result.suite),
+            observed=recorder.decisions.is_observed(result.suite),
+            why=why,
+            sections=sections,
+        )
 
     def _told(self, node: Any, message: tuple[Any, ...]) -> None:
         """Receiver thread: what a worker told."""
         kind, *values = message
         gathering, scheduling = self._gathering, self._scheduling
-        if kind == "finished":
-            index, text, why, decided = values
-            gathering.ended(RunResult.from_json(text), text, why, decided=decided)
-            if scheduling is not None:
-                scheduling.note_finished(node, index, text if decided else "")
-        elif kind == "loaded":
-            self._compare(node, values[0])
+        if kind in ("ended", "finished"):
+            self._runs_ended(node, kind, values)
         elif kind == "gave up" and scheduling is not None:
             scheduling.excuse(node)
+        elif kind == "broken":
+            node.shutdown()  # its main thread wakes, and raises what is wrong
         elif kind in ("problem", "unwritten"):
             tell = gathering.halt if kind == "problem" else gathering.recorder.fail
             tell(values[0])
@@ -186,12 +224,36 @@ class Controller:
             gathering.paced(*values)
             if values[1] > 0:
                 self._link.broadcast("hold", values[1], but=node)
+        else:
+            self._introduced(node, kind, values)
+
+    def _runs_ended(self, node: Any, kind: str, values: Sequence[Any]) -> None:
+        gathering, scheduling = self._gathering, self._scheduling
+        if kind == "ended":
+            runs = decode(values[0])
+            for run in runs:
+                if run.text is not None:
+                    gathering.ended(RunResult.from_json(run.text), run.text, run.why)
+            if scheduling is not None:
+                scheduling.note_ended(node, runs)
+        else:
+            index, text, why, decided = values
+            gathering.ended(RunResult.from_json(text), text, why, decided=decided)
+            if scheduling is not None:
+                scheduling.note_finished(node, index, text if decided else "")
+
+    def _introduced(self, node: Any, kind: str, values: Sequence[Any]) -> None:
+        """What a worker tells before it runs anything."""
+        if kind == "only runs":
+            self._only_run.add(node)
+        elif kind == "loaded":
+            self._compare(node, values[0])
         elif kind == "suites":
             for text in values[0]:
-                gathering.recorder.declare(SuiteInfo.from_json(text))
+                self._gathering.recorder.declare(SuiteInfo.from_json(text))
         elif kind == "selected":
             self._selected = values[0]
-            gathering.recorder.select(values[0])
+            self._gathering.recorder.select(values[0])
         elif kind == "identities":
             told = [Identity.from_json(json.loads(text)) for text in values[0]]
             self._identities = {identity.info.name: identity for identity in told}

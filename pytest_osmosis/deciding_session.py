@@ -166,7 +166,7 @@ class Decisions:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Errors of runs that are observations do not fail the session."""
         text = getattr(report, REPORT_FIELD, None)
-        if text is not None and report.failed and json.loads(text)["suite"] in self.observed:
+        if text is not None and report.failed and self.is_observed(json.loads(text)["suite"]):
             self._observed_failures += 1
 
     @pytest.hookimpl(tryfirst=True)
@@ -194,15 +194,12 @@ class Decisions:
         collected_here = frozenset() if self.gating is None else self.gating.selected
         return self._collected | collected_here
 
-    @property
-    def observed(self) -> Collection[str]:
-        """The suites whose runs are observations."""
-        return {
-            info.name
-            for info in self._infos().values()
-            if info.baseline_of is not None
-            or any(self._id(text, info) in self.selected for text in self._texts(info))
-        }
+    def is_observed(self, suite: str) -> bool:
+        """Whether a suite's runs are observations."""
+        info = self._infos().get(suite)
+        if info is None or info.baseline_of is not None:
+            return info is not None
+        return any(self._id(text, info) in self.selected for text in self._texts(info))
 
     @property
     def gated(self) -> bool:

@@ -17,9 +17,10 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from . import garbage, keys, options, output, schedule, startup
+from .blocking import Blocked
 from .collection import EmptyFile, EvalFile, RunItem
 from .deciding_session import Decisions
-from .gating import take_named
+from .gating import GateItem, take_named
 from .hookspecs import hooks_of
 from .identity import Identity, identity_of, sources_of
 from .interrupts import Interrupts, leave_to_controller
@@ -29,7 +30,8 @@ from .preparation import NoRows, NotUsable, endpoint_of, prepare, secrets_of
 from .recalling import FromController, FromKeeper, Recall
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
-from .runner import Runner
+from .runner import Awaiting, Runner
+from .running import only_runs
 from .spec import EvalSpec, SessionSpec
 from .suite import Finished, Suite
 from .trajectories import Trajectories
@@ -166,7 +168,7 @@ class Evaluation:
         end_with_parent()
         from .worker import Worker
 
-        self.worker = Worker(self.config)
+        self.worker = Worker(self.config, mask=self.redact)
         self.base_urls = self.worker.base_urls
 
     def _withhold_keys(self) -> None:
@@ -225,13 +227,34 @@ class Evaluation:
         counts = Counter(key.suite for key in _keys(items))
         marked = [suite for suite in self.suites.values() if suite.spec.marked]
         if self.worker is not None:
+            only_runs = self._only_runs(items)
+            if only_runs:
+                awaiting = Awaiting(self.config, self.worker.wait, self._blocked)
+                self.config.pluginmanager.register(awaiting, "osmosis-awaiting")
             infos = [suite.info for suite in self.suites.values()]
-            self.worker.introduce(infos, counts, self._identities(marked), self._loaded())
+            self.worker.introduce(
+                infos,
+                counts,
+                self._identities(marked),
+                self._loaded(),
+                only_runs=only_runs,
+            )
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
             if not self.config.option.collectonly:
                 self._find_kept(marked)
                 self._find_baselines(self.gathering, marked)
+
+    def _only_runs(self, items: Iterable[pytest.Item]) -> bool:
+        """Whether it is left to the controller to report this worker's items."""
+        assert self.worker is not None
+        if not self.worker.is_reported_for or not only_runs(self.config):
+            return False
+        return all(isinstance(item, (RunItem, GateItem)) for item in items)
+
+    def _blocked(self) -> Iterator[Blocked]:
+        """What was found to block the event loop, each told once."""
+        return iter(()) if self.rollouts is None else self.rollouts.blocked()
 
     def _find_kept(self, suites: Iterable[Suite]) -> None:
         """What earlier sessions kept of these suites; told in the next lines."""
@@ -330,6 +353,7 @@ class Evaluation:
             gate=SharedGate(self._paced),
             recall=recall,
             on_stuck=self._stuck,
+            on_left_out=None if self.worker is None else self.worker.left_out,
         )
         self.runner = Runner(self.config, rollouts, self.redact)
         self.config.pluginmanager.register(self.runner, "osmosis-runner")

@@ -101,7 +101,8 @@ def rollout(request: pytest.FixtureRequest) -> Rollout:
     assert evaluation is not None and evaluation.rollouts is not None
     try:
         finished = evaluation.rollouts.result(key)
-        warn_of_blocking(request.node, evaluation.rollouts)
+        node = request.node
+        warn_of_blocking(node.ihook, evaluation.rollouts.blocked(), nodeid=node.nodeid)
     except EngineClosed:
         pytest.skip(f"not run: {evaluation.rollouts.halted or 'the session is ending'}")
     made = request.node.stash[_ROLLOUT] = Rollout(finished)

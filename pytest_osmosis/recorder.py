@@ -87,6 +87,10 @@ class Recorder:
         if is_first:
             self.on_first(run)
 
+    def noted(self, text: str) -> RunResult:
+        """The result that is this JSON: the one that was noted, if it still is to be reported."""
+        return self._awaited.get(text) or RunResult.from_json(text)
+
     def selected(self) -> int:
         """How many runs were selected in all."""
         return self._selected.total()

@@ -8,17 +8,20 @@ follow each other; what they warn of is told of each all the same.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 
 import pytest
+from _pytest.warnings import catch_warnings_for_item
 
 from osmosis_ai.secret import Redactor
 
+from .blocking import Blocked
 from .collection import RunItem
 from .recorder import REPORT_FIELD
 from .rollouts import Rollouts
-from .running import needs_phases, package_of, record_warning, run_item
+from .running import needs_phases, package_of, record_warning, run_item, warn_of_blocking
 
 _LOOPS = ("_pytest", "pytest_osmosis")
 """Packages whose `pytest_runtestloop` may be left out; a worker has one of its own."""
@@ -94,7 +97,7 @@ class Runner:
                 self._run(item, nextitem)
             finally:
                 for message in caught:
-                    record_warning(item, message)
+                    record_warning(item.ihook, message, nodeid=item.nodeid)
 
 
 def _stretch(items: Sequence[pytest.Item], begin: int) -> Sequence[RunItem]:
@@ -117,3 +120,36 @@ def _bears_stretches(config: pytest.Config) -> bool:
         return False
     hangs = config.pluginmanager.has_plugin("faulthandler")
     return not (hangs and float(config.getini("faulthandler_timeout") or 0.0))
+
+
+class Awaiting:
+    """A plugin of a worker that leaves it to the controller to report its items.
+
+    xdist's loop ends there once nothing more is to come; what has come is waited for.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        wait: Callable[[], None],
+        blocked: Callable[[], Iterable[Blocked]],
+    ) -> None:
+        self._config = config
+        self._wait = wait
+        self._blocked = blocked
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Until every run has ended; what code warns of meanwhile is told of no item."""
+        with self._recording():
+            result = yield
+            self._wait()
+        warn_of_blocking(self._config.hook, self._blocked(), nodeid="")
+        return result
+
+    def _recording(self) -> AbstractContextManager[None]:
+        """As pytest records the warnings of an item."""
+        config = self._config
+        if not config.pluginmanager.has_plugin("warnings"):
+            return nullcontext()
+        return catch_warnings_for_item(config=config, ihook=config.hook, when="runtest", item=None)

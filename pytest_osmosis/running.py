@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from _pytest.runner import runtestprotocol
 
 from osmosis_ai.secret import Redactor
 
-from .blocking import BlockedLoop
+from .blocking import Blocked, BlockedLoop
 from .collection import RunItem
 from .engine import EngineClosed
 from .failures import headline, shortfall
@@ -53,6 +54,20 @@ _NO_KEYWORDS: dict[str, Any] = {}
 """Of all reports that pytest does not make itself; it keeps them to the end."""
 
 
+_ITEM_HOOKS = (
+    "pytest_runtest_logstart",
+    "pytest_runtest_logfinish",
+    "pytest_report_to_serializable",
+    "pytest_report_from_serializable",
+)
+
+
+def only_runs(config: pytest.Config) -> bool:
+    """Whether nothing in a worker would see its items: they can be reported where that is seen."""
+    edits = config.hook.pytest_osmosis_run_result.get_hookimpls()
+    return not edits and not needs_phases(config) and not _is_heard(config, _ITEM_HOOKS)
+
+
 def needs_phases(config: pytest.Config) -> bool:
     """Whether something in the session looks at the three phases of an item."""
     option = config.option
@@ -60,9 +75,14 @@ def needs_phases(config: pytest.Config) -> bool:
         return True
     if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
         return True
+    return _is_heard(config, _PHASE_HOOKS)
+
+
+def _is_heard(config: pytest.Config, hooks: Iterable[str]) -> bool:
+    """Whether anybody implements one of these hooks who is not indifferent."""
     return any(
         package_of(implementation.plugin) not in _INDIFFERENT
-        for name in _PHASE_HOOKS
+        for name in hooks
         for implementation in getattr(config.hook, name).get_hookimpls()
     )
 
@@ -99,7 +119,7 @@ def run_item(
             item.position, item.run_index, error=str(error.msg), error_type="timeout"
         )
         item.finished = Finished(result, str(error.msg))
-    warn_of_blocking(item, rollouts)
+    warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
     finished = item.finished
     finished.sections = [(title, redact(text)) for title, text in finished.sections]
     try:
@@ -112,24 +132,24 @@ def run_item(
         item.finished = None
 
 
-def warn_of_blocking(item: pytest.Item, rollouts: Rollouts) -> None:
+def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> None:
     """Put what was found to block the event loop into pytest's summary of warnings.
 
     Not by `warnings.warn`: under `-W error` that would raise in the middle of somebody's item.
     """
-    for blocked in rollouts.blocked():
+    for blocked in found:
         message = warnings.WarningMessage(
             BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
         )
-        record_warning(item, message)
+        record_warning(hook, message, nodeid=nodeid)
 
 
-def record_warning(item: pytest.Item, message: warnings.WarningMessage) -> None:
-    """Put a warning of an item's run into pytest's summary."""
-    item.ihook.pytest_warning_recorded.call_historic(
+def record_warning(hook: Any, message: warnings.WarningMessage, *, nodeid: str) -> None:
+    """Put a warning of an item's run into pytest's summary; without node id, of some item's."""
+    hook.pytest_warning_recorded.call_historic(
         kwargs={
             "warning_message": message,
-            "nodeid": item.nodeid,
+            "nodeid": nodeid,
             "when": "runtest",
             "location": None,
         }
@@ -145,16 +165,21 @@ def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
 def _report_not_run(item: RunItem) -> None:
     ihook = item.ihook
     ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    report = pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
+    ihook.pytest_runtest_logreport(report=report_not_run(item.nodeid))
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def report_not_run(nodeid: str) -> pytest.TestReport:
+    """The report of a run that is not needed any more."""
+    path, _, name = nodeid.partition("::")
+    return pytest.TestReport(
+        nodeid=nodeid,
+        location=(path, None, name),
         keywords={},
         outcome="skipped",
-        longrepr=(item.parent.nodeid, 0, f"not run: {DECIDED}"),
+        longrepr=(path, 0, f"not run: {DECIDED}"),
         when="setup",
     )
-    ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def _edit(item: RunItem) -> None:
@@ -212,23 +237,34 @@ def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> 
 
 
 def report_without_item(
-    nodeid: str, result: RunResult, threshold: float, *, observed: bool = False
+    nodeid: str,
+    result: RunResult,
+    text: str,
+    threshold: float,
+    *,
+    observed: bool,
+    why: str = "",
+    sections: Sequence[tuple[str, str]] = (),
 ) -> pytest.TestReport:
-    """The report of a run whose worker is gone, from the result that it had told before."""
+    """The report of a run that a worker ran, from what it told; `text` is the result as JSON."""
     path, _, name = nodeid.partition("::")
-    line = headline(result, threshold)
+    longrepr = None
+    if result.outcome != "passed":
+        line = headline(result, threshold)
+        longrepr = _repr(why or line, path=path, line=line)
     report = pytest.TestReport(
         nodeid=nodeid,
         location=(path, None, name),
         keywords={},
         outcome="passed" if result.outcome == "passed" else "failed",
-        longrepr=None if result.outcome == "passed" else _repr(line, path=path, line=line),
+        longrepr=longrepr,
         when="setup" if result.outcome == "error" else "call",
+        sections=sections,
         **_timing(result),
     )
     if observed:
         _observe(report, result, threshold)
-    setattr(report, REPORT_FIELD, result.to_json())
+    setattr(report, REPORT_FIELD, text)
     return report
 
 

@@ -10,15 +10,21 @@ of builtins:
 
     controller -> worker   ("window", n) ("coming", [index, ...]) ("halt", reason)
                            ("cached", [(index, json, text), ...]) ("places", {suite: place})
-                           ("hold", seconds) ("cancel", None)
+                           ("run", json) ("hold", seconds) ("cancel", None)
     worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
                            ("finished", index, json, text, decided) ("pace", kind, seconds)
                            ("identities", [json, ...]) ("problem", reason) ("gave up", reason)
-                           ("loaded", {suite: {file: digest}})
+                           ("loaded", {suite: {file: digest}}) ("only runs",) ("ended", json)
+                           ("broken",)
+
+Where nothing in a worker has to see its items, it only runs what it is told to ("run"): xdist is
+given no item to go through there. The controller reports each from what became of its run
+("ended"), in xdist's own loop and by the same hooks.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections import deque
@@ -26,6 +32,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+
+from .outbox import Ended
 
 CHANNEL = "osmosis_channel"
 """Key of the channel in xdist's `workerinput`."""
@@ -99,11 +107,18 @@ class _Worker:
 
         self.excused = False
         """It has told whose fault its end is."""
+        self.only_runs = False
+        """The controller reports its items."""
 
     @property
     def alone(self) -> bool:
         """Whether it runs one at a time."""
         return bool(self.suspects)
+
+    @property
+    def is_nearly_empty(self) -> bool:
+        """Whether it has nothing left that it could run as long as it is given nothing."""
+        return len(self.pending) < (1 if self.only_runs else 2)
 
 
 class WindowScheduling:
@@ -120,7 +135,8 @@ class WindowScheduling:
         self._pool: deque[int] = deque()
         self._suspects: deque[int] = deque()
         self._ready = False
-        self._halted: str | None = None
+        self.halted: str | None = None
+        """Why nothing more is started, once that is so."""
         self._lock = threading.RLock()
         self.on_collected: Callable[[], None] = lambda: None
         """Called once, when the items are known and before any is given out."""
@@ -134,6 +150,10 @@ class WindowScheduling:
         """Whether an item's report has come."""
         self.on_unreported: Callable[[str, str], None] = lambda nodeid, text: None
         """Told node id and result of a run whose worker died before it reported what it knew."""
+        self.only_runs: Callable[[Any], bool] = lambda node: False
+        """Whether a worker leaves it to the controller to report its items."""
+        self.on_ended: Callable[[Any, str, Ended], None] = lambda node, nodeid, run: None
+        """Told, in the main thread, worker and node id of such a run."""
 
     # ---- what xdist asks
 
@@ -161,8 +181,8 @@ class WindowScheduling:
         """A worker is up; its items are not known yet."""
         with self._lock:
             worker = self._workers[node] = _Worker(node, self._channels.get(node.gateway.id))
-            if self._halted is not None:
-                _tell(worker, "halt", self._halted)
+            if self.halted is not None:
+                _tell(worker, "halt", self.halted)
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         """A worker's items; they must be those of the others, in the same order."""
@@ -175,6 +195,7 @@ class WindowScheduling:
             )
             return
         self._collections[node] = items
+        self._workers[node].only_runs = self.only_runs(node)
 
     def schedule(self) -> None:
         """All workers are known: give out the first items, or go on after a replacement came."""
@@ -192,15 +213,23 @@ class WindowScheduling:
             self._share_out()
             self._feed()
 
-    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
-        """An item has been reported."""
+    def mark_test_complete(
+        self, node: Any, item_index: int | Sequence[Ended], duration: float = 0
+    ) -> None:
+        """An item has been reported, or several are to be, from what became of their runs."""
+        indices = [item_index] if isinstance(item_index, int) else [r.item for r in item_index]
+        if not isinstance(item_index, int):
+            assert self.collection is not None
+            for run in item_index:
+                self.on_ended(node, self.collection[run.item], run)
         with self._lock:
             worker = self._workers[node]
-            worker.pending.pop(item_index, None)
-            worker.unfinished.discard(item_index)
-            worker.finished.pop(item_index, None)
+            for index in indices:
+                worker.pending.pop(index, None)
+                worker.unfinished.discard(index)
+                worker.finished.pop(index, None)
             if worker.alone:
-                worker.suspects.discard(item_index)
+                worker.suspects.difference_update(indices)
                 if not worker.alone and not self._suspects:
                     self._share_out()
             self._feed()
@@ -258,6 +287,15 @@ class WindowScheduling:
                 worker.finished[index] = text
                 self._feed()
 
+    def note_ended(self, node: Any, runs: Sequence[Ended]) -> None:
+        """Runs of a worker that only runs: they are reported in the main thread."""
+        with self._lock:
+            worker = self._workers.get(node)
+            if worker is not None:
+                worker.unfinished.difference_update(run.item for run in runs)
+                _report_soon(worker, runs)
+                self._feed()
+
     def excuse(self, node: Any) -> None:
         """A worker is about to end by itself, and has reported the run that is to blame."""
         with self._lock:
@@ -277,13 +315,24 @@ class WindowScheduling:
         `keep_items`: workers go through the items that are left, and report them as not run.
         """
         with self._lock:
-            self._halted = reason
+            self.halted = reason
             if not keep_items:
                 self._pool.clear()
                 self._suspects.clear()
             for worker in self._workers.values():
                 _tell(worker, "halt", reason)
             self._feed()
+
+    def stop(self) -> None:
+        """The session ends: nothing is waited for any more, and workers cancel what they have."""
+        with self._lock:
+            self._pool.clear()
+            self._suspects.clear()
+            for worker in self._workers.values():
+                worker.pending.clear()
+                worker.unfinished.clear()
+                worker.suspects.clear()
+                _tell(worker, "cancel", None)
 
     # ---- giving out
 
@@ -307,13 +356,14 @@ class WindowScheduling:
             return
         self._feed_suspects()
         workers = [w for w in self._takers() if not w.alone]
+        missing = sum(max(w.share - len(w.unfinished), 0) for w in workers)
+        spare = max(len(self._pool) - missing, 0)  # once all have what they may have in flight
         for worker in sorted(workers, key=lambda w: len(w.unfinished) - w.share):
-            reserve = min(worker.share, len(self._pool) // max(len(workers), 1)) + 1
+            reserve = min(worker.share, spare // len(workers))
             lacking = worker.share + reserve - len(worker.unfinished)
             lacking = min(lacking, worker.share + reserve + READY - len(worker.pending))
-            lacking = max(
-                lacking, 2 - len(worker.pending)
-            )  # xdist runs an item once it has the next
+            if not worker.only_runs:  # else xdist runs an item once it has the next
+                lacking = max(lacking, 2 - len(worker.pending))
             if lacking > 0 and (lacking > reserve // 2 or lacking >= len(self._pool)):
                 self._give(
                     worker, [self._pool.popleft() for _ in range(min(lacking, len(self._pool)))]
@@ -335,7 +385,7 @@ class WindowScheduling:
         takers = self._takers()
         alone = next((worker for worker in takers if worker.alone), None)
         if self._suspects:
-            alone = alone or next((w for w in takers if len(w.pending) < 2), None)
+            alone = alone or next((w for w in takers if w.is_nearly_empty), None)
             if alone is None:
                 return
             alone.suspects.update(self._suspects)
@@ -343,7 +393,7 @@ class WindowScheduling:
             self._share_out()
             self._give(alone, list(self._suspects))
             self._suspects.clear()
-        if alone is not None and self._pool and len(alone.pending) < 2:
+        if alone is not None and self._pool and not alone.only_runs and alone.is_nearly_empty:
             self._give(alone, [self._pool.popleft()])  # xdist runs an item once it has the next
 
     def _give(self, worker: _Worker, indices: list[int]) -> None:
@@ -351,20 +401,50 @@ class WindowScheduling:
             return
         worker.pending.update(dict.fromkeys(indices))
         worker.unfinished.update(indices)
-        self._hand_over(worker, indices)
+        known = self._known(worker, indices)
+        if worker.only_runs:
+            if known:
+                _report_soon(worker, [Ended(i, run.text, run.why) for i, run in known.items()])
+            _tell(worker, "run", json.dumps([i for i in indices if i not in known]))
+            return
+        if known:
+            _tell(worker, "cached", [(i, run.text, run.why) for i, run in known.items()])
         _tell(worker, "coming", indices)
         worker.node.send_runtest_some(indices)
 
-    def _hand_over(self, worker: _Worker, indices: list[int]) -> None:
-        """What is known of these items' runs goes to the worker: they are in flight nowhere."""
+    def _known(self, worker: _Worker, indices: list[int]) -> dict[int, Known]:
+        """Those of a worker's items whose runs need not be run: they are in flight nowhere."""
         assert self.collection is not None
-        known = [(index, self.recall(self.collection[index])) for index in indices]
-        cached = [(index, run) for index, run in known if run is not None]
-        for index, run in cached:
+        found = {index: self.recall(self.collection[index]) for index in indices}
+        known = {index: run for index, run in found.items() if run is not None}
+        for index, run in known.items():
             worker.unfinished.discard(index)
             worker.finished[index] = run.text if run.decided else ""
-        if cached:
-            _tell(worker, "cached", [(index, run.text, run.why) for index, run in cached])
+        return known
+
+
+def can_report(config: pytest.Config, node: Any) -> bool:
+    """Whether this xdist lets the controller report what a worker ran."""
+    session = config.pluginmanager.getplugin("dsession")
+    return hasattr(session, "worker_testreport") and hasattr(node, "putevent")
+
+
+def hand_in(config: pytest.Config, node: Any, report: pytest.TestReport, index: int) -> Any:
+    """Give xdist a report as if the worker had sent it; why the session is to end now, if it is."""
+    report.worker_id = node.gateway.id  # type: ignore[attr-defined]
+    report.testrun_uid = node.workerinput["testrunuid"]  # type: ignore[attr-defined]
+    report.item_index = index  # type: ignore[attr-defined]
+    session: Any = config.pluginmanager.getplugin("dsession")
+    session.worker_testreport(node=node, rep=report)
+    here: Any = config.pluginmanager.getplugin("session")
+    session.shouldstop = session.shouldstop or here.shouldfail or here.shouldstop
+    return session.shouldstop
+
+
+def _report_soon(worker: _Worker, runs: Sequence[Ended]) -> None:
+    """Have `mark_test_complete` called with these in xdist's loop, in the main thread."""
+    told = {"node": worker.node, "item_index": runs, "duration": 0.0}
+    worker.node.putevent(("runtest_protocol_complete", told))
 
 
 def _tell(worker: _Worker, kind: str, value: Any) -> None:

@@ -15,8 +15,10 @@ import pytest
 
 from . import schedule
 from .conversations import ConversationLogs, Place
+from .engine import EngineClosed
 from .identity import Identity
 from .liveness import Heartbeat
+from .outbox import Ended, Outbox
 from .recalling import FromController
 from .results import SuiteInfo
 from .rollouts import Rollouts, RunKey
@@ -27,7 +29,9 @@ from .sealing import encode
 class Worker:
     """One a session, in each worker's process."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, *, mask: Callable[[str], str]) -> None:
+        """`mask` is for what runs print: it knows the secrets of the whole session."""
+        self._mask = mask
         self._link = schedule.WorkerLink(config)
         given = json.loads(config.workerinput[schedule.INPUT])  # type: ignore[attr-defined]
         self.base_urls: Mapping[str, str] = given["base_urls"]
@@ -36,8 +40,19 @@ class Worker:
         """Where conversations go, by suite."""
         self._logs = ConversationLogs(config.workerinput["workerid"])  # type: ignore[attr-defined]
         self._take_places(given["places"])
-        self._heartbeat = Heartbeat(lambda: self._link.send("alive", os.getpid()))
+        self.is_reported_for: bool = given["reports"]
+        """Whether the controller can report items by itself."""
+        self._outbox = Outbox(lambda text: self._link.send("ended", text))
+        self._told_to_run: set[RunKey] = set()
+        """Runs that the controller reports, and that have not ended."""
+        self._soon: Callable[[Callable[[], None]], None]
+        """Calls something in the engine's thread, in its next turn."""
         self._indices: dict[RunKey, int] = {}
+        self._heartbeat = Heartbeat(self._beat)
+
+    def _beat(self) -> None:
+        self._outbox.flush()  # where the agent's code holds the loop, nobody else does
+        self._link.send("alive", os.getpid())
 
     def introduce(
         self,
@@ -45,11 +60,16 @@ class Worker:
         selected: Mapping[str, int],
         identities: Iterable[Identity],
         loaded: Mapping[str, Mapping[str, str]],
+        *,
+        only_runs: bool,
     ) -> None:
         """Tell the controller what was collected, and what it cannot know of it itself.
 
-        `loaded`: digests of each suite's files, by name.
+        `loaded`: digests of each suite's files, by name. `only_runs`: nothing in this process has
+        to see its items, which may be left to the controller.
         """
+        if only_runs:
+            self._link.send("only runs")
         self._link.send("loaded", {suite: dict(files) for suite, files in loaded.items()})
         self._link.send("suites", [info.to_json() for info in infos])
         self._link.send("selected", dict(selected))
@@ -71,21 +91,33 @@ class Worker:
             keys = (key_of(items[index]) for index in indices)
             rollouts.coming([key for key in keys if key is not None])
 
+        def run(text: str) -> None:
+            keys = [key for index in json.loads(text) if (key := key_of(items[index])) is not None]
+            self._told_to_run.update(keys)
+            self._outbox.expect(len(keys))
+            rollouts.run(keys)
+
+        def cancel(_: None) -> None:
+            rollouts.cancel()
+            self._outbox.give_up()
+
         def cached(runs: list[tuple[int, str, str]]) -> None:
             for index, text, why in runs:
                 key = key_of(items[index])
                 if key is not None:
                     recall.hand(key, text, why)
 
+        self._soon = rollouts.soon
         self._link.listen(
             {
                 "window": rollouts.resize,
+                "run": run,
                 "coming": coming,
                 "cached": cached,
                 "places": self._take_places,
                 "halt": rollouts.halt,
                 "hold": rollouts.hold,
-                "cancel": lambda _: rollouts.cancel(),
+                "cancel": cancel,
             }
         )
 
@@ -100,9 +132,31 @@ class Worker:
         """A run has ended; `decided` unless asserts of a test are still to come."""
         text = finished.encoded()
         problem = self._logs.write(finished, text, redact=redact)
-        self._link.send("finished", self._indices[key], text, finished.explanation, decided)
+        index = self._indices[key]
+        if key in self._told_to_run:
+            sections = [(title, self._mask(said)) for title, said in finished.sections]
+            self._put(key, Ended(index, text, finished.explanation, sections))
+        else:
+            self._link.send("finished", index, text, finished.explanation, decided)
         if problem is not None:
             self._link.send("problem", problem)
+
+    def left_out(self, key: RunKey, error: BaseException) -> None:
+        """A run that the controller reports has no result."""
+        if isinstance(error, EngineClosed):
+            self._put(key, Ended(self._indices[key]))
+        else:
+            self._outbox.give_up(error)
+            self._link.send("broken")
+
+    def _put(self, key: RunKey, run: Ended) -> None:
+        self._told_to_run.discard(key)
+        if self._outbox.put(run):
+            self._soon(self._outbox.flush)
+
+    def wait(self) -> None:
+        """Return once the controller knows of all that it has told to run."""
+        self._outbox.wait()
 
     def cannot_write(self, problem: str) -> None:
         """A report cannot be written from here: the session's end tells."""
@@ -110,6 +164,7 @@ class Worker:
 
     def give_up(self, reason: str) -> None:
         """Nothing more can be run here: end, so that another worker takes the rest."""
+        self._outbox.flush()
         self._link.send("gave up", reason)
         os._exit(1)
 

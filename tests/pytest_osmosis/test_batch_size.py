@@ -28,6 +28,13 @@ def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size:
     assert set(slow.endpoint.by_row.values()) == {1}
 
 
+def test_few_runs_are_divided_so_that_all_are_in_flight(slow: Project) -> None:
+    slow.endpoint.latency_s = 1.0
+    session = slow.run("--batch-size=24", workers=2)
+    assert session.outcomes == {"passed": 24}
+    assert slow.endpoint.max_in_flight == 24
+
+
 def test_one_at_a_time_is_one_after_the_other(slow: Project) -> None:
     slow.endpoint.latency_s = 0.005
     session = slow.run(n="2")

@@ -144,6 +144,18 @@ def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Proj
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
 
 
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--sw"])
+def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> None:
+    three.rows({"user_prompt": "beta", "ground_truth": "B"}, *["gamma"] * 5)
+    three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
+    session = three.run(option, "--batch-size=4", workers=2)
+    assert session.outcomes == {"failed": 1}
+    assert session.ret == 2
+    assert session.report["summary"]["complete"] is False
+    assert chosen(session) == [(0, 0)]
+    assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
+
+
 def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     stopped = three.run("--sw")
