@@ -152,6 +152,15 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return None if evaluation.runner is None else evaluation.runner.run(session)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run one of our items; every other item is none of our business."""
+    evaluation = _of(item.config)
+    if evaluation is None or evaluation.runner is None:
+        return None
+    return evaluation.runner.run_one(item, nextitem)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
     """Put the run's own time, output and result into pytest's reports of it, and no secret."""

@@ -58,11 +58,8 @@ class Runner:
             begin = end
         return True
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> bool | None:
-        """Run one of our items, or a stretch; every other item is none of our business."""
+    def run_one(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run one of our items, or the stretch that it begins; `pytest_runtest_protocol`."""
         if not isinstance(item, RunItem):
             return None
         stretch, self._coming = self._coming, ()
