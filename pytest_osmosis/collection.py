@@ -126,3 +126,22 @@ class RunItem(LeanItem):
         return super().repr_failure(excinfo)
 
     _repr_failure_py = repr_failure  # what pytest calls for errors in setup
+
+
+def leave_out_of_cache(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Runs are not what `--nf` is for: pytest need not remember that they were there.
+
+    Where it does, every later session takes the time to read, and write again, a name of each run
+    that there ever was.
+    """
+    plugin: Any = config.pluginmanager.getplugin("nfplugin")
+    known = getattr(plugin, "cached_nodeids", None)
+    if not isinstance(known, set) or plugin.active:
+        return
+    files = {item.parent.nodeid for item in items if isinstance(item, RunItem)}
+    if files:
+        plugin.cached_nodeids = {nodeid for nodeid in known if _file_of(nodeid) not in files}
+
+
+def _file_of(nodeid: Any) -> str:
+    return nodeid.partition("::")[0] if isinstance(nodeid, str) else str(nodeid.path)

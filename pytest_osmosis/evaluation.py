@@ -18,7 +18,7 @@ from osmosis_ai.secret import Redactor
 
 from . import garbage, keys, options, output, schedule, startup
 from .blocking import Blocked
-from .collection import EmptyFile, EvalFile, RunItem
+from .collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
 from .deciding_session import Decisions
 from .gating import GateItem, take_named
 from .hookspecs import hooks_of
@@ -241,6 +241,7 @@ class Evaluation:
             )
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
+            leave_out_of_cache(self.config, items)
             if not self.config.option.collectonly:
                 self._find_kept(marked)
                 self._find_baselines(self.gathering, marked)

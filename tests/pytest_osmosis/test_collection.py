@@ -134,6 +134,21 @@ def test_the_last_failures_are_run_again(three: Project) -> None:
     assert first.report["summary"]["complete"] is True
 
 
+def test_runs_are_not_kept_for_nf_unless_it_is_asked_for(three: Project) -> None:
+    """Later sessions would read and write a name of every run that there ever was."""
+    three.write("test_other.py", "def test_other(): pass\n")
+    three.write("pytest.ini", "[pytest]\nosmosis_data = data.jsonl\n")
+    names = three.path / ".pytest_cache/v/cache/nodeids"
+
+    def kept(*more: str) -> set[str]:
+        assert len(three.run(*more, data=None).runs) == 3
+        return {name.partition("::")[0] for name in json.loads(names.read_text())}
+
+    assert kept() == {"test_other.py"}
+    assert kept("--nf") == {"test_other.py", "data.jsonl"}
+    assert kept() == {"test_other.py"}
+
+
 def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Project) -> None:
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     session = three.run("-x", "--batch-size=3")
