@@ -70,6 +70,7 @@ def test_it_equals_the_model_and_nothing_else(pair):
         lambda value: copy.deepcopy(value).model_dump(),
         lambda value: pickle.loads(pickle.dumps(value)).model_dump(),
         lambda value: [getattr(value, name) for name in type(value.model_copy()).model_fields],
+        lambda value: sorted(type(value).model_fields),
     ],
 )
 def test_it_tells_what_the_model_tells(pair, told):
@@ -144,3 +145,9 @@ def test_a_rollout_that_only_reads_fields_does_without_pydantic():
         [sys.executable, "-c", ROLLOUT], capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == "False"
+
+
+def test_what_is_no_field_cannot_be_set(pair):
+    for value in pair:
+        with pytest.raises(ValueError, match='object has no field "note"'):
+            value.note = "x"

@@ -75,11 +75,26 @@ def metrics(
     )
 
 
-class _Bare:
+class _OfModel(type):
+    """What is asked of a bare value's type is told by the model."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__") and not name.startswith("__pydantic_"):
+            raise AttributeError(name)
+        return getattr(cls._model(), name)
+
+
+class _Bare(metaclass=_OfModel):
     """All fields of a wire model, as attributes."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            self.__dict__[name] = value
+        else:
+            setattr(self._whole(), name, value)  # which refuses what is no field
 
     @classmethod
     def _model(cls) -> type[BaseModel]:
