@@ -217,6 +217,8 @@ class WindowScheduling:
         self, node: Any, item_index: int | Sequence[Ended], duration: float = 0
     ) -> None:
         """An item has been reported, or several are to be, from what became of their runs."""
+        if node not in self._workers:  # it has died meanwhile, and what it knew was reported then
+            return
         indices = [item_index] if isinstance(item_index, int) else [r.item for r in item_index]
         if not isinstance(item_index, int):
             assert self.collection is not None
