@@ -28,6 +28,7 @@ from .liveness import end_with_parent
 from .pacing import SharedGate
 from .preparation import NoRows, NotUsable, endpoint_of, prepare, secrets_of
 from .recalling import FromController, FromKeeper, Recall
+from .redaction import MaskedWarnings
 from .results import RunResult, SuiteInfo
 from .rollouts import Rollouts, RunKey
 from .runner import Awaiting, Runner
@@ -63,6 +64,7 @@ class Evaluation:
         self.rollouts: Rollouts | None = None
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
+        config.pluginmanager.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
         self.runner: Runner | None = None
         self.interrupts = Interrupts(self._interrupted)
         self._endpoints: dict[str, EmbeddedEndpoint] = {}

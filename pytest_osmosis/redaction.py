@@ -7,6 +7,7 @@ arguments and locals, captured output, logging of libraries at DEBUG.
 from __future__ import annotations
 
 import logging
+import warnings
 from typing import Any
 
 import pytest
@@ -28,6 +29,21 @@ def redact_report(report: pytest.TestReport | pytest.CollectReport, redact: Reda
             (name, redact(value) if isinstance(value, str) else value)
             for name, value in report.user_properties
         ]
+
+
+class MaskedWarnings:
+    """A plugin: no secret in the text of a warning, before anybody shows it or sends it on."""
+
+    def __init__(self, redact: Redactor) -> None:
+        self._redact = redact
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Mask it in place; a masked one keeps its category, and is plain text."""
+        text = str(warning_message.message)
+        masked = self._redact(text)
+        if masked != text:
+            warning_message.message = masked
 
 
 class LogFilter(logging.Filter):
