@@ -7,6 +7,7 @@ Knows nothing of pytest, nor of other processes.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import partial
@@ -77,6 +78,7 @@ class Rollouts:
         self._unawaited: set[RunKey] = set()
         """Those that nobody will wait for, and that have not ended."""
         self._isolation = Isolation(self._blocked.append, on_stuck=self._stuck)
+        self._ending = threading.Event()
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
         self._engine: Engine[Finished] = Engine(
@@ -126,12 +128,14 @@ class Rollouts:
 
     def cancel(self) -> None:
         """Start nothing more and cancel what is in flight; from any thread."""
+        self._ending.set()
         self.halt("the session is ending")
         self._engine.cancel()
         self._isolation.release()
 
     def close(self) -> None:
         """Cancel what is in flight and release everything."""
+        self._ending.set()
         self._isolation.release()
         if not self._engine.close():
             self._engine.abandon({})
@@ -186,6 +190,7 @@ class Rollouts:
             isolate=partial(self._isolation.run, job=key),
             write=captured.write,
             leave=leave,
+            is_ending=self._ending.is_set,
         )
         finished = await suite.run(key.position, key.run_index, services=services)
         return self._ended(key, captured, finished)

@@ -6,6 +6,7 @@ Whatever goes wrong is caught here, once, and becomes data. Knows neither pytest
 from __future__ import annotations
 
 import _thread
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,20 +151,32 @@ class Run:
             self.failure = blame.of_word(self.outcome.error, self._agent_run)
 
     async def _guarded(self) -> Outcome:
-        """The rollout, with what would end the event loop turned into an error of the agent."""
+        """The rollout, with what would end more than the run turned into an error of the agent."""
         try:
             suite = self.suite
-            return await self._services.isolate(
+            outcome = await self._services.isolate(
                 suite.agent,
                 suite.spec.agent,
                 self._attempt,
                 within_s=suite.spec.agent_timeout_s,
             )
+            await _take_cancellation()
+            return outcome
+        except (Exception, GeneratorExit):
+            raise
+        except asyncio.CancelledError as error:
+            if self._services.is_ending():
+                raise
+            raise AgentEnded(
+                "the agent ended in CancelledError: something was cancelled"
+            ) from error
         except SystemExit as error:
             raise AgentEnded(f"the agent called sys.exit({error.code!r})") from error
         except KeyboardInterrupt as error:
             _thread.interrupt_main()
             raise AgentEnded("the agent raised KeyboardInterrupt") from error
+        except BaseException as error:  # pytest.fail() and its like, an agent's own
+            raise AgentEnded(f"the agent raised {type(error).__name__}: {error}") from error
 
     def _advise(self, failure: Failure) -> None:
         hint = advice(failure.message, self.suite.withheld)
@@ -247,7 +260,13 @@ class Run:
             self._no_score(name, f"`{name}` timed out after {limit}: {held}")
         except EvalFnError as error:
             self._no_score(name, str(error))
-        except Exception as error:  # noqa: BLE001 - the eval function's own error becomes data
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
+                raise
+            if isinstance(error, KeyboardInterrupt):
+                _thread.interrupt_main()
             message = f"`{name}` raised {type(error).__name__}: {error}"
             self._no_score(name, message, shown=user_traceback(error))
 
@@ -364,3 +383,15 @@ class Run:
             reasons=self.reasons,
             whole=self.suite.trajectories,
         )
+
+
+async def _take_cancellation() -> None:
+    """Let an agent that has cancelled its own task, and returned, feel it itself."""
+    task: Any = asyncio.current_task()
+    if not hasattr(task, "cancelling") or not task.cancelling():  # before Python 3.11 nobody knows
+        return
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        task.uncancel()
+        raise

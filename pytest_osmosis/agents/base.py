@@ -65,6 +65,8 @@ class Services(NamedTuple):
     """Keeps text (`stdout`, `stderr`) in the section of the run's item."""
     leave: Callable[[Finished], None] = lambda finished: None
     """Ends the run with this, while its task is in code that heeds no cancellation."""
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether the session cancels what is in flight: then a cancellation is nobody's error."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -191,6 +192,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 from osmosis_ai.rollout import RolloutAgentLoop
 
 forever = threading.Event()
@@ -218,6 +221,14 @@ class Agent(RolloutAgentLoop):
                     await asyncio.sleep(60)
                 except asyncio.CancelledError:
                     continue
+        if wish == "cancelled":
+            task = asyncio.create_task(asyncio.sleep(60))
+            task.cancel()
+            await task
+        if wish == "cancel":
+            asyncio.current_task().cancel()
+        if wish == "skip":
+            pytest.skip("not today")
         if wish == "folder":
             os.chdir("/")
             os.environ["PYTEST_CURRENT_TEST"] = "mine"
@@ -241,6 +252,10 @@ agent_loop = Agent()
 def exact(solution_str, ground_truth, extra_info):
     if solution_str == "score exit":
         sys.exit(4)
+    if solution_str == "score fail":
+        pytest.fail("a bad answer")
+    if solution_str == "score cancelled":
+        raise asyncio.CancelledError
     if solution_str == "score hang":
         forever.wait()
     if solution_str == "score loop":
@@ -277,6 +292,14 @@ def unruly(project: Project) -> Project:
         ("exit", "agent", "the agent called sys.exit(3)"),
         ("memory", "agent", "MemoryError"),
         ("recursion", "agent", "RecursionError"),
+        ("cancelled", "agent", "the agent ended in CancelledError"),
+        pytest.param(
+            *("cancel", "agent", "the agent ended in CancelledError"),
+            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="no task can tell"),
+        ),
+        ("skip", "agent", "the agent raised Skipped: not today"),
+        ("score fail", "eval_fn", "`unruly:exact` raised Failed: a bad answer"),
+        ("score cancelled", "eval_fn", "`unruly:exact` raised CancelledError"),
         ("swallow", "timeout", "it ignored its cancellation and was left behind"),
         ("score exit", "eval_fn", "`unruly:exact` called sys.exit(4)"),
         ("score hang", "eval_fn", "`unruly:exact` timed out after 1 s"),
@@ -378,3 +401,19 @@ def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Pr
     session = unruly.apart(*unruly.options("-n0", "--osmosis-agent-timeout=1", **code))
     assert session.outcomes == {"passed": 1, "failed": 1}
     assert "was destroyed" not in session.out + session.err
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_secret_in_a_warning_is_masked(
+    project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    project.write(
+        "rewards.py",
+        "import os, warnings\n\n\ndef exact(solution_str):\n"
+        "    warnings.warn('the key is sk-very-secret-' + '0123456789')\n    return 1.0\n",
+    )
+    project.rows("a", "b")
+    session = project.run("--batch-size=2", workers=workers)
+    assert "the key is ***" in session.out
+    assert "sk-very-secret-0123456789" not in session.out + session.err
