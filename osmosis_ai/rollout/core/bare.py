@@ -87,6 +87,9 @@ class _OfModel(type):
 class _Bare(metaclass=_OfModel):
     """All fields of a wire model, as attributes."""
 
+    _named = "WireModel"
+    """The model, among the schemas."""
+
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
 
@@ -98,7 +101,10 @@ class _Bare(metaclass=_OfModel):
 
     @classmethod
     def _model(cls) -> type[BaseModel]:
-        raise NotImplementedError
+        from . import schemas
+
+        found: type[BaseModel] = getattr(schemas, cls._named)
+        return found
 
     def _whole(self) -> BaseModel:
         model_class = self._model()
@@ -136,16 +142,8 @@ class _Bare(metaclass=_OfModel):
 
 
 class _Request(_Bare):
-    @classmethod
-    def _model(cls) -> type[BaseModel]:
-        from .schemas import RolloutRequest
-
-        return RolloutRequest
+    _named = "RolloutRequest"
 
 
 class _Metrics(_Bare):
-    @classmethod
-    def _model(cls) -> type[BaseModel]:
-        from .schemas import RolloutMetrics
-
-        return RolloutMetrics
+    _named = "RolloutMetrics"
