@@ -31,7 +31,7 @@ def compact_encoder(*, ensure_ascii: bool) -> Callable[[Any], str]:
 
 
 def compact_decoder(**options: Any) -> Callable[[str], Any]:
-    """What `json.JSONDecoder(**options).decode` does, sooner where no blanks surround a text."""
+    """What `json.JSONDecoder(**options).decode` does, sooner where no blanks precede a text."""
     slow = json.JSONDecoder(**options)
     scan: Any = getattr(slow, "scan_once")  # noqa: B009 - what raw_decode calls; typeshed lacks it
 
@@ -39,7 +39,7 @@ def compact_decoder(**options: Any) -> Callable[[str], Any]:
         try:
             value, end = scan(text, 0)
         except StopIteration:
-            end = -1
-        return value if end == len(text) else slow.decode(text)
+            return slow.decode(text)  # blanks, or its own words on what is wrong
+        return value if end == len(text) or not text[end:].strip(" \t\n\r") else slow.decode(text)
 
     return decode

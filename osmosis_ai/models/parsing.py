@@ -53,7 +53,7 @@ def parse_completion(
 def _load(body: bytes, content_type: str, status: int) -> dict[str, Any]:
     try:
         text = body.decode("utf-8")
-        data: Any = _decode(text.removeprefix("\ufeff"))
+        data: Any = _decode(text.lstrip("\ufeff"))
     except UnicodeDecodeError:
         raise _not_json(body, content_type, status, "is not UTF-8") from None
     except RecursionError:
