@@ -54,9 +54,15 @@ class Alarms:
     def _look(self) -> None:
         self._timer = None
         now = self._loop.time()
-        while self._waiting:
-            first = next(iter(self._waiting))
-            if first.due > now:
+        first = self._first()
+        try:
+            while first is not None and first.due <= now:
+                first.ring()
+                first = self._first()
+        finally:  # also where somebody's callback has raised: the others are still due
+            first = self._first()
+            if first is not None and self._timer is None:
                 self._timer = self._loop.call_at(first.due, self._look)
-                return
-            first.ring()
+
+    def _first(self) -> Alarm | None:
+        return next(iter(self._waiting), None)

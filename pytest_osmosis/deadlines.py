@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from osmosis_ai.alarms import Alarm, Alarms
 
@@ -74,14 +74,15 @@ class Deadline:
             self._expire()
 
 
-_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = WeakKeyDictionary()
+_of_loops: WeakValueDictionary[int, Deadlines] = WeakValueDictionary()
+"""By the loop's identity, which is nobody else's as long as its deadlines hold it."""
 
 
 def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
-    """The deadlines of a loop."""
-    found = _of_loops.get(loop)
+    """The deadlines of a loop; the same as long as anybody has them."""
+    found = _of_loops.get(id(loop))
     if found is None:
-        found = _of_loops[loop] = Deadlines(loop)
+        found = _of_loops[id(loop)] = Deadlines(loop)
     return found
 
 

@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from .deadlines import GRACE_S
+
 T = TypeVar("T")
 
 BURST = 32
@@ -24,8 +26,6 @@ LINGER_S = 0.005
 """How long fewer results may wait for others to join them."""
 CLOSE_S = 8.0
 """A loop that has not shut down by then is lost."""
-GRACE_S = 2.0
-"""How long a cancelled job may take to clean up before nobody waits for it any more."""
 
 
 class EngineClosed(Exception):
