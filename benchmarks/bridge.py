@@ -23,7 +23,7 @@ except ImportError:  # run as a script
 
 from osmosis_ai.bridge import Account, Bridge
 from osmosis_ai.models.base import ChatModel
-from osmosis_ai.models.openai_http import open_chat_model
+from osmosis_ai.models.openai import open_chat_model
 
 MESSAGES = [
     {"role": "system", "content": "Answer with a number."},

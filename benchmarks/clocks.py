@@ -19,7 +19,7 @@ import json
 import time
 
 import pytest
-from pytest_osmosis.engine import Engine
+from pytest_osmosis.rollouts.engine import Engine
 
 seconds = {}
 run_loop = Engine._run_loop

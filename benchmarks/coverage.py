@@ -16,8 +16,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pytest_osmosis.intervals import Interval, bootstrap_interval, mean_interval, pass_interval
-from pytest_osmosis.metrics import pass_at_k, pass_hat_k
+from pytest_osmosis.analysis.metrics import pass_at_k, pass_hat_k
+from pytest_osmosis.analysis.statistics.intervals import (
+    Interval,
+    bootstrap_interval,
+    mean_interval,
+    pass_interval,
+)
 
 LAWS = ((2, 2), (0.5, 0.5), (8, 2), (1, 4))
 ROWS = (10, 20, 50, 100, 200, 1000)

@@ -25,8 +25,8 @@ import aiohttp
 import uvicorn
 
 from osmosis_ai.rollout import RolloutAgentLoop, RolloutContext, RolloutResult, create_app
-from osmosis_ai.rollout.server.listening import Server, configure, listen
-from osmosis_ai.rollout.server.settings import ServerSettings
+from osmosis_ai.rollout_server.http.uvicorn import Server, configure, listen
+from osmosis_ai.rollout_server.settings import ServerSettings
 
 KEY = "a-key-for-the-benchmark"
 

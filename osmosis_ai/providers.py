@@ -1,6 +1,7 @@
 """Names of providers and of the variables that hold their keys.
 
-Facts only, cheap to import: LiteLLM, which speaks to the providers, is behind `osmosis_ai.llm`.
+Facts only, cheap to import: LiteLLM, which speaks to the providers, is behind
+`osmosis_ai.models.litellm.client`.
 """
 
 from __future__ import annotations

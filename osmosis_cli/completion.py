@@ -10,7 +10,7 @@ import os
 import click
 from click.shell_completion import get_completion_class, shell_complete
 
-from .outcome import COMPLETION_VARIABLE, PROGRAM
+from .errors import COMPLETION_VARIABLE, PROGRAM
 
 EPILOG = """\b
 Examples:

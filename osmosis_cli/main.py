@@ -11,16 +11,18 @@ from collections.abc import Sequence
 
 import click
 
-from .lazy import Entry, LazyGroup
-from .outcome import COMPLETION_VARIABLE, PROGRAM, run
+from .errors import COMPLETION_VARIABLE, PROGRAM, run
+from .lazy_group import Entry, LazyGroup
 
 COMMANDS = {
-    "eval": Entry("eval:eval_group", "Evaluate an agent on a dataset."),
-    "eval-rubric": Entry("rubric:rubric_command", "Score recorded answers with an LLM judge."),
-    "test": Entry("test_agent:test_command", "Run an agent without scoring it."),
-    "validate": Entry("validate:validate_command", "Check an agent loop without running it."),
-    "serve": Entry("serve:serve_command", "Serve an agent loop to a trainer."),
-    "preview": Entry("preview:preview_command", "Show a rubric file or a dataset."),
+    "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
+    "eval-rubric": Entry(
+        "rubric.command:rubric_command", "Score recorded answers with an LLM judge."
+    ),
+    "test": Entry("agent.run:test_command", "Run an agent without scoring it."),
+    "validate": Entry("agent.validate:validate_command", "Check an agent loop without running it."),
+    "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
+    "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset."),
     "completion": Entry("completion:completion_command", "Print a shell completion script."),
 }
 

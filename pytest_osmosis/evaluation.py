@@ -16,33 +16,36 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
-from . import garbage, keys, options, output, schedule, startup
-from .blocking import Blocked
-from .collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
-from .deciding_session import Decisions
-from .gating import GateItem, take_named
+from . import api_keys, options
+from .distributed import scheduler
+from .distributed.heartbeat import end_with_parent
 from .hookspecs import hooks_of
-from .identity import Identity, identity_of, sources_of
-from .interrupts import Interrupts, leave_to_controller
-from .liveness import end_with_parent
-from .pacing import SharedGate
-from .preparation import NoRows, NotUsable, endpoint_of, prepare, secrets_of
-from .recalling import FromController, FromKeeper, Recall
-from .redaction import MaskedWarnings
+from .items import capture
+from .items.collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
+from .items.gates import GateItem, take_named
+from .items.protocol import only_runs
+from .items.redaction import MaskedWarnings
+from .items.stretches import Awaiting, Runner
 from .results import RunResult, SuiteInfo
-from .rollouts import Rollouts, RunKey
-from .runner import Awaiting, Runner
-from .running import only_runs
+from .rollouts.cached import FromController, FromKeeper, Recall
+from .rollouts.guards.isolation import Blocked
+from .rollouts.pool import Rollouts, RunKey
+from .rollouts.prepare import NoRows, NotUsable, endpoint_of, prepare, secrets_of
+from .rollouts.rate_limit import SharedGate
+from .rollouts.suite import Finished, Suite
+from .session import garbage, preflight
+from .session.gates_plugin import Decisions
+from .session.signals import Interrupts, leave_to_controller
 from .spec import EvalSpec, SessionSpec
-from .suite import Finished, Suite
-from .trajectories import Trajectories
+from .storage.fingerprint import Identity, identity_of, sources_of
+from .storage.trajectories import Trajectories
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
 
-    from .controller import Controller
-    from .gathering import Gathering
-    from .worker import Worker
+    from .distributed.controller import Controller
+    from .distributed.worker import Worker
+    from .session.result_sink import Gathering
 
 EVALUATION = pytest.StashKey["Evaluation"]()
 
@@ -70,15 +73,15 @@ class Evaluation:
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
         self.base_urls: Mapping[str, str] = {}
-        self._environment = keys.Environment(())
+        self._environment = api_keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
         self._collect_more: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
-        if not schedule.is_worker(config):
-            from .gathering import Gathering
-            from .recorder import Recorder
+        if not scheduler.is_worker(config):
+            from .session.recorder import Recorder
+            from .session.result_sink import Gathering
 
             recorder = Recorder(config, spec)
             self.gathering = Gathering(spec, recorder, root=config.rootpath)
@@ -115,10 +118,10 @@ class Evaluation:
 
     def start(self) -> None:
         """Check all that options name, before anything is sent or any worker is started."""
-        if schedule.is_worker(self.config):
+        if scheduler.is_worker(self.config):
             self._start_worker()
         elif not self.config.option.collectonly:
-            startup.check(self.config, self.spec)
+            preflight.check(self.config, self.spec)
         self._withhold_keys()
         for spec in self.spec.evals:
             self._prepare_named(spec)
@@ -127,11 +130,11 @@ class Evaluation:
             self._environment.give_back()  # workers inherit it, and withhold it in their turn
         if self.gathering is None or self.config.option.collectonly:
             return
-        for persona in startup.personas(self.spec):
-            self._endpoints[persona] = startup.start_embedded(persona)
+        for persona in preflight.personas(self.spec):
+            self._endpoints[persona] = preflight.start_embedded(persona)
         self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
         if self.config.pluginmanager.hasplugin("dsession"):
-            from .controller import Controller
+            from .distributed.controller import Controller
 
             self.controller = Controller(
                 self.config,
@@ -150,11 +153,11 @@ class Evaluation:
 
     def _set_reports_up(self, gathering: Gathering) -> None:
         """What is told while runs end, and of where they ran."""
-        from .progress import Progress, Tally
+        from .session.progress import Progress, Tally
 
         config, recorder, path = self.config, gathering.recorder, self.spec.reports.trajectories
-        startup.begin_trajectories(path, keep=gathering.keeper.resumes())
-        recorder.environment = startup.environment(config, self.spec, redact=self.redact)
+        preflight.begin_trajectories(path, keep=gathering.keeper.resumes())
+        recorder.environment = preflight.environment(config, self.spec, redact=self.redact)
         tally = Tally(recorder.selected, lambda left: min(self.spec.batch_size, left))
         follow = self.decisions.follow(gathering.halt)
 
@@ -168,7 +171,7 @@ class Evaluation:
     def _start_worker(self) -> None:
         leave_to_controller()
         end_with_parent()
-        from .worker import Worker
+        from .distributed.worker import Worker
 
         self.worker = Worker(self.config, mask=self.redact)
         self.base_urls = self.worker.base_urls
@@ -176,20 +179,20 @@ class Evaluation:
     def _withhold_keys(self) -> None:
         """From here on, code of the user's does not find the evaluated model's key."""
         try:
-            withheld = keys.to_withhold(self.spec)
+            withheld = api_keys.to_withhold(self.spec)
             if not self.config.option.collectonly:
-                self.spec = keys.resolved(self.spec)
+                self.spec = api_keys.resolved(self.spec)
         except NotUsable as error:
             raise pytest.UsageError(str(error)) from None
         self.spec = self.spec._replace(withheld=withheld)
-        self._environment = keys.Environment(withheld)
+        self._environment = api_keys.Environment(withheld)
         self._environment.withhold()
 
     def _prepare_named(self, spec: EvalSpec) -> None:
         try:
             hooks, validate = hooks_of(self.config), self.worker is None
             if self.spec.rescore is not None:
-                from .rescoring import prepare as prepare_recorded
+                from .rollouts.rescore import prepare as prepare_recorded
 
                 self.add(prepare_recorded(spec, self.spec, validate=validate, hooks=hooks))
                 return
@@ -207,7 +210,7 @@ class Evaluation:
         known = [limit for limit in limits if limit is not None]
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
             self.spec = self.spec._replace(batch_size=sum(known))
-            schedule.limit_processes(self.config, sum(known))
+            scheduler.limit_processes(self.config, sum(known))
 
     def add(self, suite: Suite) -> None:
         """A suite that items will be collected for."""
@@ -262,19 +265,19 @@ class Evaluation:
     def _find_kept(self, suites: Iterable[Suite]) -> None:
         """What earlier sessions kept of these suites; told in the next lines."""
         if self.gathering is not None:
-            with startup.usage_errors():
+            with preflight.usage_errors():
                 self.gathering.keeper.open(self._identities(suites))
 
     def _find_baselines(self, gathering: Gathering, suites: Iterable[Suite]) -> None:
         """What these suites are compared with, and whether their gates suit them."""
         infos = [suite.info for suite in suites]
-        with startup.usage_errors():
+        with preflight.usage_errors():
             gathering.keeper.lines += self.decisions.begin(infos, gathering.keeper.places())
 
     def _guard_report(self) -> None:
         """No other session writes the same report meanwhile."""
         if self.gathering is not None and self.spec.output and self.spec.keeping.journal:
-            with startup.usage_errors():
+            with preflight.usage_errors():
                 self.gathering.keeper.guard_report(self.spec.output)
 
     def _identities(self, suites: Iterable[Suite]) -> list[Identity]:
@@ -302,13 +305,13 @@ class Evaluation:
         if self.worker is not None:
             return FromController(self.suites, self.worker.places)
         assert self.gathering is not None
-        with startup.usage_errors():
+        with preflight.usage_errors():
             self.gathering.begin_keeping(selected)
         return FromKeeper(self.gathering.keeper, self.suites)
 
     def plan(self) -> list[str]:
         """What is going to run, in a line a suite."""
-        quiet = startup.is_quiet(self.config)
+        quiet = preflight.is_quiet(self.config)
         lines = [] if self.gathering is None else self.gathering.keeper.take_lines(quiet=quiet)
         if quiet and not self.config.option.collectonly:
             return lines
@@ -345,7 +348,7 @@ class Evaluation:
         if self.config.option.collectonly or not counts:
             return
         recall = self._recall(counts)
-        self._end_routing = output.route(self.config, self.redact)
+        self._end_routing = capture.route(self.config, self.redact)
         self._collect_more = garbage.collect_less()
         rollouts = self.rollouts = Rollouts(
             self.suites,

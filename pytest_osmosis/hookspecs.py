@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .hooks import Hooks
     from .results import EvalResult, RunResult
+    from .user_code.user_hooks import Hooks
 
 
 @pytest.hookspec(firstresult=True)
@@ -66,7 +66,7 @@ def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | l
 
 def hooks_of(config: pytest.Config) -> Hooks:
     """Those hooks of the session that somebody implements, as plain callables."""
-    from .hooks import Hooks
+    from .user_code.user_hooks import Hooks
 
     caller = config.hook
 

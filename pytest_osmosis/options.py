@@ -86,7 +86,7 @@ def _number(
 
 def _share(text: str) -> str:
     from .dataset.errors import DatasetError
-    from .dataset.selection import sample_size
+    from .dataset.sampling import sample_size
 
     try:
         sample_size(text, 1)

@@ -46,13 +46,14 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
     if options.asked_for(config):
-        from .unrewritten import import_own_modules
+        from .session.unrewritten import import_own_modules
 
         import_own_modules(config)
         if not hasattr(config, "workerinput"):
-            from . import schedule, session_options
+            from . import build_spec
+            from .distributed import scheduler
 
-            schedule.choose_processes(config, session_options.build(config).batch_size)
+            scheduler.choose_processes(config, build_spec.build(config).batch_size)
     return (yield)
 
 
@@ -167,9 +168,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.
     report: pytest.TestReport = yield
     evaluation = _of(item.config)
     if evaluation is not None:
-        from .collection import RunItem
-        from .redaction import redact_report
-        from .running import complete_report
+        from .items.collection import RunItem
+        from .items.protocol import complete_report
+        from .items.redaction import redact_report
 
         if isinstance(item, RunItem):
             complete_report(item, report)
@@ -185,7 +186,7 @@ def pytest_make_collect_report(
     report: pytest.CollectReport = yield
     evaluation = _of(collector.config)
     if evaluation is not None and (report.failed or report.sections):
-        from .redaction import redact_report
+        from .items.redaction import redact_report
 
         redact_report(report, evaluation.redact)
     return report
@@ -213,17 +214,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _set_up(config: pytest.Config) -> Evaluation:
-    from . import marked, startup
     from .evaluation import EVALUATION, Evaluation
+    from .items import marker
+    from .session import preflight
 
-    evaluation = Evaluation(config, startup.session_of(config))
+    evaluation = Evaluation(config, preflight.session_of(config))
     config.stash[EVALUATION] = evaluation
     if evaluation.gathering is not None:
         config.pluginmanager.register(evaluation.gathering.recorder, "osmosis-recorder")
         config.pluginmanager.register(evaluation.decisions, "osmosis-decisions")
     if evaluation.decisions.gating is not None:
         config.pluginmanager.register(evaluation.decisions.gating, "osmosis-gates")
-    config.pluginmanager.register(marked, "osmosis-marked")
+    config.pluginmanager.register(marker, "osmosis-marked")
     config.stash[_ASKED] = True
     return evaluation
 

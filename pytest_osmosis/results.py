@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from osmosis_ai.jsontext import compact_encoder
 
 if TYPE_CHECKING:
-    from .comparison import BaselineReport
-    from .intervals import Interval
-    from .verdicts import Verdict
+    from .analysis.comparison import BaselineReport
+    from .analysis.statistics.intervals import Interval
+    from .gates.result import Verdict
 
 Outcome = Literal["passed", "failed", "error"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]

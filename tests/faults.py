@@ -41,39 +41,39 @@ class Fault:
     """Why there can be no test."""
 
 
-DATA = "pytest_osmosis/test_dataset.py"
-BAD_DATA = "pytest_osmosis/test_bad_datasets.py"
+DATA = "pytest_osmosis/dataset/test_dataset.py"
+BAD_DATA = "pytest_osmosis/acceptance/test_bad_datasets.py"
 REFUSED_DATA = f"{BAD_DATA}::test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request"
-BAD_CODE = "pytest_osmosis/test_bad_code.py"
+BAD_CODE = "pytest_osmosis/acceptance/test_bad_code.py"
 REFUSED_CODE = f"{BAD_CODE}::test_code_that_cannot_be_used_is_told_before_any_request"
 UNRULY = f"{BAD_CODE}::test_unruly_code_costs_its_own_run_alone"
-BLOCKING = "pytest_osmosis/test_blocking.py"
-SCORING = "pytest_osmosis/test_scoring.py"
-IMPORTING = "pytest_osmosis/test_importing.py"
-BAD_END = "pytest_osmosis/test_bad_endpoints.py"
+BLOCKING = "pytest_osmosis/acceptance/test_blocking.py"
+SCORING = "pytest_osmosis/user_code/test_eval_function.py"
+IMPORTING = "pytest_osmosis/user_code/test_import_object.py"
+BAD_END = "pytest_osmosis/acceptance/test_bad_endpoints.py"
 FAILS = f"{BAD_END}::test_every_failure_costs_its_own_run_alone_and_is_told_in_words"
 ANSWERS = f"{BAD_END}::test_unusual_answers_are_answers"
 AGAIN = f"{BAD_END}::test_what_passes_is_tried_again_and_counted"
 STOPS = f"{BAD_END}::test_what_refuses_every_row_stops_the_session_at_the_first"
-HTTP = "osmosis_ai/models/test_openai_http.py"
+HTTP = "osmosis_ai/models/test_openai.py"
 POOL = "osmosis_ai/models/test_pool.py"
-OPTIONS = "pytest_osmosis/test_options.py"
+OPTIONS = "pytest_osmosis/acceptance/test_options.py"
 WRONG = f"{OPTIONS}::test_a_wrong_input_is_one_sentence_before_any_request"
-LOST = "pytest_osmosis/test_lost_workers.py"
-KILL = "pytest_osmosis/test_kill.py"
-SIGNALS = "pytest_osmosis/test_interruption.py"
-RESUME = "pytest_osmosis/test_resume.py"
-JOURNAL = "pytest_osmosis/test_journal.py"
-REPORT = "pytest_osmosis/test_report.py"
-COLLECT = "pytest_osmosis/test_collection.py"
+LOST = "pytest_osmosis/acceptance/test_lost_workers.py"
+KILL = "pytest_osmosis/acceptance/test_kill.py"
+SIGNALS = "pytest_osmosis/acceptance/test_interruption.py"
+RESUME = "pytest_osmosis/acceptance/test_resume.py"
+JOURNAL = "pytest_osmosis/storage/test_journal.py"
+REPORT = "pytest_osmosis/acceptance/test_report.py"
+COLLECT = "pytest_osmosis/acceptance/test_collection.py"
 BESIDE = "beside/test_neighbours.py"
-AROUND = "pytest_osmosis/test_bad_surroundings.py"
-BUDGETS = "pytest_osmosis/test_budgets_and_pace.py"
+AROUND = "pytest_osmosis/acceptance/test_bad_surroundings.py"
+BUDGETS = "pytest_osmosis/acceptance/test_budgets_and_pace.py"
 SECRET = "osmosis_ai/test_secret.py"
 SPELLED = f"{AROUND}::test_a_key_is_nowhere_in_any_spelling"
-OUTCOMES = "pytest_osmosis/test_outcomes.py"
+OUTCOMES = "pytest_osmosis/acceptance/test_outcomes.py"
 PARTS = f"{AROUND}::test_the_report_is_the_same_without_parts_of_pytest_and_with_others"
-TOOLS = "osmosis_ai/test_rollout_tools.py"
+TOOLS = "osmosis_ai/agents/test_tools.py"
 
 FAULTS: dict[str, Sequence[Fault]] = {
     "The dataset": [
@@ -495,7 +495,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "the model calls tools for ever, or hundreds at once",
             "the turn limit ends it; calls beyond a limit are answered and not executed",
             [
-                "pytest_osmosis/test_existing_project.py::test_a_turn_limit_ends_it_in_order",
+                "pytest_osmosis/acceptance/test_existing_project.py::test_a_turn_limit_ends_it_in_order",
                 f"{TOOLS}::test_calls_beyond_the_limit_are_answered_and_not_executed",
             ],
         ),
@@ -653,7 +653,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{RESUME}::test_an_evaluation_that_goes_on_elsewhere_is_refused",
                 f"{RESUME}::test_a_report_that_another_session_writes_is_refused",
-                "pytest_osmosis/test_shards.py::"
+                "pytest_osmosis/acceptance/test_shards.py::"
                 "test_shards_run_beside_each_other_and_each_resumes_its_own_runs",
             ],
         ),
@@ -661,7 +661,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "the clock jumps",
             "durations do not follow it; a date to wait for counts from the reply's own date",
             [
-                "osmosis_ai/test_retry.py::"
+                "osmosis_ai/models/test_retry.py::"
                 "test_a_date_counts_from_the_replys_own_date_whatever_our_clock_says"
             ],
         ),
@@ -827,7 +827,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "loads once",
             [
                 PARTS,
-                "pytest_osmosis/test_unrelated_session.py::"
+                "pytest_osmosis/acceptance/test_unrelated_session.py::"
                 "test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves",
             ],
         ),
@@ -840,8 +840,8 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "ordinary tests, and no evaluation",
             "left alone: nothing heavy is imported",
             [
-                "pytest_osmosis/test_unrelated_session.py::test_ordinary_tests_are_left_alone",
-                "pytest_osmosis/test_unrelated_session.py::"
+                "pytest_osmosis/acceptance/test_unrelated_session.py::test_ordinary_tests_are_left_alone",
+                "pytest_osmosis/acceptance/test_unrelated_session.py::"
                 "test_nothing_heavy_is_imported_and_no_more_than_the_plugin",
             ],
         ),
@@ -890,7 +890,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "an agent starts programs",
             "the evaluated model's key is not in their environment",
             [
-                "pytest_osmosis/test_command_agents.py::"
+                "pytest_osmosis/acceptance/test_command_agents.py::"
                 "test_the_providers_key_is_not_in_its_environment"
             ],
         ),

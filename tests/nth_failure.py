@@ -25,9 +25,9 @@ Acknowledge = Callable[[int], None]
 
 def journal(folder: Path, acknowledge: Acknowledge) -> None:
     """A journal is made, and six runs are kept in it, two at a time."""
-    from pytest_osmosis.commit import AppendFile, GroupCommit
-    from pytest_osmosis.journal import FILE, create, run_line
     from pytest_osmosis.results import RunResult
+    from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
+    from pytest_osmosis.storage.journal import FILE, create, run_line
 
     plan = {"n": 1, "rows": [[0, 6]], "digests": "x" * 72, "names": None}
     create(folder / FILE, {"name": "x"}, {"number": 1, "plan": plan})
@@ -47,7 +47,7 @@ def journal(folder: Path, acknowledge: Acknowledge) -> None:
 
 def report(folder: Path, acknowledge: Acknowledge) -> None:
     """A file is replaced, twice."""
-    from pytest_osmosis.atomic import write_whole
+    from pytest_osmosis.storage.atomic_write import write_whole
 
     for number in (1, 2):
         write_whole(folder / "report.json", json.dumps({"number": number} | FILLER).encode())
@@ -102,9 +102,9 @@ def write_at(write: Callable[[int, bytes], int], descriptor: int, count: int) ->
 
 
 def main(operation: str, fault: str, folder: Path) -> None:
-    import pytest_osmosis.atomic
-    import pytest_osmosis.commit
-    import pytest_osmosis.journal  # noqa: F401 - imported before any call can fail
+    import pytest_osmosis.storage.atomic_write
+    import pytest_osmosis.storage.group_commit
+    import pytest_osmosis.storage.journal  # noqa: F401 - imported before any call can fail
 
     for n in range(1, MOST):
         place = folder / str(n)

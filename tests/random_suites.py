@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from pytest_osmosis.deciding import Decider
-from pytest_osmosis.gates import evaluate_all, parse_gate
-from pytest_osmosis.tally import TallyBuilder
+from pytest_osmosis.analysis.score_table import TallyBuilder
+from pytest_osmosis.gates.early_stopping import Decider
+from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 
 FUNCTIONS = ("a:f", "b:g")
 

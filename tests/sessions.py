@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pytest_osmosis.aggregation import aggregate
+from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.results import EvalResult, RunResult, SuiteInfo, SuiteResult
 
 EXACT = "rewards:exact"

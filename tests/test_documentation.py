@@ -12,10 +12,10 @@ import click
 import pytest
 
 from docs.extensions.command_reference import reference
+from osmosis_cli.agent.preview import preview_command
 from osmosis_cli.main import cli
-from osmosis_cli.preview import preview_command
-from osmosis_cli.rubric import rubric_command
-from osmosis_cli.rubric_config import load_rubrics
+from osmosis_cli.rubric.command import rubric_command
+from osmosis_cli.rubric.config import load_rubrics
 from pytest_osmosis.options import OPTIONS
 from tests.osmosis_cli.test_main import every_command
 

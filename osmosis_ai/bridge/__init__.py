@@ -8,7 +8,7 @@ Knows neither agents nor who runs them.
 
 from __future__ import annotations
 
-from .account import Account
-from .bridge import Bridge
+from .server import Bridge
+from .session import Account
 
 __all__ = ["Account", "Bridge"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from ..http1 import Request, Response, ThreadedServer, problem
+from ..http_server import Request, Response, ThreadedServer, problem
 from .chat import Chat, ChatError
 from .personas import Persona, find_persona
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..jsontext import compact_decoder
-from ..retry import RetryPolicy
 from .base import ChatCompletion, Usage
-from .faults import CallFault, fault_of_error_object
+from .errors import CallFault, fault_of_error_object
+from .retry import RetryPolicy
 
 _SHOWN_CHARS = 200
 _MAX_TOKENS = 2**53

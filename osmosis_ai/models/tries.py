@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ..retry import RETRY_AFTER_LIMIT_S, RetryPolicy
 from .base import CallGate, CallOutcome
-from .faults import CallFault
+from .errors import CallFault
+from .retry import RETRY_AFTER_LIMIT_S, RetryPolicy
 
 T = TypeVar("T")
 

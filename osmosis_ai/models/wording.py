@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..retry import RETRY_AFTER_LIMIT_S, in_words
-from .base_url import BaseURL
-from .faults import CallFault
+from .errors import CallFault
+from .retry import RETRY_AFTER_LIMIT_S, in_words
+from .transport.base_url import BaseURL
 
 
 class Wording(NamedTuple):

@@ -13,9 +13,10 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from .core.base import RolloutAgentLoop
-    from .core.context import RolloutContext, SampleSource, get_rollout_context
-    from .core.exceptions import (
+    from ..agents.base import RolloutAgentLoop
+    from ..agents.client import LLMClient, ModelLLM
+    from ..agents.context import RolloutContext, SampleSource, get_rollout_context
+    from ..agents.errors import (
         AgentLoopNotFoundError,
         OsmosisRolloutError,
         OsmosisServerError,
@@ -25,18 +26,11 @@ if TYPE_CHECKING:
         ToolArgumentError,
         ToolExecutionError,
     )
-    from .core.functions import (
-        OpenAIFunctionCallSchema,
-        OpenAIFunctionParametersSchema,
-        OpenAIFunctionParsedSchema,
-        OpenAIFunctionPropertySchema,
-        OpenAIFunctionSchema,
-        OpenAIFunctionToolCall,
-        OpenAIFunctionToolSchema,
-        ToolResponse,
-    )
-    from .core.results import CompletionsResult, RolloutResult
-    from .core.schemas import (
+    from ..agents.grader import Grader, GraderConfig, GraderContext
+    from ..agents.results import CompletionsResult, RolloutResult
+    from ..agents.runner import run_rollout
+    from ..agents.sample import RolloutSample
+    from ..agents.schemas import (
         CompletionsChoice,
         CompletionsRequest,
         CompletionsResponse,
@@ -47,13 +41,17 @@ if TYPE_CHECKING:
         RolloutResponse,
         RolloutStatus,
     )
-    from .grader import Grader, GraderConfig, GraderContext
-    from .llm import LLMClient, ModelLLM
-    from .runner import run_rollout
-    from .sample import RolloutSample
-    from .server.app import create_app
-    from .server.trainer_client import OsmosisLLMClient
-    from .tools import (
+    from ..agents.tool_schemas import (
+        OpenAIFunctionCallSchema,
+        OpenAIFunctionParametersSchema,
+        OpenAIFunctionParsedSchema,
+        OpenAIFunctionPropertySchema,
+        OpenAIFunctionSchema,
+        OpenAIFunctionToolCall,
+        OpenAIFunctionToolSchema,
+        ToolResponse,
+    )
+    from ..agents.tools import (
         create_tool_error_result,
         create_tool_result,
         execute_tool_calls,
@@ -62,42 +60,44 @@ if TYPE_CHECKING:
         serialize_tool_result,
         tool_schemas,
     )
-    from .workflow import (
+    from ..agents.workflow import (
         AgentWorkflow,
         AgentWorkflowConfig,
         AgentWorkflowContext,
         AgentWorkflowOutput,
         ConcurrencyConfig,
     )
+    from ..rollout_server.app import create_app
+    from ..rollout_server.trainer.client import OsmosisLLMClient
 
 _MODULES = {
-    ".core.base": "RolloutAgentLoop",
-    ".core.context": "RolloutContext SampleSource get_rollout_context",
-    ".core.exceptions": (
+    "..agents.base": "RolloutAgentLoop",
+    "..agents.context": "RolloutContext SampleSource get_rollout_context",
+    "..agents.errors": (
         "AgentLoopNotFoundError OsmosisRolloutError OsmosisServerError OsmosisTimeoutError "
         "OsmosisTransportError OsmosisValidationError ToolArgumentError ToolExecutionError"
     ),
-    ".core.functions": (
+    "..agents.tool_schemas": (
         "OpenAIFunctionCallSchema OpenAIFunctionParametersSchema OpenAIFunctionParsedSchema "
         "OpenAIFunctionPropertySchema OpenAIFunctionSchema OpenAIFunctionToolCall "
         "OpenAIFunctionToolSchema ToolResponse"
     ),
-    ".core.results": "CompletionsResult RolloutResult",
-    ".core.schemas": (
+    "..agents.results": "CompletionsResult RolloutResult",
+    "..agents.schemas": (
         "CompletionUsage CompletionsChoice CompletionsRequest CompletionsResponse InitResponse "
         "RolloutMetrics RolloutRequest RolloutResponse RolloutStatus"
     ),
-    ".grader": "Grader GraderConfig GraderContext",
-    ".llm": "LLMClient ModelLLM",
-    ".runner": "run_rollout",
-    ".sample": "RolloutSample",
-    ".server.app": "create_app",
-    ".server.trainer_client": "OsmosisLLMClient",
-    ".tools": (
+    "..agents.grader": "Grader GraderConfig GraderContext",
+    "..agents.client": "LLMClient ModelLLM",
+    "..agents.runner": "run_rollout",
+    "..agents.sample": "RolloutSample",
+    "..rollout_server.app": "create_app",
+    "..rollout_server.trainer.client": "OsmosisLLMClient",
+    "..agents.tools": (
         "create_tool_error_result create_tool_result execute_tool_calls get_tool_call_info "
         "parse_tool_arguments serialize_tool_result tool_schemas"
     ),
-    ".workflow": (
+    "..agents.workflow": (
         "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput "
         "ConcurrencyConfig"
     ),

@@ -1,76 +1,17 @@
-"""`Grader`: judges what a workflow did.
-
-Also runs one: `run_grader` gives the reward that it set. Knows nothing of how the sample came to
-be, and sets no deadline.
-"""
+"""The import path that existing projects use; the code is in `osmosis_ai.agents.grader`."""
 
 from __future__ import annotations
 
-import inspect
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from ..agents.grader import (
+    Grader,
+    GraderConfig,
+    GraderContext,
+    run_grader,
+)
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from .core.exceptions import OsmosisValidationError
-from .sample import RolloutSample, finite_number
-from .workflow import ConcurrencyConfig
-
-
-class GraderConfig(BaseModel):
-    """A grader's settings; subclass it, or hand in further keys: they are kept."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str = ""
-    description: str | None = None
-    concurrency: ConcurrencyConfig = Field(default_factory=ConcurrencyConfig)
-
-
-@dataclass(slots=True)
-class GraderContext:
-    """What a grader judges by."""
-
-    label: str | None = None
-    """The row's ground truth."""
-    sample: RolloutSample | None = None
-    """What the workflow did; None when it left nothing."""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    """The row's extra data."""
-    artifacts_dir: Path | None = None
-    """Where the workflow may have left files; None when there is no such place."""
-
-    def set_reward(self, reward: float) -> None:
-        """Reward the sample; ValueError without one, or unless `reward` is a finite number."""
-        number = finite_number(reward, "reward")
-        if self.sample is None:
-            raise ValueError("there is no sample to reward: the workflow left none")
-        self.sample.reward = number
-
-
-class Grader(ABC):
-    """A judge of workflow rollouts: subclass it and write `async def grade(self, ctx)`."""
-
-    def __init__(self, config: GraderConfig | None = None) -> None:
-        self.config = config
-
-    @abstractmethod
-    async def grade(self, ctx: GraderContext) -> Any:
-        """Judge one sample and say so with `ctx.set_reward(x)`."""
-
-
-async def run_grader(grader: Grader, ctx: GraderContext) -> float | None:
-    """The reward that `grader` gives; None when it set none.
-
-    What the grader raises propagates untouched. A number that it returns without having set a
-    reward is not taken for one: `set_reward` is the contract.
-    """
-    running: Any = grader.grade(ctx)
-    if not inspect.isawaitable(running):
-        raise OsmosisValidationError(
-            f"{type(grader).__name__}.grade is not async: declare it `async def grade`"
-        )
-    await running
-    return None if ctx.sample is None else ctx.sample.reward
+__all__ = [
+    "Grader",
+    "GraderConfig",
+    "GraderContext",
+    "run_grader",
+]

@@ -9,8 +9,8 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
-from ..reasons import tell
 from .prompt import Case
+from .reasons import tell
 from .settings import MAX_VOTES, JudgeSettings, Overrides, judge_settings
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Any, TypedDict
 
 from ..models.base import ProviderError, Usage, clip
-from ..models.gate import LocalGate
-from ..models.litellm_model import LiteLLMModel
-from ..models.litellm_reading import Answer
+from ..models.litellm.model import LiteLLMModel
+from ..models.litellm.reading import Answer
+from ..models.rate_limit import LocalGate
+from ..models.retry import RetryPolicy
 from ..models.tries import Success
-from ..retry import RetryPolicy
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
 from .reply import BadVerdict, NotJSON, Verdict, printable, read_verdict

@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from .decoding import DEEPEST, json_type
 from .errors import DatasetError, EmptyDataset, Problems, shown
-from .selection import Selection
+from .sampling import Selection
 
 _BOM = b"\xef\xbb\xbf"
 _BLANKS = re.compile(r"[ \t\r\n]*")

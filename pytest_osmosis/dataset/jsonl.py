@@ -11,7 +11,7 @@ from functools import partial
 from typing import BinaryIO, Literal
 
 from .errors import DatasetError, Problems, shown
-from .selection import Selection
+from .sampling import Selection
 
 LONGEST_LINE = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from .arrow import values
 from .decoding import brief
 from .errors import DatasetError, EmptyDataset, Problems, shown
-from .selection import Selection
+from .sampling import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa

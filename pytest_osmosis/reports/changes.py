@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..failures import clean
+from ..rollouts.failure_text import clean
 from .view import Against, Moved, Table, counted
 
 ROWS_SHOWN = 10

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..failures import clean
 from ..results import EvalResult, SuiteResult
-from .files import Sections
+from ..rollouts.failure_text import clean
+from .highlights import lowest_rows, row_name
 from .markdown import render
-from .noteworthy import lowest_rows, row_name
 from .view import counted, verdicts_of
+from .writers import Sections
 
 ANNOTATIONS = 10
 """As many as GitHub shows of one step."""

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..atomic import write_whole
-from ..failures import clean
 from ..results import EvalResult, RowResult, RunResult, SuiteResult
-from .files import Sections
-from .noteworthy import run_name
+from ..rollouts.failure_text import clean
+from ..storage.atomic_write import write_whole
+from .highlights import run_name
 from .view import section_of, view_of
+from .writers import Sections
 
 RUNS_SHOWN = 2_000
 """Runs of one suite on the page, those that did not pass first."""

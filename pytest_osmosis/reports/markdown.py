@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..atomic import write_whole
-from ..failures import clean
 from ..results import EvalResult
-from .files import Sections
+from ..rollouts.failure_text import clean
+from ..storage.atomic_write import write_whole
 from .view import Against, Bad, Moved, SuiteView, Table, View, counted, view_of
+from .writers import Sections
 
 SIZE_LIMIT = 900_000
 """Bytes; GitHub refuses a step summary of more than 1 MiB."""

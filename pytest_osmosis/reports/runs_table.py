@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_whole
 from ..results import EvalResult, RunResult
+from ..storage.atomic_write import write_whole
 
 SUFFIXES = (".csv", ".parquet")
 

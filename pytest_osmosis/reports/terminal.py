@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
-from .noteworthy import shown, slow_runs, some_error_kinds
+from .highlights import shown, slow_runs, some_error_kinds
 
 LOWEST_ROWS = 5
 COLUMNS = 80

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from ..comparison import BaselineReport
+from ..analysis.comparison import BaselineReport
+from ..gates.result import Verdict
 from ..results import Saved, SuiteResult
-from ..verdicts import Verdict
 from . import changes
 from .view import against
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..comparison import Change, Comparison
-from ..intervals import Interval
+from ..analysis.comparison import Change, Comparison
+from ..analysis.score_table import Count
+from ..analysis.statistics.intervals import Interval
+from ..gates.result import Verdict
 from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
-from ..tally import Count
-from ..verdicts import Verdict
-from .files import Sections
-from .noteworthy import (
+from .highlights import (
     error_kinds,
     lowest_rows,
     row_name,
@@ -25,6 +24,7 @@ from .noteworthy import (
     slow_runs,
     some_error_kinds,
 )
+from .writers import Sections
 
 State = Literal["passed", "failed", "inconclusive"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.embedded import start_embedded
-from osmosis_ai.models.openai_http import open_chat_model
+from osmosis_ai.models.openai import open_chat_model
 from osmosis_ai.rollout import ModelLLM, RolloutRequest, RolloutResult, run_rollout, tool_schemas
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "calculator"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from osmosis_ai.alarms import Alarms
-from pytest_osmosis.deadlines import deadlines_of
+from pytest_osmosis.rollouts.guards.timeouts import deadlines_of
 
 
 def rung(

@@ -12,10 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from osmosis_cli.lazy import Entry, LazyGroup
+from osmosis_cli.buffered_output import printable
+from osmosis_cli.errors import CommandError, run
+from osmosis_cli.lazy_group import Entry, LazyGroup
 from osmosis_cli.main import COMMANDS, cli
-from osmosis_cli.outcome import CommandError, run
-from osmosis_cli.streams import printable
 
 
 def osmosis(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -58,9 +58,10 @@ def every_command(
 
 def test_help_lists_the_installed_commands_and_imports_none_of_them():
     done = python(
-        "import sys\nfrom osmosis_cli.outcome import run\nfrom osmosis_cli.main import cli\n"
+        "import sys\nfrom osmosis_cli.errors import run\nfrom osmosis_cli.main import cli\n"
         "status = run(cli, ['--help'])\n"
-        "heavy = {'pytest', 'pydantic', 'litellm', 'osmosis_cli.eval', 'osmosis_cli.validate'}\n"
+        "heavy = {'pytest', 'pydantic', 'litellm',"
+        " 'osmosis_cli.eval.command', 'osmosis_cli.agent.validate'}\n"
         "sys.exit(status or sorted(heavy & set(sys.modules)) or 0)"
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -188,7 +189,7 @@ def test_what_was_printed_on_the_way_is_shown_after_a_success(capsys: pytest.Cap
 
 def test_sigterm_ends_the_command_with_143_and_runs_its_cleanup():
     code = (
-        "import click, signal, sys, os\nfrom osmosis_cli.outcome import run\n"
+        "import click, signal, sys, os\nfrom osmosis_cli.errors import run\n"
         "@click.command()\ndef command():\n"
         "    try:\n        os.kill(os.getpid(), signal.SIGTERM)\n        signal.pause()\n"
         "    finally:\n        print('cleaned up')\n"
@@ -223,7 +224,7 @@ def test_the_help_is_plain_text_whatever_the_terminal(env: dict[str, str]):
 
 def test_a_character_that_the_terminal_lacks_is_escaped():
     code = (
-        "import click, sys\nfrom osmosis_cli.outcome import run\n"
+        "import click, sys\nfrom osmosis_cli.errors import run\n"
         "@click.command()\ndef command(): print('caf\\xe9')\nsys.exit(run(command, []))"
     )
     done = python(code, PYTHONIOENCODING="ascii", PYTHONUTF8="0")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmosis_ai.models.base_url import BaseURL, is_loopback, normalise_base_url
+from osmosis_ai.models.transport.base_url import BaseURL, is_loopback, normalise_base_url
 
 
 @pytest.mark.parametrize(

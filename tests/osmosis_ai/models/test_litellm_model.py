@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.llm import load
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
-from osmosis_ai.models.litellm_model import open_litellm_model
-from osmosis_ai.retry import RetryPolicy
+from osmosis_ai.models.litellm.client import load
+from osmosis_ai.models.litellm.model import open_litellm_model
+from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, Step, completion, reply, tool_call
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from osmosis_ai.models.base import ChatCompletion
-from osmosis_ai.models.faults import CallFault
+from osmosis_ai.models.errors import CallFault
 from osmosis_ai.models.parsing import parse_completion
-from osmosis_ai.retry import RetryPolicy
+from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoints import completion
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.base import ChatCompletion, ProviderError
-from osmosis_ai.models.openai_http import open_chat_model
-from osmosis_ai.retry import RetryPolicy
+from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import EXPIRED, SELF_SIGNED, Endpoint, reply
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from osmosis_ai.models.base_url import normalise_base_url
-from osmosis_ai.models.proxy import Proxy, find_proxy
+from osmosis_ai.models.transport.base_url import normalise_base_url
+from osmosis_ai.models.transport.proxy import Proxy, find_proxy
 
 PROXY = "http://proxy.example:3128"
 

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import create_app
-from osmosis_ai.rollout.server import callbacks, trainer_client
-from osmosis_ai.rollout.server.settings import ServerSettings
+from osmosis_ai.rollout_server.settings import ServerSettings
+from osmosis_ai.rollout_server.trainer import client, delivery
 from tests.osmosis_ai.rollout_server.agents import Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    hasty = trainer_client.retries
-    monkeypatch.setattr(trainer_client, "retries", lambda count: replace(hasty(count), base_s=0.01))
-    monkeypatch.setattr(callbacks, "CALLBACK_RETRIES", replace(hasty(2), base_s=0.01))
-    monkeypatch.setattr(callbacks, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(callbacks, "LONGEST_PAUSE_S", 0.1)
+    hasty = client.retries
+    monkeypatch.setattr(client, "retries", lambda count: replace(hasty(count), base_s=0.01))
+    monkeypatch.setattr(delivery, "CALLBACK_RETRIES", replace(hasty(2), base_s=0.01))
+    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.1)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import create_app
-from osmosis_ai.rollout.server.access import Access
+from osmosis_ai.rollout_server.http.auth import Access
 from osmosis_ai.secret import Secret
 from tests.osmosis_ai.rollout_server.agents import Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.rollout.server.addresses import (
+from osmosis_ai.rollout_server.trainer.address_policy import (
     TrainerRefused,
     TrainerRules,
     TrainerUnknown,

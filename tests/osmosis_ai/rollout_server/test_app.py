@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_ai.models.openai_http import open_chat_model
+from osmosis_ai.models.openai import open_chat_model
 from osmosis_ai.rollout import ModelLLM, create_app, run_rollout
-from osmosis_ai.rollout.server.settings import ServerSettings, settings_from
 from osmosis_ai.rollout.testing import request
+from osmosis_ai.rollout_server.settings import ServerSettings, settings_from
 from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served, text_answer
 

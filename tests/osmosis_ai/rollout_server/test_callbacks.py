@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import create_app
-from osmosis_ai.rollout.server import callbacks
-from osmosis_ai.rollout.server.journal import Journal, JournalInUse
-from osmosis_ai.rollout.server.settings import ServerSettings
+from osmosis_ai.rollout_server.journal import Journal, JournalInUse
+from osmosis_ai.rollout_server.settings import ServerSettings
+from osmosis_ai.rollout_server.trainer import delivery
 from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
 
@@ -130,14 +130,14 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
 def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
     serve: Callable[..., Served], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ):
-    ask, failures = callbacks.TrainerChannel.ask, iter([RuntimeError("unforeseen")])
+    ask, failures = delivery.TrainerChannel.ask, iter([RuntimeError("unforeseen")])
 
     async def failing(self: Any, post: Any, *rest: Any) -> Any:
-        if post.path == callbacks.COMPLETED_PATH and (error := next(failures, None)):
+        if post.path == delivery.COMPLETED_PATH and (error := next(failures, None)):
             raise error
         return await ask(self, post, *rest)
 
-    monkeypatch.setattr(callbacks.TrainerChannel, "ask", failing)
+    monkeypatch.setattr(delivery.TrainerChannel, "ask", failing)
     served = serve(Asking())
     served.init("r", trainer)
     assert trainer.result("r")["status"] == "COMPLETED"
@@ -285,7 +285,7 @@ def test_a_record_that_cannot_be_deleted_is_said_and_the_others_are_forgotten(
 def test_a_disk_that_fails_refuses_the_init(
     trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from osmosis_ai.rollout.server import journal
+    from osmosis_ai.rollout_server import journal
 
     def full(path: Path, document: bytes) -> None:
         raise OSError(28, "No space left on device")

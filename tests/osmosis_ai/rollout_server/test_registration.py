@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import create_app
-from osmosis_ai.rollout.server import registration
-from osmosis_ai.rollout.server.listening import configure, listen
+from osmosis_ai.rollout_server.http.uvicorn import configure, listen
+from osmosis_ai.rollout_server.trainer import registration
 from osmosis_ai.secret import Secret
 from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.trainer import KEY, PATIENCE_S, _Running

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from osmosis_ai.rollout.server.listening import GuardedProtocol
+from osmosis_ai.rollout_server.http.uvicorn import GuardedProtocol
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body
 
 HEAD = f"POST /v1/rollout/init HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"

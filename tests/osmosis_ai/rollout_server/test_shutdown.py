@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_ai.rollout import create_app
-from osmosis_ai.rollout.server.settings import ServerSettings
+from osmosis_ai.rollout_server.settings import ServerSettings
 from tests.osmosis_ai.rollout_server.agents import Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
 

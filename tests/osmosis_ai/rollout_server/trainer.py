@@ -18,7 +18,7 @@ from typing import Any
 
 import uvicorn
 
-from osmosis_ai.rollout.server.listening import Server, configure, listen
+from osmosis_ai.rollout_server.http.uvicorn import Server, configure, listen
 
 KEY = "a-key-for-the-tests-1234"
 PATIENCE_S = 30.0

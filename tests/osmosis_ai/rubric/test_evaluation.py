@@ -19,7 +19,7 @@ from osmosis_ai import (
     aevaluate_rubric,
     evaluate_rubric,
 )
-from osmosis_ai.reasons import heard
+from osmosis_ai.rubric.reasons import heard
 from tests.endpoints import Ask, Endpoint, completion, reply, tool_call
 
 KEY = "sk-judge-0123456789abcdef"

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from pytest_osmosis.failures import harmless
-from pytest_osmosis.gates import evaluate_all, parse_gate
+from pytest_osmosis.analysis.planned_rows import tally_of
+from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import github
-from pytest_osmosis.tallies import tally_of
+from pytest_osmosis.rollouts.failure_text import harmless
 from tests.project import Project
 from tests.sessions import NASTY, result_of, suite_of
 

@@ -8,11 +8,11 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_osmosis.comparison import compare
-from pytest_osmosis.failures import clean
-from pytest_osmosis.gates import evaluate_all, parse_gate
+from pytest_osmosis.analysis.comparison import compare
+from pytest_osmosis.analysis.planned_rows import tally_of
+from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import markdown
-from pytest_osmosis.tallies import tally_of
+from pytest_osmosis.rollouts.failure_text import clean
 from tests.sessions import NASTY, result_of, suite_of
 
 

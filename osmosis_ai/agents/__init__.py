@@ -1,0 +1,1 @@
+"""Agent loops, workflows and graders, and what they are run with."""

@@ -1,0 +1,240 @@
+"""How agent code reaches a model: the `LLMClient` protocol, and `ModelLLM`, one over a `ChatModel`.
+
+`ModelLLM` counts what its rollout takes. It knows neither HTTP nor providers, and retries nothing:
+that is the model's own business.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..models.base import ProviderError
+from . import bare
+from .errors import OsmosisRolloutError, OsmosisValidationError
+from .results import CompletionsResult
+
+if TYPE_CHECKING:
+    from ..models.base import ChatCompletion, ChatModel, Usage
+    from .schemas import RolloutMetrics
+
+
+class LLMClient(Protocol):
+    """What `ctx.chat` asks."""
+
+    async def chat_completions(
+        self, messages: list[dict[str, Any]], **params: Any
+    ) -> CompletionsResult:
+        """The model's answer to the whole history."""
+        ...
+
+    def get_metrics(self) -> RolloutMetrics:
+        """What all calls so far took; a fresh object at each call."""
+        ...
+
+
+class ModelLLM:
+    """One rollout's client of a model, with that rollout's totals.
+
+    `params` are sent with every call unless the call says otherwise (None: not sent), and so are
+    `tools`. With `record`, `calls` keeps the usage of each call.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_model",
+        "_params",
+        "_prompt_tokens",
+        "_record",
+        "_response_tokens",
+        "_tools",
+        "_total_tokens",
+        "calls",
+        "cost_usd",
+        "finish_reasons",
+        "last_answer",
+        "last_asked",
+        "last_error",
+        "llm_latency_ms",
+        "max_context_tokens",
+        "num_llm_calls",
+        "retries",
+    )
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        params: Mapping[str, Any] | None = None,
+        record: bool = False,
+    ) -> None:
+        self._model = model
+        self._tools = tools or None
+        self._params = params or {}
+        self._record = record
+        self._closed = False
+        self._prompt_tokens: int | None = 0
+        self._response_tokens: int | None = 0
+        self._total_tokens: int | None = 0
+        self.max_context_tokens: int | None = 0
+        self.num_llm_calls = 0
+        """Calls that the model answered."""
+        self.llm_latency_ms = 0.0
+        """Time in calls, answered or not, retries included."""
+        self.retries = 0
+        """Requests beyond the first of each call, answered or not."""
+        self.cost_usd: float | None = None
+        """What the calls cost; None before the first, and once a call's price is unknown."""
+        self.calls: list[dict[str, Any]] = []
+        """Usage of each call, when recording."""
+        self.last_asked: list[dict[str, Any]] = []
+        """The messages of the last call: the caller's own list."""
+        self.last_answer: dict[str, Any] | None = None
+        """What it was answered; None when it was not."""
+        self.last_error: ProviderError | None = None
+        """The last call's error; None when it was answered."""
+        self.finish_reasons: dict[str, int] = {}
+        """How often a call ended for which reason; "none" when the endpoint did not tell."""
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Over all calls; None once a call did not tell."""
+        return self._prompt_tokens
+
+    @property
+    def response_tokens(self) -> int | None:
+        """Over all calls; None once a call did not tell."""
+        return self._response_tokens
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Over all calls; None once a call did not tell."""
+        return self._total_tokens
+
+    async def chat_completions(
+        self, messages: list[dict[str, Any]], **params: Any
+    ) -> CompletionsResult:
+        """Ask the model; raises what the model raises, a `ProviderError` above all."""
+        if self._closed:
+            raise OsmosisRolloutError("the rollout has ended: its model takes no more calls")
+        self.last_error = None
+        self.last_asked, self.last_answer = messages, None
+        tools = params.pop("tools", self._tools) or None
+        sent = _merge(self._params, params)
+        started = time.monotonic()
+        try:
+            completion = await self._model.complete(messages, tools=tools, params=sent)
+        except Exception as exc:
+            self._note_error(exc)
+            raise
+        finally:
+            self.llm_latency_ms += (time.monotonic() - started) * 1000.0
+        return self._note_answer(completion)
+
+    def get_metrics(self) -> RolloutMetrics:
+        """What all calls so far took."""
+        return bare.metrics(
+            llm_latency_ms=self.llm_latency_ms,
+            num_llm_calls=self.num_llm_calls,
+            prompt_tokens=self._prompt_tokens,
+            response_tokens=self._response_tokens,
+            max_context_tokens=self.max_context_tokens,
+        )
+
+    def close(self) -> None:
+        """End the rollout: later calls raise."""
+        self._closed = True
+
+    def _note_error(self, exc: Exception) -> None:
+        if isinstance(exc, ProviderError):
+            self.last_error = exc
+            self.retries += max(0, exc.tries - 1)
+
+    def _note_answer(self, completion: ChatCompletion) -> CompletionsResult:
+        first = self.num_llm_calls == 0
+        self.num_llm_calls += 1
+        self.retries += completion.retries
+        cost = completion.cost_usd
+        self.cost_usd = cost if first else _add(self.cost_usd, cost)
+        reason = completion.finish_reason
+        key = "none" if reason is None else reason
+        self.finish_reasons[key] = self.finish_reasons.get(key, 0) + 1
+        usage = self._note_usage(completion.usage)
+        if self._record:
+            self.calls.append(_call_record(completion, usage))
+        message = self.last_answer = completion.message
+        if "tool_calls" in message:
+            _mend_tool_calls(message, self.num_llm_calls)
+        return CompletionsResult(message, completion.token_ids, completion.logprobs, usage, reason)
+
+    def _note_usage(self, usage: Usage) -> dict[str, Any]:
+        prompt, response, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
+        if total is None and prompt is not None and response is not None:
+            total = prompt + response
+        self._prompt_tokens = _add(self._prompt_tokens, prompt)
+        self._response_tokens = _add(self._response_tokens, response)
+        self._total_tokens = _add(self._total_tokens, total)
+        if total is None or self.max_context_tokens is None:
+            self.max_context_tokens = None
+        elif total > self.max_context_tokens:
+            self.max_context_tokens = total
+        told: dict[str, Any] = {}
+        if prompt is not None:
+            told["prompt_tokens"] = prompt
+        if response is not None:
+            told["completion_tokens"] = response
+        if total is not None:
+            told["total_tokens"] = total
+        return told
+
+
+def _add(total: Any, value: Any) -> Any:
+    return None if total is None or value is None else total + value
+
+
+def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """The call's own parameters over the defaults; the evaluated model is not theirs to choose."""
+    if params.get("stream"):
+        raise OsmosisValidationError("ctx.chat returns whole answers: leave out stream=True")
+    merged = {**defaults, **params}
+    for name in ("model", "rollout_id", "stream"):
+        merged.pop(name, None)
+    if None in merged.values():
+        merged = {name: value for name, value in merged.items() if value is not None}
+    return merged
+
+
+def _mend_tool_calls(message: dict[str, Any], call_number: int) -> None:
+    """Make the tool calls such that the history can be sent back: ids, and arguments as text.
+
+    Endpoints leave out ids or hand out arguments as objects, and refuse either when it comes back.
+    """
+    tool_calls = message["tool_calls"]
+    if not tool_calls:
+        del message["tool_calls"]
+        return
+    if not isinstance(tool_calls, list):
+        return
+    for index, tool_call in enumerate(tool_calls):
+        if not isinstance(tool_call, dict):
+            continue
+        if not isinstance(tool_call.get("id"), str) or not tool_call["id"]:
+            tool_call["id"] = f"call_{call_number}_{index}"
+        tool_call.setdefault("type", "function")
+        function = tool_call.get("function")
+        if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
+            function["arguments"] = json.dumps(function.get("arguments"))
+
+
+def _call_record(completion: ChatCompletion, usage: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **usage,
+        "finish_reason": completion.finish_reason,
+        "latency_ms": completion.latency_ms,
+        "retries": completion.retries,
+        "cost_usd": completion.cost_usd,
+        "model": completion.model,
+    }

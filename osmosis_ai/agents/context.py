@@ -1,0 +1,268 @@
+"""The context of one rollout, and the way to reach it from anywhere inside that rollout.
+
+There is one `RolloutContext` class for both kinds of agents. Everything it offers is there for
+both; what a particular rollout was not given says so when it is asked for:
+
+- an agent loop is handed one as `ctx`: `request`, `tools`, `llm`, `chat`, `complete`, `error`;
+- a workflow reaches one with `get_rollout_context()`: `chat_completions_url`, `api_key`,
+  `rollout_id`, `set_sample_source`, `get_sample`.
+
+`with ctx:` makes it the ambient one of the current task and of the tasks and threads that copy its
+context. This module knows neither which model answers nor who runs the agent.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ..secret import Secret
+from . import bare
+from .errors import OsmosisRolloutError, OsmosisValidationError
+from .results import CompletionsResult, RolloutResult
+from .rollout_id import check_rollout_id
+
+if TYPE_CHECKING:
+    from .client import LLMClient
+    from .sample import RolloutSample
+    from .schemas import RolloutMetrics, RolloutRequest
+
+logger = logging.getLogger(__name__)
+
+_current: ContextVar[RolloutContext | None] = ContextVar("osmosis_rollout_context", default=None)
+
+
+def get_rollout_context() -> RolloutContext | None:
+    """The context of the rollout that is running here; None outside of one."""
+    return _current.get()
+
+
+@runtime_checkable
+class SampleSource(Protocol):
+    """Something that can tell a rollout's sample once the workflow has ended."""
+
+    async def get_sample(self) -> RolloutSample:
+        """The rollout's sample."""
+        ...
+
+
+class RolloutContext:
+    """What a rollout has to work with: its request, its tools and its model.
+
+    An agent loop gets `request`, `tools` and `llm`; a workflow's rollout has a
+    `chat_completions_url` with an `api_key` of its own. `rollout_id` defaults to the request's;
+    `redact` takes secrets out of what `log_event` writes.
+    """
+
+    def __init__(
+        self,
+        request: RolloutRequest | None = None,
+        tools: Sequence[Any] | None = None,
+        llm: LLMClient | None = None,
+        *,
+        rollout_id: str | None = None,
+        chat_completions_url: str | None = None,
+        api_key: Secret | str | None = None,
+        debug_dir: str | os.PathLike[str] | None = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
+        if rollout_id is None:
+            rollout_id = "" if request is None else request.rollout_id
+        self.rollout_id = rollout_id
+        """Names the rollout in logs and on the wire."""
+        self.tools: list[Any] = list(tools or ())
+        """What the agent loop's `get_tools` returned."""
+        self._request = request
+        self._llm = llm
+        self._chat_completions_url = chat_completions_url
+        self._api_key = Secret(api_key, "rollout key") if isinstance(api_key, str) else api_key
+        self._debug_dir = debug_dir
+        self._redact = redact
+        self._started = time.monotonic()
+        self._tool_latency_ms = 0.0
+        self._num_tool_calls = 0
+        self._source: SampleSource | None = None
+        self._tokens: list[Token[RolloutContext | None]] = []
+
+    def __repr__(self) -> str:
+        return f"<RolloutContext {self.rollout_id!r}>"
+
+    def __enter__(self) -> RolloutContext:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            _current.reset(self._tokens.pop())
+        except ValueError:
+            # A coroutine that is closed from outside, as by a loop that shuts down, is unwound in
+            # another context: there is nothing to restore there.
+            logger.debug("rollout %s was closed from outside of its context", self.rollout_id)
+
+    # What an agent loop works with.
+
+    @property
+    def request(self) -> RolloutRequest:
+        """What the rollout was asked to do."""
+        if self._request is None:
+            raise self._lacks("request")
+        return self._request
+
+    @property
+    def llm(self) -> LLMClient:
+        """The model client behind `chat`."""
+        if self._llm is None:
+            raise self._lacks("llm")
+        return self._llm
+
+    async def chat(self, messages: list[dict[str, Any]], **params: Any) -> CompletionsResult:
+        """Ask the model: `messages` is the whole history, `params` are sampling options."""
+        if self._llm is None:
+            raise self._lacks("llm")
+        return await self._llm.chat_completions(messages, **params)
+
+    def complete(
+        self,
+        final_messages: list[dict[str, Any]],
+        finish_reason: str = "stop",
+        reward: float | None = None,
+    ) -> RolloutResult:
+        """The result of a rollout that went through."""
+        return RolloutResult(
+            status="COMPLETED",
+            final_messages=final_messages,
+            finish_reason=finish_reason,
+            metrics=self.metrics(),
+            reward=reward,
+        )
+
+    def error(
+        self, message: str | BaseException, final_messages: list[dict[str, Any]] | None = None
+    ) -> RolloutResult:
+        """The result of a rollout that did not."""
+        return RolloutResult(
+            status="ERROR",
+            final_messages=[] if final_messages is None else final_messages,
+            finish_reason="error",
+            error_message=str(message),
+            metrics=self.metrics(),
+        )
+
+    def record_tool_call(self, latency_ms: float = 0.0) -> None:
+        """Count one tool call into the rollout's metrics."""
+        self._num_tool_calls += 1
+        self._tool_latency_ms += latency_ms
+
+    def metrics(self) -> RolloutMetrics:
+        """What the rollout has taken so far."""
+        metrics = bare.metrics() if self._llm is None else self._llm.get_metrics()
+        metrics.total_latency_ms = (time.monotonic() - self._started) * 1000.0
+        metrics.tool_latency_ms = self._tool_latency_ms
+        metrics.num_tool_calls = self._num_tool_calls
+        return metrics
+
+    # What a workflow works with.
+
+    @property
+    def chat_completions_url(self) -> str:
+        """What OpenAI clients call `base_url`."""
+        if self._chat_completions_url is None:
+            raise self._lacks("chat_completions_url")
+        return self._chat_completions_url
+
+    @property
+    def api_key(self) -> str:
+        """The bearer key that `chat_completions_url` takes; good for this rollout alone."""
+        if self._api_key is None:
+            raise self._lacks("api_key")
+        return self._api_key.reveal()
+
+    def set_sample_source(self, source: SampleSource) -> None:
+        """Name the object that will tell the rollout's sample; there is one a rollout."""
+        if not callable(getattr(source, "get_sample", None)):
+            raise TypeError(
+                f"a sample source needs `async def get_sample(self)`; "
+                f"{type(source).__name__} has none"
+            )
+        if self._source is not None and self._source is not source:
+            raise ValueError(
+                "this rollout has a sample source already: it yields one sample, so register one "
+                "agent or session in a run"
+            )
+        self._source = source
+
+    async def get_sample(self) -> RolloutSample | None:
+        """The sample that the registered source tells; None when there is no source."""
+        if self._source is None:
+            return None
+        from .sample import RolloutSample
+
+        sample = await self._source.get_sample()
+        if not isinstance(sample, RolloutSample):
+            raise OsmosisValidationError(
+                f"{type(self._source).__name__}.get_sample returned {type(sample).__name__}; "
+                f"expected RolloutSample"
+            )
+        return sample
+
+    # The debug log.
+
+    @property
+    def debug_enabled(self) -> bool:
+        """Whether `log_event` writes anything."""
+        return self._debug_dir is not None
+
+    def log_event(self, event_type: str, **data: Any) -> None:
+        """Append one JSON line to `<debug dir>/<rollout_id>.jsonl`; nothing when that is off.
+
+        Values that are no JSON are written as their repr. A log that cannot be written is warned
+        about once and switched off: it never ends a rollout.
+        """
+        if self._debug_dir is None:
+            return
+        try:
+            self._append_event({**data, "event_type": event_type})
+        except OSError as exc:
+            logger.warning("debug log of rollout %s is off: %s", self.rollout_id, exc)
+            self._debug_dir = None
+
+    def _append_event(self, event: dict[str, Any]) -> None:
+        assert self._debug_dir is not None
+        text = _event_text({"timestamp": time.time(), "rollout_id": self.rollout_id, **event})
+        line = (text if self._redact is None else self._redact(text)).encode("ascii") + b"\n"
+        os.makedirs(self._debug_dir, mode=0o700, exist_ok=True)
+        path = os.path.join(self._debug_dir, check_rollout_id(self.rollout_id) + ".jsonl")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+    def _lacks(self, what: str) -> OsmosisRolloutError:
+        hint = {
+            "request": "only an agent loop's rollout has one",
+            "llm": "only an agent loop's rollout has one; use chat_completions_url",
+            "chat_completions_url": "only a workflow's rollout has one; use ctx.chat",
+            "api_key": "only a workflow's rollout has one; use ctx.chat",
+        }[what]
+        return OsmosisRolloutError(f"rollout {self.rollout_id!r} has no {what}: {hint}")
+
+
+def _event_text(event: dict[str, Any]) -> str:
+    try:
+        return json.dumps(event, default=repr, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        # Odd keys, NaN or cycles: keep the event, as text.
+        return json.dumps({key: repr(value) for key, value in event.items()})

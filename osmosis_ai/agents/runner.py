@@ -1,0 +1,81 @@
+"""The one way to run an agent loop, here and in the RolloutServer.
+
+Builds the context, awaits the agent, and checks what it returned. It knows neither where the
+request came from nor what becomes of the result, and sets no deadline.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .context import RolloutContext
+from .errors import OsmosisValidationError
+from .results import RolloutResult
+
+if TYPE_CHECKING:
+    from .base import RolloutAgentLoop
+    from .client import LLMClient
+    from .schemas import RolloutRequest
+
+
+async def run_rollout(
+    agent: RolloutAgentLoop,
+    request: RolloutRequest,
+    llm: LLMClient,
+    *,
+    tools: Sequence[Any] | None = None,
+    debug_dir: str | os.PathLike[str] | None = None,
+    redact: Callable[[str], str] | None = None,
+) -> RolloutResult:
+    """Run `agent` once; what it raises propagates untouched.
+
+    `tools` is what its `get_tools` returned, when that has been called already; `redact` takes
+    secrets out of the debug log. Raises OsmosisValidationError when the agent's `run` breaks its
+    contract.
+    """
+    if tools is None:
+        tools = agent.get_tools(request)
+    ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
+    with ctx:
+        running: Any = agent.run(ctx)
+        if not inspect.isawaitable(running):
+            raise _broken(agent, f"is not async: it returned {_type_name(running)}")
+        result = await running
+    return _checked(agent, result, ctx)
+
+
+def _checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
+    if not isinstance(result, RolloutResult):
+        raise _broken(agent, f"returned {_type_name(result)}; expected RolloutResult")
+    if result.status not in ("COMPLETED", "ERROR"):
+        raise _broken(agent, f"returned status {result.status!r}; expected COMPLETED or ERROR")
+    messages: Any = result.final_messages
+    if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
+        raise _broken(agent, "returned final_messages that are not a list of dicts")
+    if result.reward is not None:
+        result.reward = _finite(agent, result.reward)
+    if result.metrics is None:
+        result.metrics = ctx.metrics()
+    return result
+
+
+def _finite(agent: RolloutAgentLoop, reward: Any) -> float:
+    try:
+        number = float(reward) if not isinstance(reward, str) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise _broken(agent, f"returned reward {reward!r}; expected a finite number")
+    return number
+
+
+def _broken(agent: RolloutAgentLoop, what: str) -> OsmosisValidationError:
+    return OsmosisValidationError(f"{type(agent).__name__}.run {what}")
+
+
+def _type_name(value: Any) -> str:
+    return "None" if value is None else type(value).__name__

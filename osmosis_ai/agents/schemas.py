@@ -1,0 +1,227 @@
+"""The wire: what a trainer, a RolloutServer and a model say to each other, as pydantic models.
+
+The models check what they are given and nothing else; they know neither HTTP nor how an agent is
+run. `RolloutRequest.for_eval` builds the request of a local evaluation without the wire's checks.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict, Field, field_validator
+
+from .bare import EVAL_SERVER_URL, eval_request
+from .rollout_id import check_rollout_id
+from .tool_schemas import (
+    OpenAIFunctionCallSchema,
+    OpenAIFunctionParametersSchema,
+    OpenAIFunctionParsedSchema,
+    OpenAIFunctionPropertySchema,
+    OpenAIFunctionSchema,
+    OpenAIFunctionToolCall,
+    OpenAIFunctionToolSchema,
+    ToolResponse,
+    WireModel,
+)
+
+__all__ = [
+    "EVAL_SERVER_URL",
+    "MAX_METADATA_BYTES",
+    "CompletionUsage",
+    "CompletionsChoice",
+    "CompletionsRequest",
+    "CompletionsResponse",
+    "InitResponse",
+    "Message",
+    "OpenAIFunctionCallSchema",
+    "OpenAIFunctionParametersSchema",
+    "OpenAIFunctionParsedSchema",
+    "OpenAIFunctionPropertySchema",
+    "OpenAIFunctionSchema",
+    "OpenAIFunctionToolCall",
+    "OpenAIFunctionToolSchema",
+    "RolloutMetrics",
+    "RolloutRequest",
+    "RolloutResponse",
+    "RolloutStatus",
+    "ToolResponse",
+    "check_rollout_id",
+]
+
+Message = dict[str, Any]
+"""One chat message in OpenAI's form."""
+
+MAX_METADATA_BYTES = 1024 * 1024
+"""The most that a request's metadata may take as JSON."""
+
+PositiveInt = Annotated[int, Field(strict=True, ge=1)]
+
+
+def _check_server_url(value: str) -> str:
+    expected = "server_url must be an http or https URL with a host"
+    if not value.isprintable() or " " in value or "\\" in value:
+        raise ValueError(expected)
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(expected)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("server_url must not hold credentials, a query or a fragment")
+    return value.rstrip("/")
+
+
+def _check_metadata(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("metadata must be JSON, with finite numbers") from None
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_METADATA_BYTES:
+        raise ValueError(f"metadata takes {size:,} bytes; at most {MAX_METADATA_BYTES:,}")
+    return value
+
+
+class RolloutStatus(str, Enum):
+    """How a rollout ended."""
+
+    COMPLETED = "COMPLETED"
+    ERROR = "ERROR"
+
+
+class RolloutRequest(WireModel):
+    """What a rollout is asked to do: trainer to server, `POST /v1/rollout/init`."""
+
+    # The input may hold the caller's key: a validation error must not quote it.
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    rollout_id: str
+    server_url: str
+    """Where the trainer listens; `EVAL_SERVER_URL` in a local evaluation."""
+    messages: list[Message]
+    """The conversation so far, usually system then user."""
+    completion_params: dict[str, Any] = Field(default_factory=dict)
+    """Sampling options to hand to `ctx.chat(messages, **completion_params)`."""
+    tool_server_url: str | None = None
+    max_turns: PositiveInt = 10
+    max_tokens_total: PositiveInt = 8192
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """The row's extra data; JSON, at most 1 MiB."""
+    api_key: str | None = Field(default=None, repr=False, exclude=True)
+    """Bearer key for the calls back to the trainer; never part of a dump or a repr."""
+    idempotency_key: str | None = Field(default=None, min_length=1, max_length=1024)
+
+    _rollout_id = field_validator("rollout_id")(check_rollout_id)
+    _server_url = field_validator("server_url")(_check_server_url)
+    _metadata = field_validator("metadata")(_check_metadata)
+
+    @classmethod
+    def for_eval(
+        cls,
+        *,
+        rollout_id: str,
+        messages: list[Message],
+        completion_params: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+        max_turns: int = 10,
+        max_tokens_total: int = 8192,
+    ) -> RolloutRequest:
+        """The request of a local evaluation, from values that the caller has checked already.
+
+        Only the rollout's id is checked, and nothing is copied: hand in fresh lists and dicts.
+        """
+        request = eval_request(
+            rollout_id=rollout_id,
+            messages=messages,
+            completion_params=completion_params,
+            metadata=metadata,
+            max_turns=max_turns,
+            max_tokens_total=max_tokens_total,
+        )
+        return cls.model_construct(set(cls.model_fields), **vars(request))
+
+
+class RolloutMetrics(WireModel):
+    """What a rollout took. A count of tokens is None when the endpoint did not tell it."""
+
+    total_latency_ms: float = 0.0
+    llm_latency_ms: float = 0.0
+    tool_latency_ms: float = 0.0
+    num_llm_calls: int = 0
+    num_tool_calls: int = 0
+    prompt_tokens: int | None = 0
+    response_tokens: int | None = 0
+    max_context_tokens: int | None = 0
+    """Prompt and response of the largest single call."""
+
+
+class InitResponse(WireModel):
+    """The server's answer to an init: 202 with the tools that the agent will use."""
+
+    rollout_id: str
+    tools: list[OpenAIFunctionToolSchema] = Field(default_factory=list)
+
+
+class RolloutResponse(WireModel):
+    """How a rollout ended: server to trainer, `POST /v1/rollout/completed`."""
+
+    rollout_id: str
+    status: RolloutStatus
+    final_messages: list[Message] = Field(default_factory=list)
+    finish_reason: str | None = None
+    error_message: str | None = None
+    reward: float | None = Field(default=None, allow_inf_nan=False)
+    metrics: RolloutMetrics | None = None
+    extra_fields: dict[str, Any] = Field(default_factory=dict)
+
+
+class CompletionsRequest(WireModel):
+    """One model call: server to trainer, `POST /v1/chat/completions`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str = "default"
+    messages: list[Message]
+    """The whole history; a rollout only ever appends to it."""
+    rollout_id: str
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 512
+    stop: str | list[str] | None = None
+    logprobs: bool = True
+
+
+class CompletionUsage(WireModel):
+    """Tokens of one model call; None where the endpoint does not tell."""
+
+    model_config = ConfigDict(extra="allow")
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+class CompletionsChoice(WireModel):
+    """One answer of the model."""
+
+    model_config = ConfigDict(extra="allow")
+
+    index: int = 0
+    message: Message
+    finish_reason: str | None = None
+
+
+class CompletionsResponse(WireModel):
+    """The answer to a model call, in OpenAI's form."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str = ""
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int = 0
+    model: str = ""
+    choices: list[CompletionsChoice] = Field(min_length=1)
+    usage: CompletionUsage | None = None
+    token_ids: list[int] | None = None
+    logprobs: Any = None

@@ -1,0 +1,129 @@
+"""`AgentWorkflow`: an agent as any code that talks to an OpenAI-compatible URL.
+
+Also runs one: `run_workflow` turns whatever `run` returned into the rollout's sample. Knows neither
+the bridge behind that URL nor the grader, and sets no deadline.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .context import RolloutContext
+from .errors import OsmosisValidationError
+from .sample import RolloutSample
+
+
+class ConcurrencyConfig(BaseModel):
+    """How many rollouts may run at once."""
+
+    model_config = ConfigDict(extra="allow")
+
+    max_concurrent: int | None = Field(default=None, ge=1)
+
+
+class AgentWorkflowConfig(BaseModel):
+    """A workflow's settings; subclass it, or hand in further keys: they are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = ""
+    description: str | None = None
+    concurrency: ConcurrencyConfig = Field(default_factory=ConcurrencyConfig)
+
+
+@dataclass(slots=True)
+class AgentWorkflowContext:
+    """What one run of a workflow starts from."""
+
+    prompt: list[dict[str, Any]]
+    """The initial messages, usually system then user."""
+    config: Any = None
+    """The workflow's config."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """The row's extra data."""
+    artifacts_dir: Path | None = None
+    """Where the run may leave files; None when there is no such place."""
+
+
+class AgentWorkflowOutput(BaseModel):
+    """What `run` may return: the conversation, and numbers about it."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    messages: list[dict[str, Any]] | None = None
+    metrics: dict[str, float] = Field(default_factory=dict)
+    info: dict[str, Any] = Field(default_factory=dict)
+
+
+class AgentWorkflow(ABC):
+    """An agent: subclass it and write `async def run(self, ctx)`."""
+
+    def __init__(self, config: AgentWorkflowConfig | None = None) -> None:
+        self.config = config
+
+    @abstractmethod
+    async def run(
+        self, ctx: AgentWorkflowContext
+    ) -> AgentWorkflowOutput | list[dict[str, Any]] | None:
+        """Run once. None: take the sample from the source set on the rollout context."""
+
+
+async def run_workflow(
+    workflow: AgentWorkflow, ctx: AgentWorkflowContext, ambient: RolloutContext
+) -> RolloutSample | None:
+    """Run `workflow` with `ambient` as its rollout context; what it raises propagates untouched.
+
+    None when it returned nothing and registered no sample source. Raises OsmosisValidationError
+    when what it returned breaks the contract.
+    """
+    name = type(workflow).__name__
+    with ambient:
+        running: Any = workflow.run(ctx)
+        if not inspect.isawaitable(running):
+            raise OsmosisValidationError(f"{name}.run is not async: declare it `async def run`")
+        output = await running
+        if output is None:
+            return await ambient.get_sample()
+        output = _as_output(name, output)
+        if output.messages is None:
+            sample = await ambient.get_sample()
+        else:
+            sample = RolloutSample(messages=output.messages)
+    if sample is not None and output.metrics:
+        sample.metrics = {**sample.metrics, **output.metrics}
+    return sample
+
+
+def _as_message(message: Any) -> Any:
+    """A message as a dict, where it is a client library's object for one."""
+    dump = getattr(message, "model_dump", None)
+    if not callable(dump) or not isinstance(getattr(message, "role", None), str):
+        return message
+    return dump(exclude_none=True)
+
+
+def _as_output(name: str, output: Any) -> AgentWorkflowOutput:
+    if isinstance(output, AgentWorkflowOutput):
+        output = output.model_dump()
+    elif isinstance(output, Sequence) and not isinstance(output, (str, bytes)):
+        output = {"messages": [_as_message(message) for message in output]}
+    else:
+        raise OsmosisValidationError(
+            f"{name}.run returned {type(output).__name__}; "
+            f"expected AgentWorkflowOutput, a list of messages, or None"
+        )
+    try:
+        return AgentWorkflowOutput.model_validate(output)
+    except ValidationError as exc:
+        problem = exc.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise OsmosisValidationError(
+            f"{name}.run returned an output whose {where} is wrong: {problem['msg']}"
+        ) from None

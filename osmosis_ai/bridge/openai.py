@@ -1,0 +1,165 @@
+"""OpenAI's chat completions as the bridge speaks them: request bodies in, replies out.
+
+Knows the wire format alone: neither keys nor who answers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..agents.results import CompletionsResult
+from ..http_server import Response, problem
+from ..models.base import ProviderError
+
+_NOT_FORWARDED = ("model", "messages", "stream", "stream_options")
+_STATUS = {"timeout": 504, "rate_limited": 429, "bad_request": 400, "too_large": 413}
+NO_RETRY = {"x-should-retry": "false"}
+"""Every failure was retried as far as that makes sense: clients shall not try again."""
+
+
+class BadRequest(Exception):
+    """A request that cannot be forwarded; `str()` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request for a completion."""
+
+    messages: list[dict[str, Any]]
+    params: dict[str, Any]
+    """All that goes to the model besides; the evaluated model's name is not the client's choice."""
+    stream: bool = False
+    stream_usage: bool = False
+
+
+def read_call(body: bytes) -> Call:
+    """The call in a request's body; BadRequest for what is none."""
+    request = read_object(body)
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise BadRequest("'messages' must be a non-empty array")
+    if not all(isinstance(message, dict) for message in messages):
+        raise BadRequest("'messages' must be an array of objects")
+    if request.get("n") not in (None, 1):
+        raise BadRequest("'n' other than 1 is not supported: make one request an answer")
+    check_tools(request)
+    options = request.get("stream_options")
+    return Call(
+        messages,
+        {name: value for name, value in request.items() if name not in _NOT_FORWARDED},
+        stream=bool(request.get("stream")),
+        stream_usage=isinstance(options, dict) and bool(options.get("include_usage")),
+    )
+
+
+def check_tools(request: Mapping[str, Any]) -> None:
+    """BadRequest unless the request's `tools`, if it has any, are a list of objects."""
+    tools = request.get("tools")
+    if tools is None:
+        return
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise BadRequest("'tools' must be an array of objects")
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a request's body; BadRequest for what is none."""
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body is not JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise BadRequest("the body must be a JSON object")
+    return request
+
+
+def completion(result: CompletionsResult, *, model: str) -> Response:
+    """The reply to a call that did not ask for a stream."""
+    choice: dict[str, Any] = {
+        "index": 0,
+        "message": {"role": "assistant", "content": None, **result.message},
+        "logprobs": result.logprobs,
+        "finish_reason": _finish_reason(result),
+    }
+    if result.token_ids is not None:
+        choice["token_ids"] = result.token_ids
+    body = {**_frame("chat.completion", model), "choices": [choice]}
+    if result.usage:
+        body["usage"] = result.usage
+    return Response(200, body)
+
+
+def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Response:
+    """The reply to a call that asked for a stream: the whole answer in one chunk."""
+    frame = _frame("chat.completion.chunk", model)
+    choice = {
+        "index": 0,
+        "delta": _delta(result.message),
+        "logprobs": result.logprobs,
+        "finish_reason": _finish_reason(result),
+    }
+    chunks: list[dict[str, Any]] = [{**frame, "choices": [choice]}]
+    if with_usage:
+        chunks[0]["usage"] = None
+        chunks.append({**frame, "choices": [], "usage": result.usage or None})
+    return Response(
+        200,
+        b"".join(_events(chunks)),
+        headers={"Cache-Control": "no-cache"},
+        content_type="text/event-stream; charset=utf-8",
+    )
+
+
+def models(name: str) -> Response:
+    """The list of models: the evaluated one."""
+    entry = {"id": name, "object": "model", "created": 0, "owned_by": "osmosis"}
+    return Response(200, {"object": "list", "data": [entry]})
+
+
+def refused(status: int, message: str, **more: Any) -> Response:
+    """An error that no other try would change."""
+    found = problem(status, message, **more)
+    return Response(found.status, found.body, headers=NO_RETRY)
+
+
+def provider_refused(error: ProviderError) -> Response:
+    """The provider's failure, with its own status where it had one."""
+    return refused(provider_status(error), str(error), type="provider_error", code=error.kind)
+
+
+def provider_status(error: ProviderError) -> int:
+    """The status to hand on: the provider's own, or what a gateway says for it."""
+    if error.status is not None and 400 <= error.status < 600:
+        return error.status
+    return _STATUS.get(error.kind, 502)
+
+
+def _frame(kind: str, model: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": model,
+    }
+
+
+def _finish_reason(result: CompletionsResult) -> str:
+    return result.finish_reason or ("tool_calls" if result.has_tool_calls else "stop")
+
+
+def _delta(message: Mapping[str, Any]) -> dict[str, Any]:
+    delta = {"role": "assistant", "content": None, **message}
+    calls = delta.get("tool_calls")
+    if isinstance(calls, list):
+        delta["tool_calls"] = [{"index": index, **call} for index, call in enumerate(calls)]
+    return delta
+
+
+def _events(chunks: list[dict[str, Any]]) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield b"data: " + json.dumps(chunk, ensure_ascii=True).encode("ascii") + b"\n\n"
+    yield b"data: [DONE]\n\n"

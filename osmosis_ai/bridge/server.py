@@ -1,0 +1,153 @@
+"""The bridge itself: keys and routes before one model.
+
+It runs in a thread of its own, so that an agent that blocks its event loop on a call is still
+answered. Knows no wire format but the names of its routes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ..agents.client import ModelLLM
+from ..agents.errors import OsmosisRolloutError
+from ..http_server import Request, Response, ThreadedServer
+from ..models.base import ChatModel, ProviderError
+from ..secret import ROLLOUT_KEY_PREFIX, Secret
+from .openai import BadRequest, completion, models, provider_refused, read_call, refused, streamed
+from .session import Account
+
+MAX_BODY = 64 * 1024 * 1024
+"""Longer than any history that a model reads, pictures included."""
+_KEY_HEADERS = ("x-api-key", "api-key")
+_CALLERS_FAULT = (BadRequest, OsmosisRolloutError, TypeError, ValueError)
+_NO_ROLLOUT = (
+    "this key is not that of a running rollout: use the api_key of get_rollout_context(), "
+    "and only until the rollout ends"
+)
+_NO_ROUTE = (
+    "there is no {} here: this endpoint has chat completions (POST .../chat/completions), "
+    "Anthropic's messages (POST .../messages) and GET .../models alone"
+)
+
+
+class Bridge:
+    """Serves the model that `open_model` opens, until `close()`.
+
+    `open_model` is called in the bridge's event loop; what it raises is raised here.
+    """
+
+    def __init__(self, open_model: Callable[[], ChatModel]) -> None:
+        self._open_model = open_model
+        self._accounts: dict[str, Account] = {}
+        self._server = ThreadedServer(
+            self._handle, name="osmosis-bridge", max_body=MAX_BODY, resources=self._opened()
+        )
+        self.url = f"{self._server.url}/v1"
+        """What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."""
+
+    def __repr__(self) -> str:
+        return f"<Bridge to {self._model.name} at {self.url}>"
+
+    def open_account(
+        self, *, params: Mapping[str, Any] | None = None, record: bool = False
+    ) -> Account:
+        """An account for one rollout; `params` go with every call that does not set them itself.
+
+        With `record`, its `llm.calls` keeps the usage of each call.
+        """
+        key = Secret(ROLLOUT_KEY_PREFIX + secrets.token_urlsafe(32), "rollout key")
+        llm = ModelLLM(self._model, params=params, record=record)
+        account = Account(url=self.url, key=key, llm=llm, on_close=self._forget)
+        self._accounts[key.reveal()] = account
+        return account
+
+    def close(self) -> None:
+        """Stop serving, drop every client, close the model; harmless when repeated."""
+        self._server.close()
+        self._accounts.clear()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[None]:
+        self._model = self._open_model()
+        try:
+            yield
+        finally:
+            await self._model.aclose()
+
+    def _forget(self, account: Account) -> None:
+        self._accounts.pop(account.key.reveal(), None)
+        if not self._server.closed:
+            self._server.loop.call_soon_threadsafe(account.cancel)
+
+    def _handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
+        path = _route(request.path)
+        account = self._accounts.get(_key(request.headers))
+        if account is None:
+            return _refused(path, 401, _NO_ROLLOUT, "authentication_error", "invalid_api_key")
+        if path == "/models" and request.method == "GET":
+            return models(self._model.name)
+        if path not in ("", "/chat/completions", "/messages"):
+            return _refused(path, 404, _NO_ROUTE.format(request.path), code="unknown_url")
+        if request.method != "POST":
+            said = f"{request.path} takes POST only"
+            return _refused(path, 405, said, code="method_not_allowed")
+        if path == "/messages":
+            return self._message(account, request.body)
+        return self._completed(account, request.body)
+
+    async def _completed(self, account: Account, body: bytes) -> Response:
+        try:
+            call = read_call(body)
+            result = await account.ask(call)
+        except ProviderError as error:
+            return provider_refused(error)
+        except _CALLERS_FAULT as error:
+            return refused(400, str(error))
+        if call.stream:
+            return streamed(result, model=self._model.name, with_usage=call.stream_usage)
+        return completion(result, model=self._model.name)
+
+    async def _message(self, account: Account, body: bytes) -> Response:
+        from .anthropic import (
+            message,
+            message_provider_refused,
+            message_refused,
+            read_message_call,
+            streamed_message,
+        )
+
+        try:
+            call = read_message_call(body)
+            result = await account.ask(call)
+        except ProviderError as error:
+            return message_provider_refused(error)
+        except _CALLERS_FAULT as error:
+            return message_refused(400, str(error))
+        reply = streamed_message if call.stream else message
+        return reply(result, model=self._model.name)
+
+
+def _route(path: str) -> str:
+    """What of a path tells routes apart: clients append theirs to `.../v1`, some with `/v1`."""
+    path = path.rstrip("/")
+    while path.startswith("/v1/") or path == "/v1":
+        path = path.removeprefix("/v1")
+    return path
+
+
+def _refused(path: str, status: int, text: str, kind: str = "", code: str = "") -> Response:
+    if path != "/messages":
+        return refused(status, text, type=kind or "invalid_request_error", code=code)
+    from .anthropic import message_refused
+
+    return message_refused(status, text)
+
+
+def _key(headers: Mapping[str, str]) -> str:
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return credentials.strip()
+    return next((headers[name] for name in _KEY_HEADERS if name in headers), "")

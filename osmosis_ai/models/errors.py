@@ -1,0 +1,180 @@
+"""What an unsuccessful HTTP reply means: wrong key, unknown model, no quota, try again, ...
+
+Reads statuses and bodies as OpenAI, vLLM, SGLang, Ollama, Azure, Gemini, OpenRouter and others
+write them. Decides nothing about tries; knows no connection.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from .base import ErrorKind, clip
+from .retry import RetryPolicy, parse_retry_after
+
+_BODY_CHARS = 64 * 1024
+"""Of an error's body, these are searched; the rest says nothing new."""
+
+_QUOTA = re.compile(
+    r"insufficient_quota|billing_hard_limit_reached|billing_not_active|insufficient_balance"
+    r"|credit_balance_too_low"
+)
+_WRONG_KEY = re.compile(r"invalid_api_key|api_key_invalid|authentication_error|api key not valid")
+_NO_MODEL_CODE = re.compile(r"model_not_found|deploymentnotfound|invalid_model|model_not_available")
+_NO_MODEL_404 = re.compile(r"\b(?:models?|deployment)\b")
+_NO_MODEL_400 = re.compile(
+    r"model not exist|no models? loaded|unknown model|invalid model(?: name)?\b"
+    r"|not a valid model|\bmodel\b[^.\n]{0,160}(?:not found|not exist|n't exist|not be found)"
+)
+
+
+class CallFault(Exception):
+    """One try that brought no completion; never leaves this package."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        detail: str = "",
+        *,
+        summary: str = "",
+        status: int | None = None,
+        reason: str = "",
+        retried: bool = False,
+        retry_after_s: float | None = None,
+        local: bool = False,
+    ) -> None:
+        super().__init__(summary or detail)
+        self.kind = kind
+        self.detail = detail
+        """The endpoint's words, or the operating system's; not yet redacted."""
+        self.summary = summary
+        """Ours, where the kind alone does not say what is wrong."""
+        self.status = status
+        self.reason = reason or kind
+        """Picks the number of tries."""
+        self.retried = retried
+        self.retry_after_s = retry_after_s
+        self.local = local
+        """May concern this call alone, if others have succeeded before."""
+
+
+def fault_of_status(
+    status: int, headers: Mapping[str, str], body: bytes, *, model: str, policy: RetryPolicy
+) -> CallFault:
+    """The fault behind a reply whose status is not 2xx; `headers` has lower-case names."""
+    text = body[:_BODY_CHARS].decode("utf-8", "replace")
+    message, codes = _error_fields(text)
+    if 300 <= status < 400:
+        return CallFault("redirect", _printable_location(headers), status=status)
+    kind, local = _kind(status, message.lower(), codes.lower(), model.lower())
+    passing = kind in ("rate_limited", "overloaded") or (kind == "bad_request" and not local)
+    return CallFault(
+        kind,
+        message,
+        status=status,
+        retried=passing and policy.retries_status(status, headers),
+        retry_after_s=parse_retry_after(headers) if passing else None,
+        local=local,
+    )
+
+
+def fault_of_error_object(error: object, *, model: str, policy: RetryPolicy) -> CallFault:
+    """The fault behind an `error` object inside a reply whose status says success."""
+    code = error.get("code") if isinstance(error, dict) else None
+    status = int(code) if isinstance(code, (int, str)) and _is_status(code) else 0
+    message, codes = _error_fields(json.dumps({"error": error}))
+    status = status or _status_named(codes.lower())
+    kind, local = _kind(status, message.lower(), codes.lower(), model.lower())
+    return CallFault(
+        kind,
+        message,
+        summary="an error inside a 200",
+        status=200,
+        retried=kind in ("rate_limited", "overloaded") and policy.retries_status(status, {}),
+        local=local,
+    )
+
+
+def _kind(status: int, message: str, codes: str, model: str) -> tuple[ErrorKind, bool]:
+    """Kind of a status with the lower-case words of its body; and whether it may be local."""
+    if status == 402 or _QUOTA.search(codes):
+        return "quota", False
+    if status == 401 or (status in (400, 403) and _WRONG_KEY.search(f"{codes} {message}")):
+        return "auth", False
+    if status == 403:
+        return "auth", True
+    if status == 404:
+        said = bool(_NO_MODEL_CODE.search(codes) or _NO_MODEL_404.search(message))
+        return "model_not_found", not said
+    if status in (400, 422) and _names_no_model(message, codes, model):
+        return "model_not_found", False
+    if status == 429:
+        return "rate_limited", False
+    if status >= 500 or status in (408, 409, 425):
+        return "overloaded", False
+    return "bad_request", False
+
+
+def _status_named(codes: str) -> int:
+    """The status that a provider would have sent with these lower-case codes."""
+    if "rate_limit" in codes or "too_many_requests" in codes:
+        return 429
+    if _WRONG_KEY.search(codes):
+        return 401
+    if _NO_MODEL_CODE.search(codes):
+        return 404
+    return 400 if "invalid_request" in codes else 500
+
+
+def _names_no_model(message: str, codes: str, model: str) -> bool:
+    if _NO_MODEL_CODE.search(codes):
+        return True
+    found = _NO_MODEL_400.search(message)
+    return found is not None and (model in message or found.start() == 0)
+
+
+def _error_fields(text: str) -> tuple[str, str]:
+    """(message, codes and types joined) of an error body in any of the usual shapes."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return text, ""
+    if isinstance(data, list) and data:
+        data = data[0]  # Gemini wraps its errors in a list
+    if not isinstance(data, dict):
+        return text, ""
+    error: Any = data.get("error", data)
+    if isinstance(error, str):
+        error = {**data, "message": data.get("message", error)}
+    elif not isinstance(error, dict):
+        error = data
+    message = next((error[key] for key in ("message", "detail", "msg") if error.get(key)), None)
+    codes = [error.get(key) for key in ("code", "type", "status", "reason")]
+    codes += [part.get("reason") for part in _dicts(error.get("details"))]
+    named = " ".join(str(code) for code in codes if isinstance(code, (str, int)))
+    if isinstance(message, str):
+        return message, named
+    return (json.dumps(message) if message is not None else text), named
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _is_status(code: int | str) -> bool:
+    text = str(code)
+    return len(text) == 3 and text.isascii() and text.isdigit() and text >= "400"
+
+
+def _printable_location(headers: Mapping[str, str]) -> str:
+    """Where a redirect points, without user names, passwords or query."""
+    try:
+        parts = urlsplit(headers.get("location", ""))
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "an address that cannot be read"
+    where = f"{parts.scheme}://{host}{parts.path}" if host else parts.path
+    return clip(where, 200) or "nowhere"

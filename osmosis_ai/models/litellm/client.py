@@ -1,0 +1,314 @@
+"""The one door to LiteLLM.
+
+It takes seconds to import, so it is imported by the first question. It likes to talk, so it is
+hushed: no banner, no log record, no telemetry, no `.env`, no download of prices. It guesses what
+went wrong, so its HTTP goes through a transport of ours and its exceptions are only the last
+resort. Users' own use of LiteLLM in the same process is left as it was.
+
+Knows nothing of tries and deadlines over several of them, of judges and of agents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ...providers import ModelName
+from ...secret import Secret
+from ..errors import CallFault
+from ..retry import RetryPolicy
+from .reading import UNSUPPORTED, Answer, read_answer
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .transport import Exchange
+
+_OFFLINE = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+    "LITELLM_LOCAL_BLOG_POSTS": "True",
+}
+_LOGGERS = (
+    "LiteLLM",
+    "LiteLLM Proxy",
+    "LiteLLM Router",
+    "httpx",
+    "openai._base_client",
+    "openai._legacy_response",
+    "openai._response",
+)
+_PREPARATION_S = 30.0
+"""What LiteLLM may take before its first request: mostly imports, and not the provider's time."""
+
+_CHAT_ROUTES = {"ollama": "ollama_chat"}
+"""Providers whose chat API LiteLLM reaches by another name: the plain one pastes a prompt."""
+
+_WARNINGS = (
+    (".*`ReadOnly` qualifier", ""),
+    ("Pydantic serializer warnings", ""),
+    (".*conflict with protected namespace", ""),
+    (".*attribute on the instance is deprecated", ""),
+    ("", r"(litellm|openai)(\.|$)"),
+)
+"""Warnings of LiteLLM's own doing, by message and by module: under `-W error` they would be raised
+in the middle of a call, since it imports most of itself only then."""
+
+_inside: ContextVar[bool] = ContextVar("osmosis_inside_litellm", default=False)
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One request to a provider."""
+
+    name: ModelName
+    messages: Sequence[Mapping[str, Any]]
+    api_key: Secret | None
+    api_base: str | None
+    params: Mapping[str, Any]
+    """Whatever else goes into the request: `tools`, `temperature`, `response_format`, ..."""
+
+
+class Door:
+    """Asks through LiteLLM, within one running event loop."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self._session: aiohttp.ClientSession | None = None
+        self._abandoned: set[asyncio.Task[Any]] = set()
+        self.host = ""
+        """Where the last request went, printable; empty before the first."""
+        self.replied = False
+
+    async def ask(self, question: Question, timeout_s: float) -> Answer:
+        """One request, one answer, within `timeout_s` of its start; raises CallFault."""
+        litellm = await _library()
+        _check_provider(litellm, question.name)
+        exchange = self._exchange(question)
+        error: Exception | None = None
+        response: Any = None
+        asking = asyncio.ensure_future(_ask(litellm, question, exchange))
+        try:
+            await _ended(asking, exchange, timeout_s)
+            if asking.done():
+                response = asking.result()
+        except Exception as caught:  # noqa: BLE001  # whatever LiteLLM raises becomes a CallFault
+            error = caught
+        finally:
+            if not asking.done():
+                self._abandon(asking, exchange)
+            self.host = exchange.host or self.host
+            self.replied = self.replied or exchange.replied
+        if not asking.done():
+            raise CallFault("timeout", "deadline reached without an answer", retried=True)
+        return read_answer(exchange, response, error)
+
+    def _abandon(self, asking: asyncio.Task[Any], exchange: Exchange) -> None:
+        """End a call that nobody waits for: at once, or as soon as it would send its request.
+
+        Cancelled while it is prepared, LiteLLM drops a coroutine that it never awaits, and Python
+        complains of that on standard error.
+        """
+        exchange.abandoned = True
+        self._abandoned.add(asking)
+        asking.add_done_callback(self._forget)
+        if exchange.begun.is_set():
+            asking.cancel()
+
+    def _forget(self, asking: asyncio.Task[Any]) -> None:
+        self._abandoned.discard(asking)
+        if not asking.cancelled():
+            asking.exception()  # nobody waits for it: it is seen here, or else asyncio prints it
+
+    async def aclose(self) -> None:
+        """Close every connection; harmless when repeated."""
+        if self._abandoned:
+            await asyncio.wait(self._abandoned, timeout=_PREPARATION_S)
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _exchange(self, question: Question) -> Exchange:
+        from .transport import Exchange, open_session  # both bring an HTTP client
+
+        if self._session is None:
+            self._session = open_session()
+        return Exchange(
+            session=self._session,
+            model=question.name.model,
+            turn=len(question.messages),
+            policy=self._policy,
+        )
+
+
+async def import_ahead() -> None:
+    """Import LiteLLM now, off the event loop; why it cannot be, the first question tells."""
+    with suppress(CallFault):
+        await _library()
+
+
+async def _library() -> Any:
+    if _imported.cache_info().currsize:
+        return load()
+    try:
+        return await asyncio.to_thread(load)
+    except ImportError as error:
+        detail = f"LiteLLM cannot be imported ({error}): pip install -U litellm"
+    raise CallFault("bad_request", detail, reason=UNSUPPORTED)
+
+
+def load() -> Any:
+    """LiteLLM, imported in silence and without network; safe to call from any thread."""
+    with _loading:
+        return _imported()
+
+
+@cache
+def _imported() -> Any:
+    for variable, value in _OFFLINE.items():
+        os.environ.setdefault(variable, value)
+    hush = _Hush()
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(hush)
+    with _hushed(), _without_dotenv(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm
+        from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.disable_hf_tokenizer_download = True
+    _send_through_ours(AsyncHTTPHandler)
+    return litellm
+
+
+class _Hush(logging.Filter):
+    """Drops what is logged on our behalf, and nothing else."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _inside.get()
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+@contextmanager
+def _without_dotenv() -> Iterator[None]:
+    """Keep LiteLLM from loading a `.env` of the working directory into the environment."""
+    before = os.environ.get("LITELLM_MODE")
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LITELLM_MODE"]
+        else:
+            os.environ["LITELLM_MODE"] = before
+
+
+def _ignore_its_warnings() -> None:
+    """Put the filters back where somebody, pytest after each test for one, has reset them."""
+    known = {(_pattern(entry[1]), _pattern(entry[3])) for entry in warnings.filters}
+    for message, module in _WARNINGS:
+        if (message, module) not in known:
+            warnings.filterwarnings("ignore", message=message, module=module)
+
+
+def _pattern(compiled: Any) -> str:
+    return getattr(compiled, "pattern", compiled) or ""
+
+
+def _send_through_ours(handler: Any) -> None:
+    """Put our transport where LiteLLM makes its own, for OpenAI's client and all others alike."""
+    from .transport import Transport
+
+    def ours(original: Callable[..., Any]) -> Callable[..., Transport]:
+        return lambda *args, **kwargs: Transport(original(*args, **kwargs))
+
+    for name in ("create_async_transport", "_create_async_transport"):
+        if hasattr(handler, name):
+            setattr(handler, name, staticmethod(ours(getattr(handler, name))))
+
+
+def _check_provider(litellm: Any, name: ModelName) -> None:
+    known = [str(getattr(provider, "value", provider)) for provider in litellm.provider_list]
+    if name.provider in known:
+        return
+    close = get_close_matches(name.provider, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    detail = f"LiteLLM knows no provider {name.provider!r}{hint}"
+    raise CallFault("bad_request", detail, reason=UNSUPPORTED)
+
+
+async def _ended(asking: asyncio.Task[Any], exchange: Exchange, timeout_s: float) -> None:
+    """Wait for the call: for its preparation, and then for as long as the provider may take."""
+    begun = asyncio.ensure_future(exchange.begun.wait())
+    try:
+        limit_s = max(timeout_s, _PREPARATION_S)
+        await asyncio.wait({asking, begun}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        begun.cancel()
+    if exchange.begun.is_set() and not asking.done():
+        await asyncio.wait({asking}, timeout=timeout_s)
+
+
+async def _ask(litellm: Any, question: Question, exchange: Exchange) -> Any:
+    from .transport import current
+
+    _ignore_its_warnings()
+    with _hushed(), _set(current, exchange), _set(_internal_call(), True):
+        return await litellm.acompletion(**_arguments(question))
+
+
+@contextmanager
+def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def _internal_call() -> ContextVar[Any]:
+    """LiteLLM's own mark for calls that it does not log: its log worker outlives event loops."""
+    try:
+        from litellm._internal_context import is_internal_call
+    except ImportError:  # a version without the mark
+        return _inside
+    return is_internal_call
+
+
+def _arguments(question: Question) -> dict[str, Any]:
+    route = _CHAT_ROUTES.get(question.name.provider, question.name.provider)
+    arguments = {
+        **question.params,
+        "model": f"{route}/{question.name.model}",
+        "messages": [dict(message) for message in question.messages],
+        "max_retries": 0,
+        "num_retries": 0,
+    }
+    if question.api_key is not None:
+        arguments["api_key"] = question.api_key.reveal()
+    if question.api_base is not None:
+        arguments["api_base"] = question.api_base
+    if question.params.get("tools"):
+        # LiteLLM looks for MCP tools among them with a package that it does not install.
+        arguments["_skip_mcp_handler"] = True
+    return arguments

@@ -1,0 +1,116 @@
+"""What came of a question to LiteLLM: the answer, or the fault behind its exception.
+
+The wire decides: a fault seen there counts, and a reply of OpenAI's shape is read by ourselves.
+LiteLLM's own reading serves for the other shapes, its exceptions for what never reached the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..base import ChatCompletion, Usage
+from ..errors import CallFault, fault_of_status
+
+if TYPE_CHECKING:
+    from .transport import Exchange
+
+UNSUPPORTED = "unsupported"
+"""Reason of a fault that no try and no other row can mend: LiteLLM refuses the question itself."""
+
+_NETWORK_LIBRARIES = frozenset({"aiohttp", "botocore", "google", "httpx", "requests", "urllib3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A provider's answer, read and as it came."""
+
+    completion: ChatCompletion
+    raw: Mapping[str, Any]
+
+
+def read_answer(exchange: Exchange, response: Any, error: Exception | None) -> Answer:
+    """The answer in what LiteLLM returned, or raised, and did on the wire; else a CallFault."""
+    if exchange.fault is not None and response is None:
+        raise exchange.fault
+    if exchange.completion is not None:
+        return Answer(_priced(exchange.completion, response), exchange.reply or {})
+    if error is not None or response is None:
+        raise _fault_of_exception(error, exchange)
+    try:
+        completion = _completion(response)
+    except (AttributeError, IndexError, TypeError) as unreadable:
+        raise _unreadable(unreadable) from None
+    return Answer(_priced(completion, response), exchange.reply or response.model_dump())
+
+
+def _completion(response: Any) -> ChatCompletion:
+    """LiteLLM's reading of a reply that has not OpenAI's shape."""
+    choice = response.choices[0]
+    message = choice.message.model_dump(exclude_none=True)
+    message.pop("provider_specific_fields", None)
+    message.setdefault("content", None)
+    return ChatCompletion(
+        message=message,
+        finish_reason=choice.finish_reason,
+        usage=_usage(getattr(response, "usage", None)),
+        model=response.model,
+    )
+
+
+def _usage(usage: Any) -> Usage:
+    prompt = getattr(usage, "prompt_tokens", None)
+    completion = getattr(usage, "completion_tokens", None)
+    total = getattr(usage, "total_tokens", None)
+    if not prompt and not completion:
+        return Usage()  # LiteLLM writes 0 where the provider says nothing
+    return Usage(prompt, completion, total)
+
+
+def _priced(completion: ChatCompletion, response: Any) -> ChatCompletion:
+    if completion.cost_usd is not None or completion.usage.prompt_tokens is None:
+        return completion
+    hidden = getattr(response, "_hidden_params", None) or {}
+    cost = hidden.get("response_cost")
+    # 0 is what LiteLLM has for models without a price, local ones for example.
+    return replace(completion, cost_usd=float(cost)) if cost else completion
+
+
+def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFault:
+    """The fault behind an exception of LiteLLM's, where no reply of the wire explains it."""
+    if error is None or exchange.replied:
+        return _unreadable(error)
+    root = _root(error)
+    if isinstance(root, ImportError):
+        detail = f"LiteLLM needs a package for this provider that is not installed: {root.name}"
+        return CallFault("bad_request", detail, reason=UNSUPPORTED)
+    status = getattr(error, "status_code", None)
+    message = _words(error)
+    if type(error).__name__ == "UnsupportedParamsError":
+        return CallFault("bad_request", message, reason=UNSUPPORTED)
+    remote = type(root).__module__.partition(".")[0] in _NETWORK_LIBRARIES
+    if isinstance(status, int) and (400 <= status < 500 or (remote and status >= 500)):
+        body = message.encode("utf-8", "replace")
+        return fault_of_status(status, {}, body, model=exchange.model, policy=exchange.policy)
+    return CallFault("bad_request", message, summary="LiteLLM cannot send this request")
+
+
+def _unreadable(error: Exception | None) -> CallFault:
+    detail = _words(error) if error is not None else ""
+    return CallFault("protocol", detail, summary="an answer that LiteLLM cannot read", retried=True)
+
+
+def _root(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+def _words(error: Exception) -> str:
+    """The message without LiteLLM's names of its own classes and its advice on itself."""
+    text = str(getattr(error, "message", "") or error)
+    text = text.partition("To drop these")[0].partition("\n")[0]
+    while text.startswith("litellm.") and ": " in text:
+        text = text.partition(": ")[2]
+    return text.strip()

@@ -1,0 +1,1 @@
+"""HTTP to model endpoints: connections, TLS, proxies and base URLs."""

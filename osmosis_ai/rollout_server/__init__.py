@@ -1,0 +1,18 @@
+"""The RolloutServer: runs an agent loop for a trainer, which hosts the model.
+
+    trainer --POST /v1/rollout/init-----------> server     202, the rollout runs on
+    trainer <--POST /v1/chat/completions------- server     for each model call
+    trainer <--POST /v1/rollout/completed------ server     once, when the rollout has ended
+
+From the wire to the agent and back:
+
+    app          the ASGI application and its life cycle
+    http         requests and replies, who may ask, one handler a path, uvicorn
+    service      admission, the life of a rollout, draining
+    rollouts     the records: one a rollout, found again by its identity
+    execution    one rollout within its time, in a thread of its own
+    trainer      calls to the trainer, delivery of results, allowed addresses, registration
+    journal      results on disk, when there is a folder for them
+    events       the log's lines and the counters of /metrics
+    settings     limits, deadlines and rules
+"""

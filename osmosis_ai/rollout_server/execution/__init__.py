@@ -1,0 +1,1 @@
+"""Running a rollout for a trainer, in worker threads and within its time."""

@@ -1,0 +1,145 @@
+"""One rollout from its request to the body of its callback, whatever the agent does.
+
+The boundary where everything that an agent can raise or return wrongly becomes an outcome. Knows
+neither threads nor deadlines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...agents.context import RolloutContext, get_rollout_context
+from ...agents.results import CompletionsResult, RolloutResult
+from ...agents.runner import run_rollout
+from ...agents.schemas import RolloutMetrics, RolloutRequest
+from ...models.base import clip
+
+if TYPE_CHECKING:
+    from ...agents.base import RolloutAgentLoop
+    from ...agents.client import LLMClient
+
+MESSAGE_LIMIT = 2000
+"""Characters of an error that the trainer is told."""
+
+Redact = Callable[[str], str]
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a rollout ended, ready for the wire."""
+
+    status: str
+    """COMPLETED or ERROR."""
+    body: bytes
+    """A RolloutResponse; the same bytes however often it is sent."""
+    error: str | None = None
+
+
+class TracedLLM:
+    """`LLMClient` that notes each call in the rollout's trace."""
+
+    def __init__(self, llm: LLMClient) -> None:
+        self._llm = llm
+
+    async def chat_completions(
+        self, messages: list[dict[str, Any]], **params: Any
+    ) -> CompletionsResult:
+        """Ask, and note what was asked and answered."""
+        started = time.monotonic()
+        told: dict[str, Any] = {"messages": len(messages), "params": params}
+        try:
+            answer = await self._llm.chat_completions(messages, **params)
+            told |= {"message": answer.message, "finish_reason": answer.finish_reason}
+            told |= {"usage": answer.usage}
+        except Exception as error:
+            told |= {"error": type(error).__name__}
+            raise
+        finally:
+            told["latency_ms"] = round((time.monotonic() - started) * 1000.0, 1)
+            if ctx := get_rollout_context():
+                ctx.log_event("model_call", **told)
+        return answer
+
+    def get_metrics(self) -> RolloutMetrics:
+        """What all calls so far took."""
+        return self._llm.get_metrics()
+
+
+async def execute(
+    agent: RolloutAgentLoop,
+    request: RolloutRequest,
+    llm: LLMClient,
+    *,
+    tools: Sequence[Any] | None = None,
+    debug_dir: Path | None = None,
+    redact: Redact = str,
+) -> Outcome:
+    """Run the agent once; never raises but when it is cancelled."""
+    trace = RolloutContext(request, debug_dir=debug_dir, redact=redact)
+    trace.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
+    client = TracedLLM(llm) if debug_dir is not None else llm
+    try:
+        result = await run_rollout(
+            agent, request, client, tools=tools, debug_dir=debug_dir, redact=redact
+        )
+        outcome = _outcome_of(request, result, redact)
+    except asyncio.CancelledError:
+        trace.log_event("rollout_cancelled")
+        raise
+    except BaseException as error:  # noqa: BLE001  the agent's failure is what the trainer is told
+        outcome = failed(request.rollout_id, error, metrics=llm.get_metrics(), redact=redact)
+    trace.log_event("rollout_ended", status=outcome.status, error=outcome.error)
+    return outcome
+
+
+def failed(
+    rollout_id: str,
+    error: BaseException | str,
+    *,
+    metrics: RolloutMetrics | None = None,
+    redact: Redact = str,
+) -> Outcome:
+    """The outcome of a rollout that broke off."""
+    told = error if isinstance(error, str) else _told(error)
+    result = RolloutResult("ERROR", [], "error", told, metrics)
+    return _encoded(rollout_id, result, clip(redact(told), MESSAGE_LIMIT))
+
+
+def _outcome_of(request: RolloutRequest, result: RolloutResult, redact: Redact) -> Outcome:
+    error = result.error_message
+    told = None if error is None else clip(redact(str(error)), MESSAGE_LIMIT)
+    try:
+        return _encoded(request.rollout_id, result, told)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        return failed(request.rollout_id, f"the agent's result is not JSON: {wrong}", redact=redact)
+
+
+def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> Outcome:
+    metrics = None if result.metrics is None else result.metrics.model_dump()
+    document = {
+        "rollout_id": rollout_id,
+        "status": result.status,
+        "final_messages": result.final_messages,
+        "finish_reason": result.finish_reason,
+        "error_message": error,
+        "reward": result.reward,
+        "metrics": metrics,
+        "extra_fields": {},
+    }
+    return Outcome(result.status, _encode(document).encode("ascii"), error)
+
+
+def _told(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  an exception whose own text is broken
+        text = ""
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name

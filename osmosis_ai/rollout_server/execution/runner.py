@@ -1,0 +1,140 @@
+"""Runs what an agent has to do for one rollout, in the workers' threads and within its time.
+
+Whatever the agent does, an outcome comes back: when it fails, hangs, swallows its cancellation, or
+when the server shuts down. Admits nothing and keeps no record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...agents.schemas import RolloutRequest
+from ...agents.tools import dump_tools
+from ...secret import Redactor, Secret
+from ..app import AppOptions
+from ..events import event
+from ..trainer.address_policy import Trainer
+from ..trainer.client import OsmosisLLMClient, TrainerChannel
+from ..trainer.wire import TrainerPool
+from .run_rollout import Outcome, execute, failed
+from .worker_threads import Job, Workers
+
+T = TypeVar("T")
+
+TOOLS_TIMEOUT_S = 30.0
+SHUT_DOWN = "the server was shut down before the rollout had ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What an agent's `get_tools` gave."""
+
+    given: list[Any]
+    schemas: list[dict[str, Any]]
+    """The same for the wire."""
+
+
+class Runner:
+    """The agent of one server."""
+
+    def __init__(self, options: AppOptions) -> None:
+        self._agent = options.agent
+        self._options = options
+        self._settings = options.settings
+        size = options.settings.connections
+        self._workers: Workers[TrainerPool] = Workers(
+            lambda: TrainerPool(size),
+            lambda pool: pool.aclose(),
+            most=options.settings.max_concurrent,
+        )
+        self._shutdown: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def call(self, hook: Callable[[], Any]) -> None:
+        """Call a hook of the user's where the agent runs."""
+        await self._workers.call(hook)
+
+    def cancel_all(self) -> None:
+        """End every rollout, those that run and those to come."""
+        if not self._shutdown.done():
+            self._shutdown.set_result(None)
+
+    async def close(self) -> None:
+        """End the threads."""
+        await self._workers.close()
+
+    async def tools(self, request: RolloutRequest, key: Secret | None) -> Tools | Outcome:
+        """The agent's tools for this request; an outcome when there will be no rollout."""
+        agent = self._agent
+
+        async def asked(pool: TrainerPool) -> Tools:
+            given: Any = agent.get_tools(request)
+            owner = f"{type(agent).__name__}.get_tools"
+            return Tools(given, dump_tools(given, owner=owner))
+
+        job = self._workers.run(asked)
+        why = await self._ended(job, TOOLS_TIMEOUT_S, "get_tools")
+        if why is not None:
+            return failed(request.rollout_id, why)
+        try:
+            return job.result.result()
+        except BaseException as error:  # noqa: BLE001  the agent's failure: the trainer is told
+            return failed(request.rollout_id, error, redact=self._redactor(key))
+
+    async def run(
+        self, request: RolloutRequest, key: Secret | None, trainer: Trainer, tools: Tools
+    ) -> Outcome:
+        """How the rollout ended."""
+        settings = self._settings
+
+        async def executed(pool: TrainerPool) -> Outcome:
+            channel = TrainerChannel(
+                pool, trainer, key=key, request_timeout_s=settings.request_timeout_s
+            )
+            llm = OsmosisLLMClient(request.server_url, request.rollout_id, channel=channel)
+            try:
+                return await execute(
+                    self._agent,
+                    request,
+                    llm,
+                    tools=tools.given,
+                    debug_dir=self._options.debug_dir,
+                    redact=self._redactor(key),
+                )
+            finally:
+                llm.close()
+
+        job = self._workers.run(executed)
+        why = await self._ended(job, settings.rollout_timeout_s, "the rollout")
+        if why is not None:
+            return failed(request.rollout_id, why)
+        if job.result.cancelled():
+            return failed(request.rollout_id, "CancelledError: the agent cancelled itself")
+        return job.result.result()
+
+    async def _ended(self, job: Job[TrainerPool, T], limit_s: float, what: str) -> str | None:
+        """Wait for the job; None when it ended by itself, else why it was ended."""
+        waits: list[asyncio.Future[Any]] = [job.result, self._shutdown]
+        await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if job.result.done():
+            return None
+        why = SHUT_DOWN if self._shutdown.done() else f"{what} took more than {limit_s:g} s"
+        job.cancel()
+        await asyncio.wait([job.result], timeout=self._settings.cancel_grace_s)
+        if not job.result.done():
+            event("abandoned", logging.ERROR, reason=f"{what} goes on although it was cancelled")
+        return why
+
+    def _redactor(self, key: Secret | None) -> Callable[[str], str]:
+        known = [secret for secret in (self._options.api_key, key) if secret is not None]
+        built: list[Redactor] = []
+
+        def redact(text: str) -> str:
+            if not built:  # it takes a while to build, and most rollouts need none
+                built.append(Redactor(known))
+            return built[0](text)
+
+        return redact

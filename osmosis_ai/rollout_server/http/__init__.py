@@ -1,0 +1,1 @@
+"""The server's HTTP side: routes, messages and authentication."""

@@ -1,0 +1,126 @@
+"""The paths of a server: who may ask, what is asked, and the answer as JSON or text.
+
+The key is checked before a body is read. Knows no agent and no trainer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ..app import AppOptions
+from ..events import event
+from ..rollouts import Rollout
+from ..service import RolloutService
+from .auth import Access
+from .init_body import read_init
+from .messages import Body, Receive, Refused, Reply, Send, Turns, json_reply
+
+Handler = Callable[[Mapping[str, Any], Receive], Awaitable[Reply]]
+
+_INTERNAL = Refused(500, "internal", "the server failed; its log says why", hang_up=True)
+_UNKNOWN_PATH = Refused(404, "not_found", "there is nothing at this path", hang_up=True)
+_ROLLOUT = "/rollout/"
+INITS_A_PASS = 8
+
+
+class Routes:
+    """Answers the requests of one application."""
+
+    def __init__(self, options: AppOptions) -> None:
+        self.service = RolloutService(options)
+        self._name = options.agent.name
+        self._access = Access(options.api_key)
+        self._turns = Turns(INITS_A_PASS)
+        self._open: dict[str, tuple[str, Handler]] = {
+            "/health": ("GET", self._health),
+            "/metrics": ("GET", self._metrics),
+        }
+        self._guarded: dict[str, tuple[str, Handler]] = {
+            "/v1/rollout/init": ("POST", self._init),
+            "/platform/health": ("GET", self._platform_health),
+        }
+
+    async def respond(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request, whatever happens."""
+        try:
+            reply = await self._reply(scope, receive)
+        except Refused as refused:
+            reply = refused.reply()
+        except Exception as error:  # noqa: BLE001  the boundary: a request gets an answer
+            told = f"{type(error).__name__}: {error}"
+            event("request_failed", logging.ERROR, path=scope["path"], error=told)
+            reply = _INTERNAL.reply()
+        self.service.counters.add("osmosis_requests_total", status=str(reply.status))
+        event("request", logging.DEBUG, path=scope["path"], status=reply.status)
+        await reply.send(send)
+
+    async def _reply(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        path = scope["path"]
+        if path not in self._open or not self._access.has_key:
+            self._access.check(scope)
+        method, handler = self._route(path)
+        asked = "GET" if scope["method"] == "HEAD" else scope["method"]  # uvicorn drops the body
+        if asked != method:
+            raise Refused(
+                405, "method", f"use {method} here", headers={"allow": method}, hang_up=True
+            )
+        return await handler(scope, receive)
+
+    def _route(self, path: str) -> tuple[str, Handler]:
+        if path.startswith(_ROLLOUT):
+            return "GET", self._rollout
+        found = self._open.get(path) or self._guarded.get(path)
+        if found is None:
+            raise _UNKNOWN_PATH
+        return found
+
+    async def _init(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        await self.service.start()
+        await self._turns.wait()
+        settings, budget = self.service.settings, self.service.budget
+        body = Body(budget, limit=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
+        try:
+            init = read_init(await body.read(scope["headers"], receive))
+        finally:
+            budget.give(body.size)
+        return Reply(202, await self.service.init(init))
+
+    async def _health(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        return json_reply(
+            200,
+            {
+                "status": "draining" if self.service.draining else "healthy",
+                "agent_loop": self._name,
+                "active_rollouts": self.service.active,
+                "completed_rollouts": int(self.service.ended),
+            },
+        )
+
+    async def _platform_health(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        if not self._access.has_key:
+            raise _UNKNOWN_PATH
+        return await self._health(scope, receive)
+
+    async def _metrics(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        text = self.service.counters.text(self.service.gauges())
+        return Reply(200, text.encode("utf-8"), "text/plain; version=0.0.4; charset=utf-8")
+
+    async def _rollout(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        rollout = self.service.registry.get(scope["path"][len(_ROLLOUT) :])
+        if rollout is None:
+            raise Refused(404, "not_found", "no rollout of that id is remembered")
+        return _record(rollout)
+
+
+def _record(rollout: Rollout) -> Reply:
+    told = {
+        "rollout_id": rollout.rollout_id,
+        "state": rollout.state,
+        "status": rollout.outcome.status if rollout.outcome else None,
+        "delivery": rollout.delivery,
+    }
+    head = json_reply(200, told).body
+    result = (rollout.outcome.body if rollout.outcome else b"") or b"null"
+    return Reply(200, head[:-1] + b',"result":' + result + b"}")

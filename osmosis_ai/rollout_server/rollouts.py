@@ -1,0 +1,149 @@
+"""The records of a server's rollouts: found again by identity, kept for a while, bounded in size.
+
+A record goes from queued to running to ended, and its result from pending to delivered. Decides
+what is the same init and what is a conflict; runs and sends nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ..agents.schemas import RolloutRequest
+from ..secret import Secret
+from .execution.run_rollout import Outcome
+from .http.messages import Refused
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .http.init_body import Init
+
+State = Literal["queued", "running", "ended"]
+Delivery = Literal["none", "pending", "needs_key", "delivered", "refused", "expired"]
+"""none: not ended yet; needs_key: known from the journal, which holds no keys."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Rollout:
+    """One rollout, from its init until its record is dropped."""
+
+    rollout_id: str
+    identity: str
+    digest: str
+    server_url: str
+    key: Secret | None = None
+    request: RolloutRequest | None = None
+    """Dropped when the rollout has ended: it may be large."""
+    size: int = 0
+    """Bytes of the init's body that are held for it."""
+    admitted: asyncio.Future[bytes] | None = None
+    """The answer to the init, once there is one."""
+    answer: bytes = b""
+    state: State = "queued"
+    outcome: Outcome | None = None
+    delivery: Delivery = "none"
+    accepted_at: float = field(default_factory=time.monotonic)
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    """Monotonic, as the other two."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the result that are still held."""
+        return len(self.outcome.body) if self.outcome else 0
+
+    @property
+    def undelivered(self) -> bool:
+        """Whether somebody still waits for the result."""
+        return self.delivery in ("pending", "needs_key")
+
+
+class Registry:
+    """All records of one server."""
+
+    def __init__(self, *, ttl_s: float, max_kept_bytes: int) -> None:
+        self._ttl_s = ttl_s
+        self._max_kept_bytes = max_kept_bytes
+        self._by_identity: dict[str, Rollout] = {}
+        self._by_id: dict[str, Rollout] = {}
+        self._ended: OrderedDict[str, Rollout] = OrderedDict()
+        """By rollout id, the oldest first."""
+        self.kept_bytes = 0
+        """Bytes of all results that are held."""
+        self.undelivered_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Rollout]:
+        return iter(tuple(self._by_id.values()))
+
+    def get(self, rollout_id: str) -> Rollout | None:
+        """The record of that rollout."""
+        return self._by_id.get(rollout_id)
+
+    def find(self, init: Init) -> Rollout | None:
+        """The rollout that this init has started before; raises Refused (409) when it differs."""
+        known = self._by_identity.get(init.identity) or self._by_id.get(init.request.rollout_id)
+        if known is not None and known.digest != init.digest:
+            told = "this rollout was started before, with another body"
+            raise Refused(409, "conflict", told)
+        return known
+
+    def add(self, rollout: Rollout) -> None:
+        """Keep a new record."""
+        self._by_identity[rollout.identity] = rollout
+        self._by_id[rollout.rollout_id] = rollout
+
+    def note_end(self, rollout: Rollout, outcome: Outcome, delivery: Delivery) -> None:
+        """The rollout has ended: keep its result until that is delivered and old."""
+        rollout.state, rollout.outcome, rollout.delivery = "ended", outcome, delivery
+        rollout.ended_at = time.monotonic()
+        rollout.request = None
+        self._ended[rollout.rollout_id] = rollout
+        self.kept_bytes += rollout.kept_bytes
+        if rollout.undelivered:
+            self.undelivered_bytes += rollout.kept_bytes
+        self._shrink()
+
+    def note_delivery(self, rollout: Rollout, delivery: Delivery) -> None:
+        """What became of the result."""
+        if rollout.undelivered:
+            self.undelivered_bytes -= rollout.kept_bytes
+        rollout.delivery = delivery
+        if rollout.undelivered:
+            self.undelivered_bytes += rollout.kept_bytes
+        self._shrink()
+
+    def remove(self, rollout: Rollout) -> None:
+        """Forget a record."""
+        self._by_identity.pop(rollout.identity, None)
+        self._by_id.pop(rollout.rollout_id, None)
+        if self._ended.pop(rollout.rollout_id, None) is not None:
+            self.kept_bytes -= rollout.kept_bytes
+
+    def old(self) -> list[Rollout]:
+        """Records past their time whose result nobody waits for."""
+        oldest = time.monotonic() - self._ttl_s
+        found = []
+        for rollout in self._ended.values():
+            if rollout.ended_at > oldest:
+                break
+            if not rollout.undelivered:
+                found.append(rollout)
+        return found
+
+    def _shrink(self) -> None:
+        """Let go of the oldest delivered results while there are too many bytes of them."""
+        if self.kept_bytes <= self._max_kept_bytes:
+            return
+        for rollout in self._ended.values():
+            if rollout.outcome and rollout.outcome.body and not rollout.undelivered:
+                self.kept_bytes -= rollout.kept_bytes
+                rollout.outcome = Outcome(rollout.outcome.status, b"", rollout.outcome.error)
+                if self.kept_bytes <= self._max_kept_bytes:
+                    return

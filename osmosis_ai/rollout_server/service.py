@@ -1,0 +1,317 @@
+"""The life of rollouts: admission, a place to run, a result, and the end of it all.
+
+Lives in one event loop, the server's; agents run elsewhere. Knows nothing of HTTP but how to
+refuse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any
+
+from .app import AppOptions
+from .events import Counters, event
+from .execution.run_rollout import Outcome, failed
+from .execution.runner import SHUT_DOWN, Runner, Tools
+from .http.init_body import Init
+from .http.messages import ByteBudget, Refused, busy
+from .journal import Journal
+from .rollouts import Delivery, Registry, Rollout
+from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
+from .trainer.delivery import Callbacks
+from .trainer.registration import register
+
+_TICK_S = 5.0
+
+
+class RolloutService:
+    """What one application does behind its routes."""
+
+    def __init__(self, options: AppOptions) -> None:
+        self._options = options
+        self.settings = options.settings
+        self.counters = Counters()
+        self.budget = ByteBudget(self.settings.max_held_bytes)
+        self.registry = Registry(
+            ttl_s=self.settings.record_ttl_s, max_kept_bytes=self.settings.max_held_bytes
+        )
+        self.draining = False
+        """Whether the server is shutting down."""
+        self.active = 0
+        """Rollouts that run or wait."""
+        self._rules = TrainerRules(self.settings.allowed_trainers, anywhere=self.settings.local)
+        self._waiting: deque[tuple[Rollout, Trainer, Tools]] = deque()
+        self._running = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._starting: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._runner: Runner
+        self._callbacks: Callbacks
+        self._journal: Journal | None = None
+
+    # Life cycle.
+
+    async def start(self) -> None:
+        """Start threads and background work, once; what the start-up hook raises propagates."""
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start())
+        if self._starting.done():
+            self._starting.result()
+        else:
+            await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
+        if self.settings.state_dir is not None:
+            self._journal = await asyncio.to_thread(Journal, self.settings.state_dir)
+        self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery)
+        self._runner = Runner(self._options)
+        if self._options.on_startup is not None:
+            await self._runner.call(self._options.on_startup)
+        self._recover()
+        self._in_background(self._tick())
+        self._in_background(register(self._options))
+        name, places = self._options.agent.name, self.settings.max_concurrent
+        event("started", agent_loop=name, max_concurrent=places)
+
+    async def stop(self) -> None:
+        """Refuse new rollouts, let the others end, cancel what is left, hand over every result."""
+        self.draining = True
+        if self._starting is None:
+            return
+        event("draining", active=self.active)
+        await self._wait_until_idle(self.settings.drain_s)
+        self._runner.cancel_all()
+        while self._waiting:
+            rollout, _, _ = self._waiting.popleft()
+            self._in_background(self._end(rollout, failed(rollout.rollout_id, SHUT_DOWN)))
+        await self._wait_until_idle(self.settings.cancel_grace_s + 1.0)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._callbacks.close(self.settings.flush_s)
+        self._tell_undelivered()
+        await self._call_shutdown_hook()
+        await self._runner.close()
+        if self._journal is not None:
+            await asyncio.to_thread(self._journal.close)
+        event("stopped", rollouts=self.ended)
+
+    async def _call_shutdown_hook(self) -> None:
+        if self._options.on_shutdown is None:
+            return
+        hook = self._runner.call(self._options.on_shutdown)
+        try:
+            await asyncio.wait_for(hook, self.settings.drain_s)
+        except Exception as error:  # noqa: BLE001  the user's code: said, and the stop goes on
+            event("on_shutdown_failed", logging.ERROR, error=f"{type(error).__name__}: {error}")
+
+    async def _wait_until_idle(self, seconds: float) -> None:
+        if not self.active:
+            return
+        self._idle.clear()
+        try:
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        except asyncio.TimeoutError:
+            return
+
+    def _tell_undelivered(self) -> None:
+        left = sum(rollout.undelivered for rollout in self.registry)
+        if left:
+            kept = "nowhere" if self._journal is None else self.settings.state_dir
+            event("results_undelivered", logging.ERROR, results=left, kept=kept)
+
+    def _recover(self) -> None:
+        for rollout in self._journal.load() if self._journal else ():
+            assert rollout.outcome is not None
+            self.registry.add(rollout)
+            self.registry.note_end(rollout, rollout.outcome, rollout.delivery)
+            event("recovered", rollout_id=rollout.rollout_id, delivery=rollout.delivery)
+            if rollout.delivery == "pending":
+                self._callbacks.deliver(rollout)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(min(_TICK_S, self.settings.record_ttl_s))
+            for rollout in self.registry.old():
+                self.registry.remove(rollout)
+                if self._journal is not None and rollout.delivery != "expired":
+                    await self._forget(self._journal, rollout)
+
+    async def _forget(self, journal: Journal, rollout: Rollout) -> None:
+        try:
+            await journal.remove(rollout)
+        except OSError as error:
+            fields = {"rollout_id": rollout.rollout_id, "error": error.strerror}
+            event("journal_failed", logging.ERROR, **fields)
+
+    def _in_background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._settled)
+        return task
+
+    def _settled(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, Refused):
+            event("internal_error", logging.ERROR, error=f"{type(error).__name__}: {error}")
+
+    # What is going on.
+
+    @property
+    def ended(self) -> int:
+        """Rollouts that have ended since the start, well or not."""
+        return int(self.counters.total("osmosis_rollouts_total"))
+
+    def gauges(self) -> dict[str, float]:
+        """The present, for /metrics."""
+        return {
+            "osmosis_rollouts_active": self.active,
+            "osmosis_rollouts_running": self._running,
+            "osmosis_rollouts_queued": self.active - self._running,
+            "osmosis_records": len(self.registry),
+            "osmosis_results_undelivered": sum(r.undelivered for r in self.registry),
+            "osmosis_results_bytes": self.registry.kept_bytes,
+        }
+
+    # Admission.
+
+    async def init(self, init: Init) -> bytes:
+        """The answer to an init; starts its rollout unless that was done before."""
+        known = self.registry.find(init)
+        if known is None:
+            self._check_room()
+            trainer = await self._located(init.request.server_url)
+            known = self.registry.find(init)
+            if known is None:
+                self._check_room()
+                known = self._added(init, trainer)
+        if known.delivery == "needs_key" and init.key is not None:
+            known.key = init.key
+            self.registry.note_delivery(known, "pending")
+            self._callbacks.deliver(known)
+        return known.answer if known.admitted is None else await asyncio.shield(known.admitted)
+
+    def _added(self, init: Init, trainer: Trainer) -> Rollout:
+        self.budget.take(init.size)
+        rollout = Rollout(
+            rollout_id=init.request.rollout_id,
+            identity=init.identity,
+            digest=init.digest,
+            server_url=init.request.server_url,
+            key=init.key,
+            request=init.request,
+            size=init.size,
+        )
+        self.registry.add(rollout)
+        self.active += 1
+        # A task of its own: the rollout does not depend on the client staying on the line.
+        rollout.admitted = self._in_background(self._admit(rollout, trainer))
+        return rollout
+
+    def _check_room(self) -> None:
+        if self.draining:
+            told = "the server is shutting down"
+            raise Refused(503, "draining", told, headers={"retry-after": "10"}, hang_up=True)
+        if self.active >= 2 * self.settings.max_concurrent:
+            told = f"{self.active} rollouts run or wait, which is all that this server takes"
+            raise busy("busy", told, retry_after_s=self._expected_wait_s())
+        if self.registry.undelivered_bytes > self.settings.max_held_bytes:
+            told = "too many results wait for a trainer that does not take them"
+            raise busy("backlog", told, retry_after_s=30.0)
+
+    def _expected_wait_s(self) -> float:
+        """About how long it takes until a place is free."""
+        ran_s = self.counters.total("osmosis_rollout_seconds_total")
+        return min(60.0, ran_s / max(1, self.ended) / self.settings.max_concurrent)
+
+    async def _located(self, server_url: str) -> Trainer:
+        try:
+            return await self._rules.locate(server_url)
+        except TrainerRefused as error:
+            raise Refused(422, "trainer_refused", str(error)) from None
+        except TrainerUnknown as error:
+            headers = {"retry-after": "5"}
+            raise Refused(503, "trainer_unknown", str(error), headers=headers) from None
+
+    async def _admit(self, rollout: Rollout, trainer: Trainer) -> bytes:
+        assert rollout.request is not None
+        tools = await self._runner.tools(rollout.request, rollout.key)
+        schemas = tools.schemas if isinstance(tools, Tools) else []
+        document = {"rollout_id": rollout.rollout_id, "tools": schemas}
+        rollout.answer = json.dumps(document, separators=(",", ":")).encode("ascii")
+        try:
+            await self._save(rollout)
+        except OSError as error:
+            self.registry.remove(rollout)
+            self._leave(rollout)
+            told = f"the rollout cannot be noted in the state folder: {error.strerror}"
+            raise Refused(503, "journal", told, headers={"retry-after": "30"}) from None
+        event("accepted", rollout_id=rollout.rollout_id, trainer=trainer.origin)
+        rollout.admitted = None
+        if isinstance(tools, Tools):
+            self._waiting.append((rollout, trainer, tools))
+            self._fill()
+        else:
+            await self._end(rollout, tools)
+        return rollout.answer
+
+    # Running.
+
+    def _fill(self) -> None:
+        while self._waiting and self._running < self.settings.max_concurrent:
+            rollout, trainer, tools = self._waiting.popleft()
+            self._running += 1
+            self._in_background(self._run(rollout, trainer, tools))
+
+    async def _run(self, rollout: Rollout, trainer: Trainer, tools: Tools) -> None:
+        assert rollout.request is not None
+        rollout.state, rollout.started_at = "running", time.monotonic()
+        try:
+            outcome = await self._runner.run(rollout.request, rollout.key, trainer, tools)
+        finally:
+            self._running -= 1
+            self._fill()
+        await self._end(rollout, outcome)
+
+    async def _end(self, rollout: Rollout, outcome: Outcome) -> None:
+        self.registry.note_end(rollout, outcome, "pending")
+        ran_s = rollout.ended_at - rollout.started_at if rollout.started_at else 0.0
+        self.counters.add("osmosis_rollouts_total", status=outcome.status)
+        self.counters.add("osmosis_rollout_seconds_total", ran_s)
+        fields: dict[str, Any] = {"rollout_id": rollout.rollout_id, "status": outcome.status}
+        fields |= {"ran_s": ran_s, "waited_s": rollout.ended_at - ran_s - rollout.accepted_at}
+        if outcome.error is not None:
+            fields["error"] = outcome.error
+        event("ended", **fields)
+        await self._save_calmly(rollout)
+        self._callbacks.deliver(rollout)
+        self._leave(rollout)
+
+    def _leave(self, rollout: Rollout) -> None:
+        self.budget.give(rollout.size)
+        self.active -= 1
+        if not self.active:
+            self._idle.set()
+
+    # Results.
+
+    async def _note_delivery(self, rollout: Rollout, delivery: Delivery) -> None:
+        self.registry.note_delivery(rollout, delivery)
+        self.counters.add("osmosis_callbacks_total", outcome=delivery)
+        await self._save_calmly(rollout)
+
+    async def _save(self, rollout: Rollout) -> None:
+        if self._journal is not None:
+            await self._journal.save(rollout)
+
+    async def _save_calmly(self, rollout: Rollout) -> None:
+        try:
+            await self._save(rollout)
+        except OSError as error:
+            fields = {"rollout_id": rollout.rollout_id, "error": error.strerror}
+            event("journal_failed", logging.ERROR, **fields)

@@ -1,0 +1,79 @@
+"""What a RolloutServer can be told: limits, deadlines, and which trainers it may call.
+
+Plain values and their checks; reads the environment, knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+TRAINERS_VARIABLE = "OSMOSIS_ALLOWED_TRAINERS"
+"""Origins of trainers, separated by commas or blanks."""
+STATE_VARIABLE = "OSMOSIS_STATE_DIR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Limits and rules of a server; every number is positive."""
+
+    max_concurrent: int = 100
+    """Rollouts that run at once; as many again may wait, further ones get 429."""
+    record_ttl_s: float = 3600.0
+    """How long the record of an ended rollout is kept, and its callback retried."""
+    rollout_timeout_s: float = 3600.0
+    """The longest that one rollout may take."""
+    cancel_grace_s: float = 5.0
+    """How long a cancelled agent may clean up before it is left behind."""
+    drain_s: float = 10.0
+    """How long a shutdown lets rollouts end by themselves."""
+    flush_s: float = 10.0
+    """How long a shutdown tries to hand over the last results."""
+    max_body_bytes: int = 16 * 1024 * 1024
+    """The largest body of an init."""
+    max_held_bytes: int = 256 * 1024 * 1024
+    """Bodies that are being read, or wait to run, and results that are kept: each at most this."""
+    body_timeout_s: float = 30.0
+    """How long a body may take to arrive as a whole."""
+    head_timeout_s: float = 10.0
+    """How long a request's head may take to arrive, where the server listens itself."""
+    request_timeout_s: float = 300.0
+    """How long the trainer may take for one answer."""
+    connections: int = 100
+    """Connections to a trainer at once."""
+    allowed_trainers: tuple[str, ...] = ()
+    """Origins that may be called, whatever their address; empty: any public address."""
+    local: bool = False
+    """Whether any address may be called: loopback, private and link-local ones too."""
+    state_dir: Path | None = None
+    """Where results outlive the process."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if number and not 0 < value < float("inf"):
+                raise ValueError(f"{field.name} must be more than 0, not {value!r}")
+        if self.allowed_trainers:
+            from .trainer.address_policy import (
+                check_origin,  # brings asyncio, which making an app does not need
+            )
+
+            for origin in self.allowed_trainers:
+                check_origin(origin)
+
+
+def settings_from(environ: Mapping[str, str] | None = None) -> ServerSettings:
+    """The defaults, with the trainers and the folder that the environment names."""
+    environ = os.environ if environ is None else environ
+    folder = environ.get(STATE_VARIABLE, "").strip()
+    return ServerSettings(
+        allowed_trainers=trainers_from(environ), state_dir=Path(folder) if folder else None
+    )
+
+
+def trainers_from(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The origins in `OSMOSIS_ALLOWED_TRAINERS`."""
+    return tuple(environ.get(TRAINERS_VARIABLE, "").replace(",", " ").split())

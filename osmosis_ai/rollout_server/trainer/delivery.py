@@ -1,0 +1,113 @@
+"""Handing each result to its trainer once, however long the trainer is away.
+
+A round is the contract's three tries; rounds follow each other until the trainer has taken the
+result, has refused it with a 4xx, or the result is too old. Knows no agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from ...agents.errors import OsmosisRolloutError, OsmosisValidationError
+from ..events import event
+from ..rollouts import Delivery, Rollout
+from ..settings import ServerSettings
+from .address_policy import TrainerRefused, TrainerRules, TrainerUnknown
+from .client import CALLBACK_RETRIES, COMPLETED_PATH, TrainerChannel
+from .wire import Post, TrainerPool
+
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 60.0
+_jitter = Random()
+
+
+class Callbacks:
+    """The results that are on their way."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        rules: TrainerRules,
+        note: Callable[[Rollout, Delivery], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._note = note
+        self._pool = TrainerPool(settings.connections)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._last_round = asyncio.Event()
+
+    def deliver(self, rollout: Rollout) -> None:
+        """Hand over the result of an ended rollout, from now on and in the background."""
+        task = asyncio.ensure_future(self._deliver(rollout))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, timeout_s: float) -> None:
+        """Try what is left once more, at once and for at most `timeout_s`; then give up."""
+        self._last_round.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._pool.aclose()
+
+    async def _deliver(self, rollout: Rollout) -> None:
+        until = rollout.ended_at + self._settings.record_ttl_s
+        rounds = 0
+        while True:
+            rounds += 1
+            final = self._last_round.is_set()
+            delivery, why = await self._round(rollout)
+            if delivery != "pending":
+                break
+            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(rounds - 1, 10))
+            pause_s *= _jitter.uniform(0.5, 1.0)
+            if time.monotonic() + pause_s >= until:
+                delivery = "expired"
+                break
+            self._tell(rollout, "callback_failed", rounds, why)
+            if final:
+                return
+            await self._pause(pause_s)
+        await self._note(rollout, delivery)
+        self._tell(rollout, f"callback_{delivery}", rounds, why)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._last_round.wait(), seconds)
+        except asyncio.TimeoutError:
+            return
+
+    async def _round(self, rollout: Rollout) -> tuple[Delivery, str]:
+        assert rollout.outcome is not None
+        post = Post(
+            path=COMPLETED_PATH, body=rollout.outcome.body, idempotency_key=rollout.rollout_id
+        )
+        try:
+            trainer = await self._rules.locate(rollout.server_url)
+            channel = TrainerChannel(
+                self._pool,
+                trainer,
+                key=rollout.key,
+                request_timeout_s=self._settings.request_timeout_s,
+            )
+            await channel.ask(post, CALLBACK_RETRIES, lambda reply: reply.status)
+        except (OsmosisValidationError, TrainerRefused) as error:
+            return "refused", str(error)
+        except (OsmosisRolloutError, TrainerUnknown) as error:
+            return "pending", str(error)
+        except Exception as error:  # noqa: BLE001  the boundary: no result is lost over a bug
+            return "pending", f"{type(error).__name__}: {error}"
+        return "delivered", ""
+
+    def _tell(self, rollout: Rollout, name: str, rounds: int, why: str) -> None:
+        good = name == "callback_delivered"
+        fields: dict[str, object] = {"rollout_id": rollout.rollout_id, "rounds": rounds}
+        if why:
+            fields["error"] = why
+        event(name, logging.INFO if good else logging.WARNING, **fields)

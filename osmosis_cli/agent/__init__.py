@@ -1,0 +1,1 @@
+"""`osmosis test`, `validate` and `preview`: an agent without an evaluation."""

@@ -1,0 +1,122 @@
+"""`osmosis preview`: a rubric file or a dataset, as it is read.
+
+Tells the kinds of file apart by name and first row, and shows what the reading commands would see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..buffered_output import printable
+from ..errors import CommandError
+
+TEXT_WIDTH = 200
+YAML_SUFFIXES = (".yaml", ".yml")
+
+EPILOG = """\b
+Examples:
+  osmosis preview --path rubric_configs.yaml
+  osmosis preview --path test_data.jsonl --limit 5
+"""
+
+
+@click.command("preview", epilog=EPILOG)
+@click.option(
+    "--path",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A rubric file (.yaml), records to judge (.jsonl) or a dataset (.jsonl, .json, .parquet).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Show only the first N; all are checked and counted.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the file as one JSON document.")
+def preview_command(path: Path, limit: int | None, as_json: bool) -> None:
+    """Check a rubric file or a dataset, and show what is in it."""
+    kind, total, entries = _read(path, limit)
+    if as_json:
+        click.echo(json.dumps({"path": str(path), "kind": kind, "total": total, kind: entries}))
+        return
+    noun = kind if total != 1 else kind.removesuffix("s")
+    click.echo(f"Loaded {total} {noun} from {printable(str(path))}")
+    for number, entry in enumerate(entries, 1):
+        click.echo(f"\n{kind.removesuffix('s')} {number}")
+        for line in _lines(entry, "  "):
+            click.echo(line)
+    if len(entries) < total:
+        click.echo(f"\nand {total - len(entries)} more")
+
+
+def _read(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
+    """What the file holds, how many of it, and the first `limit` of them."""
+    if path.suffix.lower() in YAML_SUFFIXES:
+        return _rubrics(path, limit)
+    from pytest_osmosis.dataset.errors import DatasetError
+
+    try:
+        return _records(path, limit) if _holds_answers(path) else _rows(path, limit)
+    except DatasetError as error:
+        raise CommandError(str(error), code="invalid") from None
+
+
+def _rubrics(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
+    from ..rubric.config import RubricFileError, load_rubrics
+
+    try:
+        found = load_rubrics(path)
+    except RubricFileError as error:
+        raise CommandError(str(error), code="invalid") from None
+    return "rubrics", len(found), [rubric.shown() for rubric in found[:limit]]
+
+
+def _records(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
+    from ..rubric.records import load_records
+
+    found = load_records(path)
+    return "records", len(found), [record.shown() for record in found[:limit]]
+
+
+def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
+    from pytest_osmosis.dataset.dataset import load_dataset
+
+    dataset = load_dataset(path)
+    shown = range(len(dataset) if limit is None else min(limit, len(dataset)))
+    return "rows", len(dataset), [dataset.row(place)._asdict() for place in shown]
+
+
+def _holds_answers(path: Path) -> bool:
+    """Whether the first row has a `solution_str`: then it is one to judge, not one to run."""
+    from pytest_osmosis.dataset.formats import open_dataset
+
+    file, suffix = open_dataset(path)
+    with file:
+        if suffix == ".parquet":
+            return False
+        return b'"solution_str"' in file.read(1 << 20).partition(b"\n{")[0]
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    for key, item in value.items():
+        if item is None or item == {}:
+            continue
+        name = f"{indent}{printable(str(key))}:"
+        if isinstance(item, dict):
+            yield name
+            yield from _lines(item, indent + "  ")
+        else:
+            yield f"{name} {_text(item)}"
+
+
+def _text(item: Any) -> str:
+    text = item if isinstance(item, str) else json.dumps(item, default=str, ensure_ascii=False)
+    flat = printable(" ".join(text.split()))
+    return flat if len(flat) <= TEXT_WIDTH else f"{flat[:TEXT_WIDTH]}... ({len(text)} characters)"

@@ -1,0 +1,240 @@
+"""`osmosis test`: an agent on the rows of a dataset, without scoring it.
+
+A line a row; with --interactive the model calls of a row one at a time. Options are the plugin's,
+under their own names and with their checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from osmosis_ai.secret import Redactor, Secret
+from pytest_osmosis.options import OPTIONS, Option
+
+from ..errors import CommandError
+from ..eval.arguments import help_text, own_spellings
+from ..eval.command import KEY_WARNING
+from ..shared_options import COMPLETIONS
+
+if TYPE_CHECKING:
+    from pytest_osmosis.dataset.dataset import Dataset
+    from pytest_osmosis.spec import ModelSpec
+
+    from .rollouts import Ended, Trial
+
+NEEDED = ("agent", "data", "model")
+SAMPLING = ("temperature", "max_tokens", "top_p")
+TAKEN = (
+    *NEEDED, "base-url", "api-key-env", "api-key", "max-turns", "temperature", "max-tokens",
+    "top-p", "seed", "batch-size", "limit", "offset", "sample", "sample-seed", "agent-timeout",
+    "debug-dir",
+)  # fmt: skip
+"""The plugin's options that make sense without scores."""
+
+EPILOG = """\b
+Examples:
+  osmosis test -m server:agent_loop -d test_data.jsonl --model embedded
+  osmosis test -m server:agent_loop -d test_data.jsonl --limit 5 \\
+      --model my-model --base-url http://localhost:8000/v1
+  osmosis test -m server:agent_loop -d test_data.jsonl --model embedded -i
+"""
+
+
+def _parameters() -> list[click.Parameter]:
+    by_name = {option.name: option for option in OPTIONS}
+    return [
+        *(_parameter(by_name[name]) for name in TAKEN),
+        click.Option(["-i", "--interactive"], is_flag=True, help="Step through the model calls."),
+        click.Option(
+            ["--row"], type=click.IntRange(0), metavar="N", help="Only this row, by its index."
+        ),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+    ]
+
+
+def _parameter(option: Option) -> click.Option:
+    return click.Option(
+        [option.name.replace("-", "_"), *own_spellings(option)],
+        metavar=option.metavar,
+        required=option.name in NEEDED,
+        callback=_checked(option),
+        shell_complete=COMPLETIONS.get(option.metavar or ""),
+        help=help_text(option),
+    )
+
+
+def _checked(option: Option) -> Any:
+    def check(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        if value is None:
+            return option.default
+        try:
+            return option.parse(value)
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r}: {error}") from None
+
+    return check
+
+
+@click.pass_context
+def _test(
+    ctx: click.Context, /, interactive: bool, row: int | None, as_json: bool, **given: Any
+) -> None:
+    """Run an agent on the rows of a dataset and show what came of each, without scoring it.
+
+    A row is a rollout; there is a line for each. The exit status is 1 when one ended in an error.
+    """
+    if interactive and as_json:
+        raise click.UsageError("--interactive is a dialogue: leave out --json")
+    trial = _trial(given)
+    positions = _positions(trial.dataset, row)
+    ended = _stepped(trial, positions) if interactive else _run(trial, positions, quiet=as_json)
+    failed = [one for one in ended if one.status == "ERROR"]
+    if as_json:
+        _print_document(ended, failed)
+        return
+    if not interactive:
+        click.echo(_summary(trial, ended, failed))
+    if failed:
+        ctx.exit(1)
+
+
+test_command = click.Command(
+    "test", callback=_test, params=_parameters(), help=_test.__doc__, epilog=EPILOG
+)
+
+
+def _trial(given: dict[str, Any]) -> Trial:
+    from pytest_osmosis.rollouts.prepare import NotUsable, key_of, secrets_of
+    from pytest_osmosis.user_code.classify_agent import as_agent_loop
+    from pytest_osmosis.user_code.import_mistakes import ImportingError
+    from pytest_osmosis.user_code.import_object import load_object
+
+    from .rollouts import Trial
+
+    model, option = _model(given), "-m/--module"
+    dataset = _dataset(given)
+    try:
+        with redirect_stdout(sys.stderr):  # what the module prints at import
+            found = load_object(given["agent"], option=option, roots=[Path.cwd()])
+            agent = as_agent_loop(found, spec=given["agent"], option=option)
+        key_of(model)
+    except (ImportingError, NotUsable) as error:
+        raise _usage(str(error)) from None
+    return Trial(
+        agent=agent,
+        dataset=dataset,
+        model=model,
+        max_turns=given["max_turns"],
+        timeout_s=given["agent_timeout"],
+        batch_size=given["batch_size"] or 1,
+        debug_dir=given["debug_dir"],
+        redact=Redactor(secrets_of(model)),
+    )
+
+
+def _model(given: dict[str, Any]) -> ModelSpec:
+    from osmosis_ai.models.transport.base_url import normalise_base_url
+    from pytest_osmosis.spec import ModelSpec
+
+    base_url, key = given["base_url"], given["api_key"]
+    if base_url is not None:
+        try:
+            base_url = str(normalise_base_url(base_url))
+        except ValueError as error:
+            raise _usage(f"--base-url: {error}") from None
+    if key is not None:
+        click.echo(KEY_WARNING, err=True)
+    return ModelSpec(
+        model=given["model"],
+        base_url=base_url,
+        api_key_env=given["api_key_env"] or ("OPENAI_API_KEY" if base_url else None),
+        api_key_env_named=given["api_key_env"] is not None,
+        api_key=None if key is None else Secret(key, name="--api-key"),
+        sampling={name: given[name] for name in SAMPLING if given[name] is not None},
+        seed=given["seed"],
+    )
+
+
+def _dataset(given: dict[str, Any]) -> Dataset:
+    from pytest_osmosis.dataset.dataset import load_dataset
+    from pytest_osmosis.dataset.errors import DatasetError
+
+    try:
+        return load_dataset(
+            Path(given["data"]).expanduser(),
+            offset=given["offset"],
+            limit=given["limit"],
+            sample=given["sample"],
+            sample_seed=given["sample_seed"],
+        )
+    except DatasetError as error:
+        raise _usage(f"-d/--data {error}") from None
+
+
+def _usage(message: str) -> CommandError:
+    return CommandError(message, code="usage", status=2)
+
+
+def _positions(dataset: Dataset, row: int | None) -> range:
+    if row is None:
+        return range(len(dataset))
+    for position in range(len(dataset)):
+        if dataset.index_of(position) == row:
+            return range(position, position + 1)
+    raise _usage(f"--row {row}: no such row among the {len(dataset)} that are selected")
+
+
+def _run(trial: Trial, positions: range, *, quiet: bool) -> list[Ended]:
+    from .interactive import told
+    from .rollouts import run_rows
+
+    ended: list[Ended] = []
+
+    def note(one: Ended) -> None:
+        ended.append(one)
+        if not quiet:
+            click.echo(told(one))
+
+    asyncio.run(run_rows(trial, positions, note))
+    return sorted(ended, key=lambda one: one.row_index)
+
+
+def _stepped(trial: Trial, positions: range) -> list[Ended]:
+    from .interactive import Stepper
+
+    stepper = Stepper(trial)
+    stepper.run(positions[0])
+    return stepper.ended
+
+
+def _summary(trial: Trial, ended: list[Ended], failed: list[Ended]) -> str:
+    known = [one.tokens for one in ended if one.tokens is not None]
+    plural = "" if len(ended) == 1 else "s"
+    parts = [f"{len(ended)} rollout{plural}", f"{len(ended) - len(failed)} completed"]
+    if failed:
+        parts.append(f"{len(failed)} in error")
+    if left := len(trial.dataset) - len(ended):
+        parts.append(f"{left} not run")
+    parts.append(f"{sum(known):,} tokens" if len(known) == len(ended) else "tokens unknown")
+    return "\n" + ", ".join(parts)
+
+
+def _print_document(ended: list[Ended], failed: list[Ended]) -> None:
+    rows = [{k: v for k, v in asdict(one).items() if k != "fatal"} for one in ended]
+    if failed:
+        first = failed[0]
+        raise CommandError(
+            f"{len(failed)} of {len(ended)} rollouts ended in an error; "
+            f"the first: {first.row}: {first.error}",
+            code="failed",
+            details={"rollouts": rows},
+        )
+    click.echo(json.dumps({"rollouts": rows}))

@@ -1,0 +1,157 @@
+"""`osmosis validate`: checks an agent loop without running it.
+
+`check_agent` is the whole of it; `osmosis serve` asks the same before it listens. No model and no
+network is involved.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from ..shared_options import agent_option
+
+if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
+
+EPILOG = """\b
+Examples:
+  osmosis validate -m my_agent:agent_loop
+  osmosis validate -m mypackage.agents:MyAgentClass
+  osmosis validate -m path/to/agent.py:agent_loop --json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    passed: bool
+    detail: str
+    """What was found, or what is wrong and how to mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The checks of one agent; what depends on a failed one is left out."""
+
+    checks: tuple[Check, ...]
+    agent: RolloutAgentLoop | None
+    """The agent, when it could be loaded."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+
+def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module") -> Validation:
+    """Load `module:attribute` and look at its name, its tools and its `run`."""
+    loaded, agent = _load(spec, roots=roots, option=option)
+    if agent is None:
+        return Validation((loaded,), None)
+    return Validation((loaded, _check_name(agent), _check_tools(agent), _check_run(agent)), agent)
+
+
+def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
+    from osmosis_ai.rollout import RolloutAgentLoop
+    from pytest_osmosis.user_code.import_mistakes import ImportingError
+    from pytest_osmosis.user_code.import_object import load_object
+
+    try:
+        found = load_object(spec, option=option, roots=roots)
+    except ImportingError as error:
+        return Check("loads", False, str(error)), None
+    kind = found if inspect.isclass(found) else type(found)
+    if not issubclass(kind, RolloutAgentLoop):
+        what = f"{option} {spec!r}: {kind.__name__} must derive from RolloutAgentLoop"
+        return Check("loads", False, what), None
+    if inspect.isclass(found):
+        try:
+            found = found()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
+            what = f"{kind.__name__}() raised {_told(error)}; it must need no arguments"
+            return Check("loads", False, what), None
+    return Check("loads", True, f"{spec} is a {kind.__name__}"), found
+
+
+def _check_name(agent: RolloutAgentLoop) -> Check:
+    name = getattr(agent, "name", None)
+    if isinstance(name, str) and name.strip():
+        return Check("name", True, repr(name))
+    return Check("name", False, f"`name` must be a non-empty string, not {name!r}")
+
+
+def _check_tools(agent: RolloutAgentLoop) -> Check:
+    from osmosis_ai.rollout import OsmosisValidationError, RolloutRequest, tool_schemas
+
+    messages = [{"role": "user", "content": "validate"}]
+    request = RolloutRequest.for_eval(rollout_id="validate", messages=messages)
+    try:
+        names = [tool["function"]["name"] for tool in tool_schemas(agent, request)]
+    except OsmosisValidationError as error:
+        return Check("get_tools", False, str(error))
+    except Exception as error:  # noqa: BLE001  the user's code: data
+        return Check("get_tools", False, f"raised {_told(error)}")
+    return Check("get_tools", True, ", ".join(names) or "no tools")
+
+
+def _check_run(agent: RolloutAgentLoop) -> Check:
+    run = inspect.unwrap(agent.run)
+    if inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(type(run).__call__):
+        return Check("run", True, "is async")
+    what = "is an async generator: return a result instead of yielding"
+    if not inspect.isasyncgenfunction(run):
+        what = "must be async: `async def run(self, ctx)`"
+    return Check("run", False, f"{type(agent).__name__}.run {what}")
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@click.command("validate", epilog=EPILOG)
+@agent_option
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON document.")
+@click.pass_context
+def validate_command(ctx: click.Context, module: str, as_json: bool) -> None:
+    """Check that an agent loop loads, has a name, has valid tools, and that its run is async.
+
+    Nothing is run. The exit status is 1 when a check fails.
+    """
+    with redirect_stdout(sys.stderr):  # what the module prints at import
+        validation = check_agent(module, roots=[Path.cwd()])
+    checks = [asdict(check) for check in validation.checks]
+    if as_json:
+        if not validation.passed:
+            raise CommandError(_failure(validation), code="invalid", details={"checks": checks})
+        click.echo(json.dumps({"module": module, "valid": True, "checks": checks}))
+        return
+    for check in validation.checks:
+        click.echo(_line(check))
+    if not validation.passed:
+        click.echo(_failure(validation), err=True)
+        ctx.exit(1)
+
+
+def _line(check: Check) -> str:
+    first, *rest = check.detail.splitlines() or [""]
+    lines = [f"{'ok' if check.passed else 'FAILED':<8}{check.name:<11}{printable(first)}"]
+    return "\n".join([*lines, *(" " * 19 + printable(line) for line in rest)])
+
+
+def _failure(validation: Validation) -> str:
+    failed = [check for check in validation.checks if not check.passed]
+    names = ", ".join(check.name for check in failed)
+    return f"{len(failed)} of {len(validation.checks)} checks failed: {names}"

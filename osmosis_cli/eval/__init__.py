@@ -1,0 +1,1 @@
+"""`osmosis eval` and its subcommands."""

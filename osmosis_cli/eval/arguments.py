@@ -1,0 +1,126 @@
+"""The options of `osmosis eval`, and their translation into arguments of pytest.
+
+Every option of the plugin is here under its own name without the prefix; the table below adds the
+spellings that are the command's own. Values pass through unread: what is wrong with one is said by
+the plugin. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from pytest_osmosis.options import OPTIONS, Option
+
+from ..shared_options import COMPLETIONS
+
+KEY_VARIABLE = "OSMOSIS_EVAL_API_KEY"
+"""Where a key given as `--api-key` travels, so that no argument list of ours holds it."""
+DEBUG_DIR = ".osmosis/debug"
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "agent": ("-m", "--module", "--agent"),
+    "data": ("-d", "--dataset", "--data"),
+    "output": ("-o", "--output"),
+}
+
+COMMON = (
+    "agent", "data", "eval-fn", "model", "base-url", "api-key", "n", "pass-threshold", "max-turns",
+    "temperature", "max-tokens", "batch-size", "limit", "offset", "output",
+)  # fmt: skip
+"""The options that the help lists first, in this order."""
+
+
+_DECIDED = ("api-key", "only")
+"""Options of the plugin whose value the command decides itself."""
+
+
+def own_spellings(option: Option) -> tuple[str, ...]:
+    """How the command spells an option of the plugin."""
+    return SPELLINGS.get(option.name, (f"--{option.name}",))
+
+
+def click_options() -> list[click.Parameter]:
+    """The command's options: the common ones, its own switches, then all others of the plugin."""
+    by_name = {option.name: option for option in OPTIONS}
+    common = [_click_option(by_name[name]) for name in COMMON if name in by_name]
+    others = [_click_option(option) for option in OPTIONS if option.name not in (*COMMON, "only")]
+    return [*common, *_SWITCHES, *others]
+
+
+def is_common(parameter: click.Parameter) -> bool:
+    """Whether the help lists the parameter among the first."""
+    return parameter in _SWITCHES or parameter.name in {_key(name) for name in COMMON}
+
+
+_SWITCHES = (
+    click.Option(["-q", "--quiet"], is_flag=True, help="Less on the terminal (pytest's -q)."),
+    click.Option(
+        ["--debug"],
+        is_flag=True,
+        help=f"More on the terminal (pytest's -vv), and the agents' events in {DEBUG_DIR} "
+        "unless --debug-dir names another place.",
+    ),
+    click.Option(
+        ["--json", "as_json"],
+        is_flag=True,
+        help="Print the JSON report, and nothing else, on stdout.",
+    ),
+)
+
+
+def _click_option(option: Option) -> click.Option:
+    # is_flag=False makes the value optional; to be given for such options alone.
+    optional = {} if option.const is None else {"is_flag": False, "flag_value": option.const}
+    kind: dict[str, Any] = optional or {"is_flag": option.flag or None}
+    return click.Option(
+        [_key(option.name), *own_spellings(option)],
+        metavar=None if option.flag else option.metavar,
+        **kind,
+        multiple=option.repeatable,
+        shell_complete=COMPLETIONS.get(option.metavar or ""),
+        help=help_text(option),
+    )
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def help_text(option: Option) -> str:
+    """What the command's help says about an option of the plugin."""
+    text = option.help.replace("%%", "%").replace("--osmosis-", "--")
+    if option.repeatable:
+        text += "; repeatable"
+    if option.default is not None:
+        text += f" (default: {option.default})"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list[str]:
+    """The pytest command line for the given option values; `extra` follows it untouched."""
+    args = ["-p", "osmosis", "--osmosis-only"]
+    for option in OPTIONS:
+        if option.name not in _DECIDED:
+            args += _translated(option, values.get(_key(option.name)))
+    if values.get("api_key"):
+        args.append(f"--osmosis-api-key-env={KEY_VARIABLE}")
+    if values.get("quiet"):
+        args.append("-q")
+    if values.get("debug"):
+        args.append("-vv")
+        if not values.get("debug_dir"):
+            args.append(f"--osmosis-debug-dir={DEBUG_DIR}")
+    return [*args, *extra]
+
+
+def _translated(option: Option, value: Any) -> Iterator[str]:
+    if option.flag:
+        if value:
+            yield option.flag_name
+    elif option.repeatable:
+        yield from (f"{option.flag_name}={one}" for one in value or ())
+    elif value is not None:
+        yield f"{option.flag_name}={value}"

@@ -1,0 +1,161 @@
+"""`osmosis eval`: an evaluation as a pytest session in this process, and a group of subcommands.
+
+A first word that is no option names a subcommand; otherwise the words are options of the evaluation
+and what follows `--` goes to pytest. It adds nothing of its own to the evaluation.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..buffered_output import Held, held_streams, stdout_to_stderr
+from ..errors import Answered, CommandError
+from ..lazy_group import Entry, LazyGroup
+from .arguments import click_options, is_common, to_pytest_args
+from .session import Guard, ReportTaker, run_pytest
+
+SUBCOMMANDS = {
+    "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
+    "compare": Entry("eval.compare:compare_command", "Compare two reports."),
+    "merge": Entry("eval.merge:merge_command", "Merge the reports of several machines."),
+    "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine."),
+    "schema": Entry("eval.schema:schema_command", "Print the report's JSON Schema."),
+}
+
+EPILOG = """\b
+Examples:
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
+      --model my-model --base-url http://localhost:8000/v1
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
+      --n 5 --batch-size 16 --model embedded -o results.json
+  osmosis eval -m server:agent_loop -d test_data.jsonl \\
+      --eval-fn rewards:compute_reward \\
+      --model openai/gpt-5-mini -- -x -k row-3
+"""
+
+KEY_WARNING = (
+    "warning: --api-key shows the key to every user of this machine, who can read the arguments of "
+    "a process; export it as a variable and name that with --api-key-env"
+)
+_PYTEST_ARGS = "osmosis_cli.eval.command.pytest_args"
+_CODES = {2: "interrupted", 3: "internal", 4: "usage", 5: "nothing_to_run"}
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class EvalGroup(LazyGroup):
+    """A group that is a command as well: without a subcommand it runs the evaluation."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of the evaluation, or a subcommand and its words."""
+        if not args or not args[0].startswith("-"):
+            return super().parse_args(ctx, args)
+        own, extra = _split(args)
+        ctx.meta[_PYTEST_ARGS] = extra
+        stray = click.Command.parse_args(self, ctx, own)
+        if stray and not ctx.resilient_parsing:
+            ctx.fail(self._about_stray(ctx, stray[0]))
+        return stray
+
+    def _about_stray(self, ctx: click.Context, word: str) -> str:
+        if word in self.list_commands(ctx):
+            return f"{word!r} must be the first word: osmosis eval {word} ..."
+        return f"unexpected argument {word!r}; what is meant for pytest goes after --"
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The two forms, one a line."""
+        formatter.write_usage(ctx.command_path, "[OPTIONS] [-- PYTEST_ARGS]...")
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The common options, the others, the subcommands."""
+        parameters = [(p, p.get_help_record(ctx)) for p in self.get_params(ctx)]
+        shown = [(p, record) for p, record in parameters if record]
+        for title, common in (("Options", True), ("More options", False)):
+            with formatter.section(title):
+                formatter.write_dl([record for p, record in shown if is_common(p) is common])
+        self.format_commands(ctx, formatter)
+
+
+def _split(args: list[str]) -> tuple[list[str], list[str]]:
+    if "--" not in args:
+        return args, []
+    at = args.index("--")
+    return args[:at], args[at + 1 :]
+
+
+@click.pass_context
+def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
+    """Run an agent on every row of a dataset and score it: one pytest session.
+
+    Every option of the plugin is there under its own name. What is not given here is taken from the
+    ini file of the project. The exit status is pytest's: 0 all passed, 1 failures or errors, 2
+    interrupted, 4 wrong use, 5 nothing to run.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    _check_key(values)
+    args = to_pytest_args(values, ctx.meta.get(_PYTEST_ARGS, ()))
+    if as_json:
+        _print_report(ctx, args, values["api_key"])
+    else:
+        ctx.exit(run_pytest(args, guard=Guard(), api_key=values["api_key"]))
+
+
+eval_group = EvalGroup(
+    "eval",
+    table=SUBCOMMANDS,
+    callback=_eval,
+    params=click_options(),
+    help=_eval.__doc__,
+    epilog=EPILOG,
+    invoke_without_command=True,
+)
+
+
+def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) -> None:
+    outer = ctx.find_object(Held)
+    with (
+        nullcontext(outer) if outer else held_streams() as held,
+        tempfile.TemporaryDirectory(prefix="osmosis-") as folder,
+    ):
+        taker = ReportTaker(held.err, Path(folder, "report.json"))
+        with stdout_to_stderr():
+            status = run_pytest(args, guard=taker, api_key=api_key)
+        report = taker.report()
+        if report is None and status:
+            text = _COLOUR.sub("", held.err.kept())
+            raise CommandError(_story(text), code=_CODES.get(status, "failed"), status=status)
+        click.echo(report.rstrip("\n") if report else '{"report": null}')
+        held.out.release()
+        held.err.release()
+    raise Answered(status)
+
+
+def _story(text: str) -> str:
+    """What pytest said went wrong, without its headings."""
+    _, found, rest = text.partition("ERROR: ")
+    if not found:
+        return text.strip()[-2000:] or "pytest wrote no report"
+    if rest.startswith("usage:"):
+        rest = rest.partition("error: ")[2].partition("\n  inifile:")[0]
+    return rest.strip()
+
+
+def _check_key(values: dict[str, Any]) -> None:
+    key = values["api_key"]
+    if key is None:
+        return
+    if not key.strip():
+        raise click.UsageError("--api-key is empty; is the variable that it was to come from set?")
+    if values["api_key_env"]:
+        raise click.UsageError("--api-key and --api-key-env both name a key; give one of them")
+    click.echo(KEY_WARNING, err=True)

@@ -1,0 +1,142 @@
+"""`osmosis eval compare`: what changed from one report to others, and how sure that is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import CommandError
+from .report_files import read, same_suites
+
+if TYPE_CHECKING:
+    from pytest_osmosis.analysis.comparison import BaselineReport
+    from pytest_osmosis.results import EvalResult, SuiteResult
+
+EPILOG = """\b
+Examples:
+  osmosis eval compare before.json after.json
+  osmosis eval compare baseline.json small.json large.json --json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One evaluation in two reports."""
+
+    baseline: SuiteResult
+    current: SuiteResult
+    report: BaselineReport
+
+
+@click.command("compare", epilog=EPILOG)
+@click.argument(
+    "reports", nargs=-1, required=True, metavar="A.json B.json...", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.95,
+    metavar="C",
+    help="Of the intervals (default: 0.95).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool) -> None:
+    """Compare reports with the first one, row by row: the same rows, paired."""
+    if len(reports) < 2:
+        raise click.UsageError("two reports or more are needed: the first is the baseline")
+    baseline = read(reports[0])
+    results = [(path, read(path)) for path in reports[1:]]
+    compared = [
+        (path, *_compared(baseline, result, (reports[0], path), confidence))
+        for path, result in results
+    ]
+    if as_json:
+        click.echo(json.dumps(_document(reports[0], compared)))
+        return
+    for number, (path, pairs, alone) in enumerate(compared):
+        if number:
+            click.echo()
+        for line in _lines(reports[0], path, pairs, alone):
+            click.echo(line)
+
+
+def _compared(
+    baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
+) -> tuple[list[Compared], list[str]]:
+    from pytest_osmosis.analysis.baseline import baseline_of, compared
+    from pytest_osmosis.analysis.planned_rows import ran, tally_of
+
+    pairs, alone = same_suites(baseline, current)
+    if not pairs:
+        raise CommandError(
+            f"{paths[0]} and {paths[1]} have no evaluation in common: {', '.join(alone)}",
+            code="nothing_in_common",
+        )
+    return [
+        Compared(
+            there,
+            here,
+            compared(
+                here,
+                tally_of(here),
+                ran(here),
+                baseline=baseline_of(there, str(paths[0])),
+                confidence=confidence,
+            ),
+        )
+        for there, here in pairs
+    ], alone
+
+
+def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str]) -> Iterator[str]:
+    from pytest_osmosis.reports.changes import WIDTH, lines
+    from pytest_osmosis.reports.view import against
+    from pytest_osmosis.rollouts.failure_text import clean
+
+    yield clean(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
+    yield clean(f"now       {current}  {_subject(pairs[0].current)}")
+    for pair in pairs:
+        if len(pairs) > 1 or alone:
+            yield from ["", clean(pair.current.info.name)]
+        for note in pair.report.notes:
+            yield from wrap(f"note: {clean(note)}", WIDTH, subsequent_indent="  ")
+        for comparison in pair.report.comparisons:
+            yield ""
+            for line in lines(against(comparison)):
+                yield clean(line)
+    if alone:
+        yield from ["", f"not compared, in one report only: {clean(', '.join(alone))}"]
+
+
+def _subject(suite: SuiteResult) -> str:
+    info = suite.info
+    return f"({info.model}, {suite.finished} runs, pass >= {info.pass_threshold:g})"
+
+
+def _document(
+    baseline: Path, compared: list[tuple[Path, list[Compared], list[str]]]
+) -> dict[str, Any]:
+    return {
+        "baseline": str(baseline),
+        "comparisons": [
+            {
+                "report": str(path),
+                "not_compared": alone,
+                "suites": [
+                    {
+                        "name": pair.current.info.name,
+                        "notes": list(pair.report.notes),
+                        "eval_fns": [asdict(each) for each in pair.report.comparisons],
+                    }
+                    for pair in pairs
+                ],
+            }
+            for path, pairs, alone in compared
+        ],
+    }

@@ -1,0 +1,278 @@
+"""`osmosis eval merge`: the reports of an evaluation's shards become the report of the whole.
+
+Everything is computed anew from the runs. What does not belong together is refused, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import Answered, CommandError
+from .rejudging import judged, together
+from .report_files import gates_of, read
+
+if TYPE_CHECKING:
+    from pytest_osmosis.dataset.shards import Shard
+    from pytest_osmosis.reports.json_reader import AskedGate
+    from pytest_osmosis.results import EvalResult, SuiteInfo, SuiteResult
+
+EPILOG = """\b
+Examples:
+  pytest ... --osmosis-shard 1/4 --osmosis-output shard-1.json  # to 4/4
+  osmosis eval merge shard-*.json -o results.json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file, which holds one shard."""
+
+    path: Path
+    result: EvalResult
+    shard: Shard
+    gates: list[AskedGate]
+
+
+@click.command("merge", epilog=EPILOG)
+@click.argument(
+    "reports", nargs=-1, required=True, metavar="SHARD.json...", type=click.Path(path_type=Path)
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the merged report here.",
+)
+@click.option(
+    "--baseline",
+    metavar="REPORT.json",
+    type=click.Path(path_type=Path),
+    help="Compare the whole with this report, which gates on a difference need.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the merged report, and nothing else, on stdout."
+)
+@click.pass_context
+def merge_command(
+    ctx: click.Context,
+    /,
+    reports: tuple[Path, ...],
+    output: Path,
+    baseline: Path | None,
+    as_json: bool,
+) -> None:
+    """Join the reports of all shards of an evaluation (--osmosis-shard I/K).
+
+    Gates are judged anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
+    """
+    from pytest_osmosis.gates.result import exit_status
+    from pytest_osmosis.reports import json_report
+    from pytest_osmosis.reports.terminal import summary
+    from pytest_osmosis.rollouts.failure_text import clean
+
+    parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
+    _check_shards(parts)
+    whole = _merged(parts)
+    merged = judged(whole, together([part.gates for part in parts]), baseline)
+    try:
+        json_report.write(merged, output)
+    except OSError as error:
+        raise CommandError(f"cannot write {output}: {error.strerror or error}") from None
+    status = exit_status(verdict.outcome for suite in merged.suites for verdict in suite.verdicts)
+    if as_json:
+        click.echo(output.read_text("ascii").rstrip())
+        raise Answered(status)
+    for line in summary(merged):
+        click.echo(clean(line))
+    click.echo(f"report: {output}")
+    ctx.exit(status)
+
+
+def _part(path: Path) -> Part:
+    from pytest_osmosis.dataset.shards import parse_shard
+
+    result = read(path)
+    told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
+    try:
+        (text,) = told
+        shard = parse_shard(text)
+    except ValueError:
+        raise CommandError(
+            f"{path} is no shard of an evaluation: run it with --osmosis-shard I/K", code="no_shard"
+        ) from None
+    return Part(path, result, shard, gates_of(path))
+
+
+def _check_shards(parts: Sequence[Part]) -> None:
+    """There is each shard, once, and of each all runs."""
+    first = parts[0]
+    for part in parts:
+        if part.shard.count != first.shard.count:
+            raise _refusal(
+                "mixed_settings",
+                f"{first.path} is shard {first.shard} and {part.path} is shard {part.shard}: "
+                "they belong to different divisions",
+            )
+    for one, other in pairwise(parts):
+        if one.shard == other.shard:
+            raise _refusal(
+                "overlap", f"shard {one.shard} is in both {one.path} and {other.path}: give it once"
+            )
+    there = {part.shard.number for part in parts}
+    missing = [number for number in range(1, first.shard.count + 1) if number not in there]
+    if missing:
+        names = ", ".join(f"{number}/{first.shard.count}" for number in missing[:10])
+        raise _refusal("gap", f"missing: shard {names}{' …' if len(missing) > 10 else ''}")
+    for part in parts:
+        for suite in _with_rivals(part.result.suites):
+            if not suite.complete:
+                raise _refusal("gap", _incomplete(part, suite))
+
+
+def _incomplete(part: Part, suite: SuiteResult) -> str:
+    from pytest_osmosis.results import DECIDED
+
+    again = "run the same command again"
+    if part.result.halted == DECIDED:
+        again += " without --osmosis-stop-when-decided, which looks at the gates of a shard alone,"
+    return (
+        f"{part.path} (shard {part.shard}) has {suite.finished} of {suite.info.total_runs} runs "
+        f"of {suite.info.name}: {again} to fill it in"
+    )
+
+
+def _with_rivals(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
+    """Every suite, and behind it the baseline model's runs of the same rows."""
+    return [each for suite in suites for each in (suite, suite.rival) if each is not None]
+
+
+def _merged(parts: Sequence[Part]) -> EvalResult:
+    from pytest_osmosis.results import EvalResult
+
+    first = parts[0]
+    for part in parts[1:]:
+        _check_settings(first, part)
+    suites = [
+        _joined([(part, part.result.suites[number]) for part in parts])
+        for number in range(len(first.result.suites))
+    ]
+    return EvalResult(
+        suites=tuple(suites),
+        duration_ms=max(part.result.duration_ms for part in parts),
+        halted=next((part.result.halted for part in parts if part.result.halted), None),
+        environment=first.result.environment,
+    )
+
+
+def _check_settings(first: Part, other: Part) -> None:
+    if len(first.result.suites) != len(other.result.suites):
+        raise _refusal(
+            "mixed_settings",
+            f"{first.path} has {len(first.result.suites)} evaluations and {other.path} has "
+            f"{len(other.result.suites)}",
+        )
+    told = [_with_rivals(part.result.suites) for part in (first, other)]
+    if len(told[0]) != len(told[1]):
+        raise _refusal(
+            "mixed_settings", f"{first.path} and {other.path} do not both have a baseline model"
+        )
+    for one, two in zip(*told, strict=True):
+        ours, theirs = dict(_settings(one.info)), dict(_settings(two.info))
+        for name in {**ours, **theirs}:
+            if ours.get(name) != theirs.get(name):
+                raise _refusal(
+                    "mixed_settings",
+                    f"{name} is {_shown(ours.get(name))} in {first.path} and "
+                    f"{_shown(theirs.get(name))} in {other.path}",
+                )
+    gates, others = ([gate.text for gate in part.gates] for part in (first, other))
+    if gates != others:
+        raise _refusal(
+            "mixed_settings",
+            f"the gates are {_shown(gates)} in {first.path} and {_shown(others)} in {other.path}",
+        )
+    _warn_of_code(first, other)
+
+
+def _settings(info: SuiteInfo) -> Iterator[tuple[str, Any]]:
+    """What must be the same everywhere; where the data lie and what serves the model may differ."""
+    yield "the model", info.model
+    yield "the agent", info.agent
+    yield "n", info.n
+    yield "the pass threshold", info.pass_threshold
+    yield "the list of eval functions", list(info.eval_fns)
+    yield "the digest of the data", info.digest
+    yield from ((name, value) for name, value in info.settings.items() if name != "shard")
+
+
+def _warn_of_code(first: Part, other: Part) -> None:
+    ours, theirs = (_commit(part) for part in (first, other))
+    if ours and theirs and ours != theirs:
+        click.echo(
+            f"warning: {first.path} was run at commit {ours[:12]} and {other.path} at "
+            f"{theirs[:12]}: the code may differ",
+            err=True,
+        )
+
+
+def _commit(part: Part) -> str | None:
+    git = part.result.environment.get("git") or {}
+    commit = git.get("commit")
+    return str(commit) if commit else None
+
+
+def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
+    from pytest_osmosis.analysis.aggregate import aggregate
+
+    info = shards[0][1].info
+    _check_overlap(shards)
+    endpoints = dict.fromkeys(suite.info.endpoint for _, suite in shards)
+    whole = replace(
+        info,
+        rows=sum(suite.info.rows for _, suite in shards),
+        endpoint=", ".join(endpoints),
+        settings={name: value for name, value in info.settings.items() if name != "shard"},
+    )
+    runs = [
+        run._replace(suite=info.name)
+        for _, suite in shards
+        for row in suite.rows
+        for run in row.runs
+    ]
+    joined = aggregate(whole, runs, selected=sum(suite.selected for _, suite in shards))
+    digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
+    rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
+    return joined._replace(
+        rows=tuple(row._replace(digest=digests[row.row_index]) for row in joined.rows),
+        rival=_joined(rivals) if rivals else None,
+    )
+
+
+def _check_overlap(shards: Sequence[tuple[Part, SuiteResult]]) -> None:
+    seen: dict[int, Part] = {}
+    for part, suite in shards:
+        for row in suite.rows:
+            other = seen.setdefault(row.row_index, part)
+            if other is not part:
+                raise _refusal(
+                    "overlap", f"row {row.row_index} is in both {other.path} and {part.path}"
+                )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _refusal(code: str, message: str) -> CommandError:
+    return CommandError(f"{message}; nothing was merged", code=code)

@@ -1,0 +1,270 @@
+"""`osmosis eval runs`: the evaluations that are kept on this machine: list, show, prune.
+
+Reads journals; the plugin writes them. Knows nothing of how an evaluation is run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_osmosis.storage import run_directory
+from pytest_osmosis.storage.fingerprint import Identity
+from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from ..lazy_group import nearest
+
+EPILOG = """\b
+Examples:
+  osmosis eval runs list
+  osmosis eval runs show test_data-my-model
+  osmosis eval runs prune --archived --older-than 30
+"""
+_DAY_S = 86_400.0
+_RUN_DIR = "osmosis_cli.eval.runs.run_dir"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One evaluation that is kept."""
+
+    name: str
+    state: str
+    """`complete`, `unfinished`, `in use` or `damaged`."""
+    done: int
+    total: int
+    started_at: float
+    """Seconds since 1970."""
+    agent: str = ""
+    data: str = ""
+    model: str = ""
+    archived: bool = False
+    bytes: int = 0
+    pid: int | None = None
+    """The process that works on it."""
+    problem: str | None = None
+
+
+@click.group("runs", epilog=EPILOG)
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where evaluations are kept (default: .osmosis/runs here or in a folder above).",
+)
+@click.pass_context
+def runs_command(ctx: click.Context, run_dir: Path | None) -> None:
+    """The evaluations that are kept on this machine."""
+    ctx.meta[_RUN_DIR] = run_dir
+
+
+@runs_command.command("list", epilog="\b\nExample:\n  osmosis eval runs list --json")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def list_command(ctx: click.Context, as_json: bool) -> None:
+    """All of them, the newest last."""
+    folder = _runs_folder(ctx)
+    found = sorted(map(_read, run_directory.kept_in(folder)), key=lambda run: run.started_at)
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "runs": [asdict(run) for run in found]}))
+        return
+    if not found:
+        click.echo(f"no evaluations are kept in {printable(str(folder))}")
+        return
+    rows = [("name", "state", "runs done", "started", "size"), *map(_row, found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        click.echo("  ".join(cells).rstrip())
+
+
+@runs_command.command("show", epilog="\b\nExample:\n  osmosis eval runs show test_data-my-model")
+@click.argument("name", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def show_command(ctx: click.Context, name: str, as_json: bool) -> None:
+    """One of them: what was asked, what became of it."""
+    folder = _named(_runs_folder(ctx), name)
+    run = _read(folder)
+    if run.problem is not None:
+        raise CommandError(run.problem, code="invalid")
+    kept = replay(folder / FILE)
+    identity = Identity.from_json({**kept.header, "plan": kept.plan})
+    shown = {
+        **{key: value for key, value in asdict(run).items() if key not in ("problem",)},
+        "sessions": len(kept.sessions),
+        "outcomes": dict(sorted(_outcomes(kept).items())),
+        "asked": dict(identity.asked),
+        "eval_fns": list(identity.info.eval_fns),
+        "sources": dict(identity.sources),
+        "journal": str(folder / FILE),
+    }
+    if as_json:
+        click.echo(json.dumps(shown))
+        return
+    for line in _described(shown):
+        click.echo(line)
+
+
+@runs_command.command(
+    "prune", epilog="\b\nExample:\n  osmosis eval runs prune --archived --older-than 30 --dry-run"
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option("--archived", is_flag=True, help="Those whose place a newer one has taken.")
+@click.option("--complete", is_flag=True, help="Those of which every run is done.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(0),
+    metavar="DAYS",
+    help="Of those, or of all, the ones that were started longer ago.",
+)
+@click.option("--dry-run", is_flag=True, help="Name them, and delete nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def prune_command(
+    ctx: click.Context,
+    names: Sequence[str],
+    archived: bool,
+    complete: bool,
+    older_than: float | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Delete some of them, with their conversations."""
+    if not (names or archived or complete or older_than is not None):
+        raise click.UsageError("say which: names, --archived, --complete or --older-than DAYS")
+    folder = _runs_folder(ctx)
+    chosen = [_named(folder, name) for name in names] or list(run_directory.kept_in(folder))
+    runs = [(path, _read(path)) for path in chosen]
+    if not names:
+        runs = [
+            (path, run)
+            for path, run in runs
+            if _is_meant(run, archived=archived, complete=complete, older_than=older_than)
+        ]
+    busy = [run for _, run in runs if run.pid is not None]
+    if busy and names:
+        raise CommandError(f"{busy[0].name} is in use by pid {busy[0].pid}", code="in_use")
+    gone = [(path, run) for path, run in runs if run.pid is None]
+    for path, _ in [] if dry_run else gone:
+        run_directory.remove(path)
+    _tell_pruned([run for _, run in gone], dry_run=dry_run, as_json=as_json)
+
+
+def _is_meant(run: Run, *, archived: bool, complete: bool, older_than: float | None) -> bool:
+    kinds = (archived and run.archived) or (complete and run.state == "complete")
+    of_kind = kinds or not (archived or complete)
+    old = older_than is None or time.time() - run.started_at > older_than * _DAY_S
+    return of_kind and old
+
+
+def _tell_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        document = {"deleted": [run.name for run in runs], "dry_run": dry_run}
+        click.echo(json.dumps(document))
+        return
+    for run in runs:
+        click.echo(f"{'would delete' if dry_run else 'deleted'} {run.name}")
+    size = _size(sum(run.bytes for run in runs))
+    number = "1 evaluation" if len(runs) == 1 else f"{len(runs)} evaluations"
+    click.echo(f"{number}, {size}")
+
+
+def _runs_folder(ctx: click.Context) -> Path:
+    given: Path | None = ctx.meta[_RUN_DIR]
+    if given is not None:
+        return given
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        found = run_directory.runs_folder(folder, None)
+        if found.is_dir():
+            return found
+    return run_directory.runs_folder(here, None)
+
+
+def _named(folder: Path, name: str) -> Path:
+    known = [path.name for path in run_directory.kept_in(folder)]
+    if name not in known:
+        raise CommandError(
+            f"no evaluation {name!r} in {printable(str(folder))}.{nearest(name, known)}",
+            code="not_found",
+        )
+    return folder / name
+
+
+def _read(folder: Path) -> Run:
+    """What there is to say of an evaluation, damaged or not."""
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    pid = None if run_directory.is_archived(folder) else run_directory.user_of(folder)
+    common: dict[str, Any] = {
+        "archived": run_directory.is_archived(folder),
+        "bytes": size,
+        "pid": pid,
+    }
+    try:
+        kept = replay(folder / FILE)
+        identity = Identity.from_json({**kept.header, "plan": kept.plan})
+    except (JournalError, OSError, KeyError, TypeError) as error:
+        changed = (folder / FILE).stat().st_mtime
+        return Run(folder.name, "damaged", 0, 0, changed, problem=str(error), **common)
+    planned = set(identity.plan.runs())
+    done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
+    state = "in use" if pid is not None else "complete" if done == len(planned) else "unfinished"
+    info = identity.info
+    return Run(
+        folder.name,
+        state,
+        done,
+        len(planned),
+        kept.header["created_at"],
+        agent=info.agent,
+        data=info.data,
+        model=info.model,
+        **common,
+    )
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
+    state = f"{run.state} ({run.pid})" if run.pid else run.state
+    return printable(run.name), state, done, _when(run.started_at), _size(run.bytes)
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def _outcomes(kept: Replay) -> Counter[str]:
+    return Counter(
+        place.error_type or ("passed" if place.passed else "failed") for place in kept.runs.values()
+    )
+
+
+def _described(shown: dict[str, Any]) -> Iterator[str]:
+    yield f"{printable(shown['name'])}: {shown['state']}, {shown['done']}/{shown['total']} runs"
+    outcomes = ", ".join(f"{number} {kind}" for kind, number in shown["outcomes"].items())
+    yield f"  runs      {outcomes or 'none yet'}"
+    yield f"  started   {_when(shown['started_at'])}, sessions: {shown['sessions']}"
+    yield f"  data      {printable(shown['data'])}"
+    yield f"  eval fns  {', '.join(map(printable, shown['eval_fns']))}"
+    for name, value in shown["asked"].items():
+        if value is not None and value != []:
+            yield f"  {name:<18}  {printable(str(value))}"
+    yield f"  journal   {printable(shown['journal'])} ({_size(shown['bytes'])})"

@@ -1,0 +1,117 @@
+"""The pytest session behind `osmosis eval`, in this process.
+
+Guards the session against running anything but an evaluation, keeps a key out of argument lists,
+and takes the report for `--json`. It knows nothing of click.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pytest_osmosis.options import Given
+
+from ..buffered_output import HeldBytes
+from .arguments import KEY_VARIABLE
+
+
+class Guard:
+    """Refuses a session without a dataset: it would run the project's ordinary tests instead."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Ask for a dataset, unless the words after `--` name tests."""
+        if config.args_source is not config.ArgsSource.ARGS and Given(config).raw("data") is None:
+            raise pytest.UsageError(
+                "osmosis eval needs a dataset: -d/--dataset FILE with -m/--agent MODULE:ATTR and "
+                "--model NAME, or osmosis_data, osmosis_agent and osmosis_model in the ini file"
+            )
+
+
+class ReportTaker(Guard):
+    """Sees to it that there is a report, and shows the terminal's lines once rollouts start."""
+
+    def __init__(self, terminal: HeldBytes, spare: Path) -> None:
+        self._terminal = terminal
+        self._spare = self._path = spare
+        self._before: tuple[int, ...] | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Use the report that was asked for anyway, else a temporary one."""
+        super().pytest_configure(config)
+        given = Given(config)
+        if (asked := given.raw("output")) is None:
+            config.option.osmosis_output = str(self._spare)
+        else:
+            self._path = given.path("output", asked)
+        self._before = _identity(self._path)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """From here on the lines are progress, not the story of a wrong call."""
+        from pytest_osmosis import evaluation
+
+        asked = evaluation.of(session.config)
+        if asked is not None and asked.suites and not session.testsfailed:
+            self._terminal.release()
+
+    def report(self) -> str | None:
+        """The report that this session wrote, if it did."""
+        now = _identity(self._path)
+        return self._path.read_text("utf-8") if now and now != self._before else None
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def run_pytest(args: Sequence[str], *, guard: Guard, api_key: str | None) -> int:
+    """Run pytest with these arguments and the key in the environment; give its exit status."""
+    with _key_in_environment(api_key), _pytest_argv(args), _own_sigterm():
+        return int(pytest.main(list(args), plugins=[guard]))
+
+
+@contextmanager
+def _key_in_environment(key: str | None) -> Iterator[None]:
+    if key is None:
+        yield
+        return
+    os.environ[KEY_VARIABLE] = key
+    try:
+        yield
+    finally:
+        os.environ.pop(KEY_VARIABLE, None)
+
+
+@contextmanager
+def _pytest_argv(args: Sequence[str]) -> Iterator[None]:
+    # Plugins read sys.argv (xdist sends it to its workers), and ours may hold a key.
+    before, sys.argv = sys.argv, ["pytest", *args]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    try:
+        before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    except ValueError:  # not the main thread: there was nothing to set aside
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

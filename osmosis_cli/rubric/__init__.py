@@ -1,0 +1,1 @@
+"""`osmosis eval-rubric`: score recorded answers with an LLM judge."""

@@ -1,0 +1,245 @@
+"""`osmosis eval rubric`, also `osmosis eval-rubric`: recorded answers scored by an LLM judge.
+
+Translates the command line into a plan, runs it, shows and keeps what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import CommandError
+
+if TYPE_CHECKING:
+    from .config import RubricConfig
+    from .judging import Plan, Run
+    from .records import Record
+
+EPILOG = """\b
+Examples:
+  osmosis eval rubric --rubric support_followup --data answers.jsonl
+  osmosis eval-rubric --rubric support_followup --data answers.jsonl
+  osmosis eval rubric --rubric support_followup -d answers.jsonl -n 3 \\
+      --batch-size 16 --output results/ --model anthropic/claude-sonnet-4-5
+"""
+
+
+@click.command("rubric", epilog=EPILOG)
+@click.option(
+    "--rubric", "rubric_id", required=True, metavar="ID", help="Id of the rubric to apply."
+)
+@click.option(
+    "-d",
+    "--data",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Records to judge: .jsonl, each with a solution_str.",
+)
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The rubric file. Default: rubric_configs.yaml beside the data or here.",
+)
+@click.option(
+    "-n",
+    "--number",
+    "runs",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Judgements of each record.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    help="File or directory for the results. Default: a file in the cache directory.",
+)
+@click.option("--model", metavar="PROVIDER/MODEL", help="Another judge than the rubric file names.")
+@click.option(
+    "--batch-size",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1, 1024),
+    metavar="B",
+    help="Judgements in flight at once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+def rubric_command(
+    rubric_id: str,
+    data: Path,
+    config: Path | None,
+    runs: int,
+    output: str | None,
+    model: str | None,
+    batch_size: int,
+    as_json: bool,
+) -> None:
+    """Score recorded answers by a rubric, with an LLM as the judge.
+
+    Local: it needs neither a workspace nor a login. The exit status is 1 when a judgement failed.
+    """
+    from .output import document_of, lines
+
+    chosen = _config(config, data, rubric_id, model)
+    records = _records(data, rubric_id)
+    plan = _plan(chosen, records, runs, batch_size)
+    target = _target(output, rubric_id)
+    found = _judged(plan, quiet=as_json)
+    document = document_of(chosen, plan, found, data=data)
+    _keep(target, document)
+    if as_json:
+        _refuse_failures(found, target, document)
+        click.echo(json.dumps({**document, "output": str(target)}))
+        return
+    for line in lines(chosen, plan, found):
+        click.echo(line)
+    click.echo(f"results: {target}")
+    _refuse_failures(found, target, document)
+
+
+def _usage(message: str) -> CommandError:
+    return CommandError(message, code="usage", status=2)
+
+
+def _config(config: Path | None, data: Path, rubric_id: str, model: str | None) -> RubricConfig:
+    from .config import RubricFileError, load_rubrics, pick_rubric
+
+    path = config or _config_beside(data)
+    try:
+        chosen = pick_rubric(path, load_rubrics(path), rubric_id)
+    except RubricFileError as error:
+        raise _usage(f"{'--config ' if config else ''}{error}") from None
+    try:
+        return chosen.asking(model) if model else chosen
+    except ValueError as error:
+        raise _usage(f"--model: {error}") from None
+
+
+def _config_beside(data: Path) -> Path:
+    from .config import DEFAULT_NAMES
+
+    places = [where / name for where in (data.parent, Path()) for name in DEFAULT_NAMES]
+    for place in places:
+        if place.is_file():
+            return place
+    raise _usage(
+        f"there is no {DEFAULT_NAMES[0]} beside {data} nor in {Path.cwd()}; "
+        "name the rubric file with --config"
+    )
+
+
+def _records(data: Path, rubric_id: str) -> list[Record]:
+    from .records import DatasetError, load_records
+
+    try:
+        records = load_records(data)
+    except DatasetError as error:
+        raise _usage(f"--data {error}") from None
+    mine = [record for record in records if record.rubric_id in (None, rubric_id)]
+    if not mine:
+        others = sorted({str(record.rubric_id) for record in records})
+        raise _usage(
+            f"--data {data}: none of its {len(records)} records is for {rubric_id!r} "
+            f"(they are for {', '.join(others[:5])})"
+        )
+    skipped = len(records) - len(mine)
+    if skipped:
+        click.echo(f"{skipped} of {len(records)} records are for other rubrics: skipped", err=True)
+    return mine
+
+
+def _plan(chosen: RubricConfig, records: list[Record], runs: int, batch_size: int) -> Plan:
+    from osmosis_ai.rubric.errors import MissingAPIKeyError
+
+    from .judging import Plan
+
+    try:
+        settings = chosen.settings()
+    except MissingAPIKeyError as error:
+        raise CommandError(str(error), code="missing_api_key", status=2) from None
+    except (TypeError, ValueError) as error:
+        raise _usage(f"{chosen.place}: {error}") from None
+    return Plan(
+        rubric=chosen.rubric,
+        settings=settings,
+        records=records,
+        runs=runs,
+        batch_size=min(batch_size, len(records) * runs),
+    )
+
+
+def _target(output: str | None, rubric_id: str) -> Path:
+    from .output import check_writable, result_path
+
+    target = result_path(output, rubric_id, time.time())
+    try:
+        check_writable(target)
+    except OSError as error:
+        raise _usage(f"--output {target}: {error.strerror or error}") from None
+    return target
+
+
+def _judged(plan: Plan, *, quiet: bool) -> list[Run]:
+    from osmosis_ai.models.litellm.client import load
+
+    from .judging import judge_all
+
+    load()  # seconds: before the clock of the first judgement starts
+    with _progress(len(plan), shown=not quiet and _moves_cursors()) as advance:
+        return asyncio.run(judge_all(plan, lambda run: advance()))
+
+
+def _moves_cursors() -> bool:
+    plain = any(os.environ.get(name) for name in ("NO_COLOR", "CI"))
+    return sys.stderr.isatty() and not plain and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def _progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
+    if not shown:
+        yield lambda: None
+        return
+    with click.progressbar(length=total, label="judging", file=sys.stderr, show_pos=True) as bar:
+        yield lambda: bar.update(1)
+
+
+def _keep(target: Path, document: dict[str, Any]) -> None:
+    from .output import write_whole
+
+    try:
+        write_whole(target, document)
+    except OSError as error:
+        raise CommandError(
+            f"cannot write {target}: {error.strerror or error}", code="not_written"
+        ) from None
+
+
+def _refuse_failures(runs: Sequence[Run], target: Path, document: dict[str, Any]) -> None:
+    failed = [run for run in runs if run.error is not None]
+    if not failed:
+        return
+    first = failed[0].error
+    counted = document["counts"]
+    missing = counted["runs"] - counted["scored"]
+    raise CommandError(
+        f"{missing} of {counted['runs']} judgements have no score; the first: {first}",
+        code="provider_error",
+        details={
+            "output": str(target),
+            "counts": counted,
+            "statistics": document["statistics"],
+        },
+    )

@@ -1,0 +1,231 @@
+"""A rubric file (YAML) to the rubrics in it, or one sentence naming file, place and cure.
+
+Asks no judge and resolves no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from osmosis_ai.providers import parse_model_name
+from osmosis_ai.rubric.errors import MissingAPIKeyError
+from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
+
+from ..masking import keyless
+from .yaml import YAMLFileError, load_yaml
+
+DEFAULT_NAMES = ("rubric_configs.yaml", "rubric_configs.yml")
+_TOP_KEYS = ("version", "default_score_min", "default_score_max", "rubrics")
+_ENTRY_KEYS = (
+    "id",
+    "title",
+    "rubric",
+    "model_info",
+    "score_min",
+    "score_max",
+    "system_prompt",
+    "original_input",
+)
+
+
+class RubricFileError(Exception):
+    """The rubric file cannot be used; `str()` is the whole message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricConfig:
+    """One rubric of a file."""
+
+    id: str
+    title: str | None
+    rubric: str
+    model_info: Mapping[str, Any]
+    """With the rubric's own bounds, system prompt and original input put in."""
+    place: str
+    """Where in the file it stands, as `rubrics[0]`."""
+
+    def settings(self) -> JudgeSettings:
+        """Whom to ask; raises MissingAPIKeyError, TypeError or ValueError."""
+        return judge_settings(self.model_info, Overrides())
+
+    def asking(self, model: str) -> RubricConfig:
+        """The same rubric with another judge: `provider/model`, or a model of its provider."""
+        info = dict(self.model_info)
+        provider = str(info.get("provider", "")).lower()
+        name = parse_model_name(model if "/" in model else f"{provider or 'openai'}/{model}")
+        if name.provider != provider:
+            for key in ("api_key", "api_key_env", "api_base"):  # of the provider before
+                info.pop(key, None)
+        info.update(provider=name.provider, model=name.model)
+        return RubricConfig(
+            id=self.id, title=self.title, rubric=self.rubric, model_info=info, place=self.place
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """Everything about it that may be printed: all but a key."""
+        info = keyless(self.model_info)
+        return {"id": self.id, "title": self.title, "rubric": self.rubric, "model_info": info}
+
+
+def load_rubrics(path: Path) -> list[RubricConfig]:
+    """Every rubric of the file, nested ones too; raises RubricFileError."""
+    try:
+        document = load_yaml(path)
+    except YAMLFileError as error:
+        raise RubricFileError(str(error)) from None
+    if not isinstance(document, dict):
+        raise RubricFileError(f"{path}: expected a mapping with `rubrics`, found {_kind(document)}")
+    version = document.get("version", 1)
+    if version != 1 or isinstance(version, bool):
+        raise RubricFileError(f"{path}: version {version!r} is not known; this reads version: 1")
+    _refuse_misspelt(path, "", document, _TOP_KEYS)
+    found = [_config(path, place, entry, document) for place, entry in _entries(path, document)]
+    if not found:
+        raise RubricFileError(f"{path}: holds no rubric; `rubrics` is a list of id, rubric, ...")
+    _refuse_doubles(path, found)
+    return found
+
+
+def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricConfig:
+    """The rubric with this id; raises RubricFileError with the ids that there are."""
+    for rubric in rubrics:
+        if rubric.id == wanted:
+            return rubric
+    ids = [rubric.id for rubric in rubrics]
+    close = get_close_matches(wanted, ids, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(ids)}."
+    raise RubricFileError(f"{path}: has no rubric {wanted!r}.{hint}")
+
+
+# Finding and checking entries.
+
+
+def _entries(path: Path, document: dict[Any, Any]) -> Iterator[tuple[str, dict[Any, Any]]]:
+    listed = document.get("rubrics", [])
+    if not isinstance(listed, list):
+        raise RubricFileError(f"{path}: rubrics must be a list, not {_kind(listed)}")
+    for index, entry in enumerate(listed):
+        place = f"rubrics[{index}]"
+        if not isinstance(entry, dict):
+            raise RubricFileError(f"{path}: {place} must be a mapping, not {_kind(entry)}")
+        nested = list(_nested(place, entry))
+        if "rubric" in entry or "id" in entry or not nested:
+            yield place, entry
+        yield from nested
+    for key, value in document.items():
+        if key not in _TOP_KEYS:
+            yield from _found(str(key), value)
+
+
+def _nested(place: str, entry: dict[Any, Any]) -> Iterator[tuple[str, dict[Any, Any]]]:
+    for key, value in entry.items():
+        if key not in _ENTRY_KEYS:
+            yield from _found(f"{place}.{key}", value)
+
+
+def _found(place: str, value: Any) -> Iterator[tuple[str, dict[Any, Any]]]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _found(f"{place}[{index}]", item)
+    elif isinstance(value, dict):
+        if "id" in value and "rubric" in value:
+            yield place, value
+        yield from _nested(place, value)
+
+
+def _config(
+    path: Path, place: str, entry: dict[Any, Any], document: dict[Any, Any]
+) -> RubricConfig:
+    where = f"{path}: {place}"
+    if "extra_info" in entry:
+        raise RubricFileError(
+            f"{where}: extra_info does not belong here; give it with each record of the data"
+        )
+    _refuse_misspelt(path, place, entry, _ENTRY_KEYS)
+    info = entry.get("model_info")
+    if not isinstance(info, dict):
+        raise RubricFileError(f"{where}: model_info must be a mapping, not {_kind(info)}")
+    if "extra_info" in info:
+        raise RubricFileError(f"{where}: extra_info does not belong into model_info")
+    config = RubricConfig(
+        id=_required(where, entry, "id"),
+        title=_optional(where, entry, "title"),
+        rubric=_required(where, entry, "rubric"),
+        model_info=_model_info(where, entry, info, document),
+        place=place,
+    )
+    _check_settings(where, config)
+    return config
+
+
+def _model_info(
+    where: str, entry: dict[Any, Any], info: dict[Any, Any], document: dict[Any, Any]
+) -> dict[str, Any]:
+    whole = {str(key): value for key, value in info.items()}
+    for key in ("score_min", "score_max"):
+        for given in (entry.get(key), info.get(key), document.get(f"default_{key}")):
+            if given is not None:
+                whole[key] = given
+                break
+    for key in ("system_prompt", "original_input"):
+        if (text := _optional(where, entry, key)) is not None:
+            whole[key] = text
+    return whole
+
+
+def _check_settings(where: str, config: RubricConfig) -> None:
+    """Look at everything but the key, which only whoever asks the judge must have."""
+    given = config.model_info.get("api_key")
+    if given is not None and not isinstance(given, str):
+        raise RubricFileError(f"{where}: model_info.api_key must be a string, not {_kind(given)}")
+    try:
+        judge_settings({**config.model_info, "api_key": "checked-without-it"}, Overrides())
+    except (TypeError, ValueError, MissingAPIKeyError) as error:
+        raise RubricFileError(f"{where}: {error}") from None
+
+
+def _required(where: str, entry: dict[Any, Any], key: str) -> str:
+    text = _optional(where, entry, key)
+    if text is None or not text.strip():
+        raise RubricFileError(f"{where}: {key} is missing or empty")
+    return text.strip() if key == "id" else text
+
+
+def _optional(where: str, entry: dict[Any, Any], key: str) -> str | None:
+    value = entry.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise RubricFileError(f"{where}: {key} must be a string, not {_kind(value)}: quote it")
+
+
+def _refuse_misspelt(path: Path, place: str, entry: dict[Any, Any], known: tuple[str, ...]) -> None:
+    """Unknown keys are kept for others to read, unless they look like a slip."""
+    for key in entry:
+        close = get_close_matches(str(key), known, n=1, cutoff=0.8)
+        if close and key not in known and close[0] not in entry:
+            where = f"{path}: {place}: " if place else f"{path}: "
+            raise RubricFileError(f"{where}{key!r} is not known; did you mean {close[0]!r}?")
+
+
+def _refuse_doubles(path: Path, found: list[RubricConfig]) -> None:
+    first: dict[str, str] = {}
+    for config in found:
+        other = first.setdefault(config.id, config.place)
+        if other != config.place:
+            raise RubricFileError(
+                f"{path}: the id {config.id!r} is given twice, at {other} and {config.place}"
+            )
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, (bool, str)):
+        return "a string" if isinstance(value, str) else "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, "a date")

@@ -1,0 +1,191 @@
+"""Where the results of a rubric session go: a file that is whole or absent, and the terminal.
+
+Knows what a session found; asks no judge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from ..buffered_output import printable
+from .config import RubricConfig
+from .judging import Plan, Run, Statistics, statistics_of
+
+EXPLANATION_WIDTH = 80
+_SEPARATORS = ("/", os.sep)
+
+
+def result_path(output: str | None, rubric_id: str, now: float) -> Path:
+    """The file to write: the named one, a new one in the named directory or in the cache."""
+    name = f"rubric_eval_result_{int(now)}"
+    if output is None:
+        return _unused(_cache() / "eval_result" / _safe(rubric_id), name)
+    path = Path(output)
+    if output.endswith(_SEPARATORS) or path.is_dir() or not path.suffix:
+        return _unused(path, name)
+    return path
+
+
+def check_writable(path: Path) -> None:
+    """Make the directory and try to create a file in it; raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(21, "is a directory", str(path))
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass
+
+
+def write_whole(path: Path, document: dict[str, Any]) -> None:
+    """Write the document as JSON under another name, then give it its own; raises OSError."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def document_of(
+    config: RubricConfig, plan: Plan, runs: Sequence[Run], *, data: Path
+) -> dict[str, Any]:
+    """The result file's content: every run, and the statistics of each record and of all."""
+    settings = plan.settings
+    return {
+        "rubric_id": config.id,
+        "title": config.title,
+        "rubric": config.rubric,
+        "provider": settings.name.provider,
+        "model": settings.name.model,
+        "params": dict(settings.params),
+        "score_min": settings.score_min,
+        "score_max": settings.score_max,
+        "data": str(data),
+        "runs_per_record": plan.runs,
+        "complete": all(run.score is not None for run in runs),
+        "counts": counts(runs),
+        "statistics": asdict(statistics_of(runs)),
+        **totals(runs),
+        "records": [_record_document(list(group)) for group in by_record(runs)],
+    }
+
+
+def counts(runs: Sequence[Run]) -> dict[str, int]:
+    """How many runs were scored, failed, and never started."""
+    scored = sum(run.score is not None for run in runs)
+    failed = sum(run.error is not None for run in runs)
+    return {
+        "runs": len(runs),
+        "scored": scored,
+        "failed": failed,
+        "not_run": len(runs) - scored - failed,
+    }
+
+
+def totals(runs: Sequence[Run]) -> dict[str, Any]:
+    """Tokens and cost of the scored runs; None where any of them is unknown."""
+    results = [run.result for run in runs if run.result is not None]
+    return {
+        "prompt_tokens": _sum([result["prompt_tokens"] for result in results]),
+        "completion_tokens": _sum([result["completion_tokens"] for result in results]),
+        "cost_usd": _sum([result["cost_usd"] for result in results]),
+    }
+
+
+def by_record(runs: Sequence[Run]) -> Iterator[Iterator[Run]]:
+    """The runs of each record."""
+    for _, group in groupby(runs, key=lambda run: run.record.index):
+        yield group
+
+
+def lines(config: RubricConfig, plan: Plan, runs: Sequence[Run]) -> Iterator[str]:
+    """What a person reads: each run, then the statistics."""
+    for group in by_record(runs):
+        of_record = list(group)
+        yield printable(of_record[0].record.name)
+        for run in of_record:
+            yield f"  run {run.number:<3} {_run_line(run)}"
+    yield ""
+    yield f"{printable(config.id)}: {plan.settings.name}, {_amount(plan)}"
+    yield _statistics_line(statistics_of(runs), counts(runs))
+    spent = totals(runs)
+    if spent["prompt_tokens"] is not None:
+        tokens = spent["prompt_tokens"] + (spent["completion_tokens"] or 0)
+        cost = "price unknown" if spent["cost_usd"] is None else f"${spent['cost_usd']:.4f}"
+        yield f"{tokens} tokens, {cost}"
+
+
+def _run_line(run: Run) -> str:
+    if run.error is not None:
+        return f"error    {printable(run.error.detail)}"
+    if run.result is None:
+        return "not run"
+    text = " ".join(run.result["explanation"].split())
+    short = text if len(text) <= EXPLANATION_WIDTH else text[: EXPLANATION_WIDTH - 3] + "..."
+    clamped = " (clamped)" if run.result["clamped"] else ""
+    return f"{run.result['score']:<8g} {printable(short)}{clamped}"
+
+
+def _amount(plan: Plan) -> str:
+    records = len(plan.records)
+    return f"{records} record{'s' * (records != 1)} x {plan.runs} run{'s' * (plan.runs != 1)}"
+
+
+def _statistics_line(found: Statistics, counted: dict[str, int]) -> str:
+    if found.average is None:
+        return f"no scores ({counted['failed']} failed, {counted['not_run']} not run)"
+    values = {
+        "average": found.average,
+        "variance": found.variance,
+        "standard deviation": found.standard_deviation,
+        "min": found.min,
+        "max": found.max,
+    }
+    shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+    missing = counted["runs"] - counted["scored"]
+    return f"{shown}  (over {counted['scored']} of {counted['runs']} runs)" if missing else shown
+
+
+def _record_document(runs: list[Run]) -> dict[str, Any]:
+    record = runs[0].record
+    return {
+        "record_index": record.index,
+        "conversation_id": record.conversation_id,
+        "statistics": asdict(statistics_of(runs)),
+        "runs": [run.document() for run in runs],
+    }
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return sum(values) if values and all(value is not None for value in values) else None
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "osmosis"
+
+
+def _safe(rubric_id: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", rubric_id)[:100]
+    return name if name.strip(".") else "rubric"
+
+
+def _unused(directory: Path, name: str) -> Path:
+    path = directory / f"{name}.json"
+    number = 2
+    while path.exists():
+        path = directory / f"{name}-{number}.json"
+        number += 1
+    return path

@@ -1,0 +1,118 @@
+"""A file of recorded answers to the records that a rubric is to judge.
+
+The rows are read as strictly as a dataset's, and every wrong one is named. Knows no rubric but by
+its id, and asks no judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pytest_osmosis.dataset.decoding import decode, json_type
+from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
+from pytest_osmosis.dataset.formats import open_dataset
+from pytest_osmosis.dataset.json_array import JsonArraySource
+from pytest_osmosis.dataset.jsonl import JsonlSource
+
+from ..masking import keyless
+
+__all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
+
+_TEXTS = ("conversation_id", "rubric_id", "original_input", "ground_truth")
+_MAPPINGS = ("metadata", "extra_info")
+_KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
+"""Of `extra_info`: what tells how to ask is not for the judge to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One recorded answer."""
+
+    index: int
+    """Its place among the records of the file, from 0."""
+    solution_str: str
+    conversation_id: str | None
+    rubric_id: str | None
+    original_input: str | None
+    ground_truth: str | None
+    metadata: Mapping[str, Any] | None
+    extra_info: Mapping[str, Any] | None
+
+    @property
+    def name(self) -> str:
+        """What to call it: its conversation, else its place."""
+        return self.conversation_id or f"record {self.index}"
+
+    def shown(self) -> dict[str, Any]:
+        """Everything about it that may be printed: all but keys."""
+        return {**asdict(self), "extra_info": keyless(self.extra_info)}
+
+    def context(self) -> dict[str, Any] | None:
+        """What of `metadata` and `extra_info` the judge is shown."""
+        extra = keyless({k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS})
+        if self.metadata is None and not extra:
+            return None
+        if not extra:
+            return dict(self.metadata or {})
+        whole: dict[str, Any] = {"extra_info": extra}
+        return {**(self.metadata or {}), **whole} if self.metadata else whole
+
+
+def load_records(path: Path) -> list[Record]:
+    """Every record of the file; DatasetError names the wrong ones."""
+    file, suffix = open_dataset(path)
+    with file, closing(_source(file, suffix, path)) as source:
+        problems = Problems(path, source.unit)
+        records = list(_records(source, problems))
+        if found := problems.error():
+            raise found
+    if not records:
+        raise EmptyDataset(f"{shown(path)}: has no records")
+    return records
+
+
+def _source(file: BinaryIO, suffix: str, path: Path) -> JsonlSource | JsonArraySource:
+    if suffix == ".jsonl":
+        return JsonlSource(file, path)
+    if suffix == ".json":
+        return JsonArraySource(file, path)
+    file.close()
+    raise DatasetError(f"{shown(path)}: records are read from .jsonl or .json, not {suffix}")
+
+
+def _records(source: JsonlSource | JsonArraySource, problems: Problems) -> Iterator[Record]:
+    for index, (place, _, raw) in enumerate(source.scan(None, 0, None, problems)):
+        try:
+            yield _record(index, decode(raw))
+        except RecordError as error:
+            problems.add(place, str(error))
+
+
+def _record(index: int, row: dict[str, Any]) -> Record:
+    solution = row.get("solution_str")
+    if solution is None:
+        raise RecordError(f"'solution_str' is missing (columns: {', '.join(row) or 'none'})")
+    if not isinstance(solution, str) or not solution.strip():
+        what = "is empty" if isinstance(solution, str) else f"is {json_type(solution)}"
+        raise RecordError(f"'solution_str' {what}; expected a non-empty string")
+    texts = {key: _text(row, key) for key in _TEXTS}
+    mappings = {key: _mapping(row, key) for key in _MAPPINGS}
+    return Record(index=index, solution_str=solution, **texts, **mappings)
+
+
+def _text(row: dict[str, Any], key: str) -> Any:
+    value = row.get(key)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise RecordError(f"{key!r} is {json_type(value)}; expected a string: quote it")
+
+
+def _mapping(row: dict[str, Any], key: str) -> Any:
+    value = row.get(key)
+    if value is None or isinstance(value, dict):
+        return value
+    raise RecordError(f"{key!r} is {json_type(value)}; expected an object")

@@ -1,0 +1,1 @@
+"""`osmosis serve`: an agent loop for a trainer."""

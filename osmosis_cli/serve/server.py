@@ -1,0 +1,258 @@
+"""What `osmosis serve` does once it knows what is wanted: load the agent, listen, reload.
+
+Turns a plan into an application and runs it under uvicorn. Reads no command line; the process that
+serves under `--reload` gets its plan through the environment.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from osmosis_ai.secret import Redactor, Secret
+
+from ..errors import CommandError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from osmosis_ai.rollout import RolloutAgentLoop
+    from osmosis_ai.rollout_server.app import RolloutApp
+    from osmosis_ai.rollout_server.settings import ServerSettings
+
+    from .credentials import Login
+
+KEY_VARIABLE = "OSMOSIS_SERVER_API_KEY"
+PLAN_VARIABLE = "_OSMOSIS_SERVE_PLAN"
+"""How the process that reloads tells the one that serves what was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the command line asks for; holds no key."""
+
+    module: str
+    host: str
+    port: int
+    validate: bool
+    register: bool
+    local: bool
+    allowed_trainers: tuple[str, ...]
+    max_concurrent: int
+    drain_s: float
+    log_level: str
+    log_dir: str | None
+    state_dir: str | None
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def url(self) -> str:
+        """Where the server is, as it was told to listen."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+def load_agent(plan: Plan) -> RolloutAgentLoop:
+    """The agent, checked as `osmosis validate` does unless the plan says otherwise."""
+    from pytest_osmosis.user_code.classify_agent import as_agent_loop
+    from pytest_osmosis.user_code.import_mistakes import ImportingError
+    from pytest_osmosis.user_code.import_object import load_object
+
+    option, roots = "-m/--module", [Path.cwd()]
+    with redirect_stdout(sys.stderr):  # what the module prints at import
+        if plan.validate:
+            return _validated(plan, roots)
+        try:
+            found = load_object(plan.module, option=option, roots=roots)
+            return as_agent_loop(found, spec=plan.module, option=option)
+        except ImportingError as error:
+            raise CommandError(str(error), code="invalid") from None
+
+
+def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
+    from ..agent.validate import check_agent
+
+    validation = check_agent(plan.module, roots=roots)
+    failed = [check for check in validation.checks if not check.passed]
+    if validation.agent is None or failed:
+        told = "\n".join(f"  {check.name}: {check.detail}" for check in failed)
+        raise CommandError(
+            f"{plan.module} cannot be served (--no-validate skips these checks)\n{told}",
+            code="invalid",
+            details={"checks": [asdict(check) for check in validation.checks]},
+        )
+    return validation.agent
+
+
+def find_platform() -> Login:
+    """Who registers the server; CommandError when nobody is logged in."""
+    from .credentials import LoginProblem, find_login
+
+    cure = "run `osmosis login`, or do without the platform: --skip-register, or --local"
+    try:
+        login = find_login()
+    except LoginProblem as error:
+        raise CommandError(f"{error} ({cure})", code="login") from None
+    if login is None:
+        raise CommandError(f"registering with the platform needs a login: {cure}", code="login")
+    return login
+
+
+def settings_of(plan: Plan) -> ServerSettings:
+    """The server's settings; what they refuse is a usage error."""
+    from osmosis_ai.rollout_server.settings import ServerSettings
+
+    try:
+        return ServerSettings(
+            max_concurrent=plan.max_concurrent,
+            allowed_trainers=plan.allowed_trainers,
+            local=plan.local,
+            drain_s=plan.drain_s,
+            state_dir=None if plan.state_dir is None else Path(plan.state_dir),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def bind(plan: Plan) -> socket.socket:
+    """The socket to listen on."""
+    try:
+        from osmosis_ai.rollout_server.http.uvicorn import listen
+    except ImportError:
+        needs = "osmosis serve needs uvicorn: pip install 'pytest-osmosis[server]'"
+        raise CommandError(needs, code="not_installed") from None
+    try:
+        return listen(plan.host, plan.port)
+    except OSError as error:
+        what = f"cannot listen on {plan.host}:{plan.port}: {error.strerror or error}"
+        cure = "-p/--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "-H/--host"
+        raise CommandError(f"{what}; choose another with {cure}", code="address") from None
+
+
+def make_app(
+    plan: Plan, agent: RolloutAgentLoop, key: Secret | None, login: Login | None
+) -> RolloutApp:
+    """The application that the plan describes."""
+    from osmosis_ai.rollout import create_app
+
+    return create_app(
+        agent,
+        settings=settings_of(plan),
+        credentials=login,
+        server_host=plan.host,
+        server_port=plan.port,
+        api_key=key,
+        debug_dir=plan.log_dir,
+    )
+
+
+def serve(app: RolloutApp, bound: socket.socket) -> None:
+    """Serve until a signal ends it."""
+    from osmosis_ai.rollout_server.http.uvicorn import configure
+
+    try:
+        _run(configure(app), [bound])
+    except SystemExit:
+        raise CommandError("the server could not start: its log says why", code="start") from None
+
+
+def serve_with_reload(plan: Plan, key: Secret | None, bound: socket.socket) -> None:
+    """Serve in a process of its own, which is started anew when a source file changes."""
+    from uvicorn.supervisors import ChangeReload
+
+    from osmosis_ai.rollout_server.http.uvicorn import configure
+
+    os.environ[PLAN_VARIABLE] = json.dumps(asdict(plan))
+    if key is not None:
+        os.environ[KEY_VARIABLE] = key.reveal()
+    name = f"{__name__}:{app_to_reload.__name__}"
+    config = configure(name, factory=True, reload=True, reload_dirs=[str(Path.cwd())])
+    before = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
+    reloader = ChangeReload(config, target=_ReloadedServer(config), sockets=[bound])
+    ended_by: list[int] = []
+    ending = reloader.signal_handler
+
+    def noted(sig: int, frame: FrameType | None) -> None:
+        ended_by.append(sig)
+        ending(sig, frame)
+
+    reloader.signal_handler = noted  # type: ignore[method-assign]
+    reloader.run()
+    for which, handler in before.items():
+        signal.signal(which, handler)
+    if ended_by:
+        signal.raise_signal(ended_by[0])  # the exit status tells of it, as it does without --reload
+
+
+def _run(config: uvicorn.Config, sockets: list[socket.socket] | None) -> None:
+    from osmosis_ai.rollout_server.http.uvicorn import Server
+
+    Server(config, owns_process=True).run(sockets=sockets)
+
+
+class _ReloadedServer:
+    """What the reloader starts in another process; it has to be picklable."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._config = config
+
+    def __call__(self, sockets: list[socket.socket] | None = None) -> None:
+        _run(self._config, sockets)
+
+
+def app_to_reload() -> RolloutApp:
+    """The application as the process that reloads was asked for it."""
+    values = json.loads(os.environ[PLAN_VARIABLE])
+    plan = Plan(**{**values, "allowed_trainers": tuple(values["allowed_trainers"])})
+    value = os.environ.pop(KEY_VARIABLE, None)  # the agent's own child processes need no key
+    key = None if value is None else Secret(value, KEY_VARIABLE)
+    log_to_stderr(plan, key)
+    try:
+        return make_app(plan, load_agent(plan), key, find_platform() if plan.register else None)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(1)
+
+
+def log_to_stderr(plan: Plan, key: Secret | None) -> None:
+    """Log lines with a UTC time and a level, and without the key."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter(Redactor([key] if key else [])))
+    level = getattr(logging, plan.log_level.upper())
+    logging.basicConfig(level=max(level, logging.INFO), handlers=[handler], force=True)
+    logging.getLogger("osmosis").setLevel(level)
+    logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
+
+
+class _Formatter(logging.Formatter):
+    def __init__(self, redact: Redactor) -> None:
+        layout = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
+        super().__init__(layout, datefmt="%Y-%m-%dT%H:%M:%S")
+        self._redact = redact
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return time.strftime(datefmt or self.default_time_format, time.gmtime(record.created))
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(super().format(record))

@@ -1,0 +1,137 @@
+"""What a session is compared with: an earlier report, the last evaluation that was kept, or another
+model's runs in the same session.
+
+Pure but for `read_baselines`, which reads the report. Knows neither options nor pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..results import RowResult, RunResult, SuiteInfo, SuiteResult
+from .comparison import BaselineReport, Change, compare
+from .planned_rows import PlannedRows, ran, tally_of
+from .score_table import Tally
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What one suite is compared with."""
+
+    source: str
+    """Where it is from, as people see it."""
+    suite: SuiteResult
+    tally: Tally
+    rows: Mapping[int, RowResult]
+    """By position in the tally."""
+
+
+def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None) -> Baseline:
+    """A suite as a baseline; `rows` where those that never ran are known too."""
+    tally = tally_of(suite, rows)
+    return Baseline(source, suite, tally, _rows_by_place(suite, rows or ran(suite)))
+
+
+def read_baselines(
+    path: Path, infos: Iterable[SuiteInfo], *, shown: str, alone: bool
+) -> dict[str, Baseline]:
+    """By suite: what a JSON report tells of it; a suite that it does not tell of is left out.
+
+    `shown` is the path as people see it. `alone`: the session has one suite; a report of one is
+    then compared whatever that is called.
+
+    Raises:
+        UnreadableReport: when the file is no report.
+    """
+    from ..reports.json_reader import read_report
+
+    there = {suite.info.name: suite for suite in read_report(path).suites}
+    found = {info.name: _match(info, there, alone=alone) for info in infos}
+    return {name: baseline_of(suite, shown) for name, suite in found.items() if suite is not None}
+
+
+def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) -> SuiteResult | None:
+    """By name, by the data file's name, or because there is nothing else to compare."""
+    if info.name in there:
+        return there[info.name]
+    same = [s for s in there.values() if Path(s.info.data).name == Path(info.data).name]
+    if len(same) == 1:
+        return same[0]
+    return next(iter(there.values())) if alone and len(there) == 1 else None
+
+
+def compared(
+    suite: SuiteResult,
+    tally: Tally,
+    rows: PlannedRows,
+    *,
+    baseline: Baseline,
+    confidence: float,
+) -> BaselineReport:
+    """The comparison of a suite with its baseline, with what both answered where a row changed."""
+    report = compare(tally, baseline.tally, confidence=confidence)
+    here = _rows_by_place(suite, rows)
+
+    def told(eval_fn: str) -> Callable[[Change], Change]:
+        return lambda change: _with_answers(change, eval_fn, tally, here, baseline.rows)
+
+    comparisons = tuple(
+        replace(
+            each,
+            broken=tuple(map(told(each.eval_fn), each.broken)),
+            mended=tuple(map(told(each.eval_fn), each.mended)),
+        )
+        for each in report.comparisons
+    )
+    notes = (*_whole_data(suite.info, baseline, tally), *report.notes)
+    return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
+
+
+def _whole_data(info: SuiteInfo, baseline: Baseline, tally: Tally) -> Sequence[str]:
+    """The data differ, and which rows do cannot be told."""
+    there = baseline.suite.info.digest
+    if all(baseline.tally.row_digests) or not there or there == info.digest:
+        return ()
+    by = "id" if all(key.startswith("id ") for key in tally.row_keys) else "index"
+    return (
+        "the data differ, and the baseline does not tell in which rows: "
+        f"they are compared by {by} alone",
+    )
+
+
+def _rows_by_place(suite: SuiteResult, rows: PlannedRows) -> dict[int, RowResult]:
+    by_index = {row.row_index: row for row in suite.rows}
+    return {place: by_index[index] for place, index in enumerate(rows.indices) if index in by_index}
+
+
+def _with_answers(
+    change: Change,
+    eval_fn: str,
+    tally: Tally,
+    here: Mapping[int, RowResult],
+    there: Mapping[int, RowResult],
+) -> Change:
+    passes_now = 2 * change.current.passes >= change.current.known
+
+    def answer(row: RowResult | None, passing: bool) -> str | None:
+        runs = row.runs if row is not None else ()
+        return _answer(runs, eval_fn, threshold=tally.pass_threshold, passing=passing)
+
+    return replace(
+        change,
+        answer=answer(here.get(change.row), passes_now),
+        baseline_answer=answer(there.get(change.baseline_row), not passes_now),
+    )
+
+
+def _answer(
+    runs: Sequence[RunResult], eval_fn: str, *, threshold: float, passing: bool
+) -> str | None:
+    """What the first run answered that passed, or did not; else the error that it ended in."""
+    for run in runs:
+        score = run.scores.get(eval_fn)
+        if (score is not None and score >= threshold) == passing:
+            return run.answer if run.error is None else run.error
+    return None

@@ -1,0 +1,280 @@
+"""Two sessions side by side: what changed, how sure that is, and which rows broke or were mended.
+
+A pure function of two tallies. Both are held to this session's pass threshold; K of pass@K goes
+as far as the smaller n. A run without a score counts as 0.0 on both sides, and is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..gates.parser import Gate
+from .metric_values import row_values
+from .metrics import finite, mean, reported_ks
+from .row_matching import Matching, match_rows
+from .score_table import Count, Tally
+from .statistics.bootstrap import RESAMPLES
+from .statistics.paired import Paired, paired
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric in both sessions, over the matched rows."""
+
+    metric: str
+    """"mean", "pass@1", "pass^3", …"""
+    current: float
+    """This session's figure."""
+    baseline: float
+    """The baseline's figure."""
+    paired: Paired
+    """current - baseline with interval and p."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row that passes in one session and not in the other."""
+
+    name: str
+    """The row's name."""
+    row: int
+    """Its position in this session."""
+    baseline_row: int
+    """Its position in the baseline."""
+    current: Count
+    """Its runs here."""
+    baseline: Count
+    """Its runs there."""
+    answer: str | None = None
+    """What a run that fits the change answered here; None when answers are not kept."""
+    baseline_answer: str | None = None
+    """Likewise there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One eval function in both sessions."""
+
+    eval_fn: str
+    """Its name."""
+    rows: int
+    """Rows compared."""
+    differences: tuple[Difference, ...]
+    """The mean's, then those of pass@k, then those of pass^k."""
+    broken: tuple[Change, ...]
+    """Rows that passed in the baseline and fail now, the largest fall first."""
+    mended: tuple[Change, ...]
+    """Rows that failed in the baseline and pass now, the largest rise first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineReport:
+    """Everything that is said about a baseline."""
+
+    matching: Matching
+    """Which rows were compared."""
+    comparisons: tuple[Comparison, ...]
+    """One for each eval function that both have."""
+    notes: tuple[str, ...]
+    """What differs between the sessions' settings and data, in sentences."""
+    source: str = ""
+    """Where the baseline is from, as people see it."""
+
+
+def compare(
+    current: Tally,
+    baseline: Tally,
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> BaselineReport:
+    """Compares the eval functions that both sessions have, over the rows that both have."""
+    matching = match_rows(current, baseline)
+    held = at_threshold(baseline, current.pass_threshold)
+    comparisons = tuple(
+        compare_function(
+            current, held, name, matching=matching, confidence=confidence,
+            resamples=resamples, seed=seed,
+        )
+        for name in current.eval_fns
+        if name in baseline.scores and matching
+    )  # fmt: skip
+    return BaselineReport(matching, comparisons, tuple(_notes(current, baseline, matching)))
+
+
+def compare_function(
+    current: Tally,
+    baseline: Tally,
+    eval_fn: str,
+    *,
+    matching: Matching,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Compares one eval function over matched rows."""
+    metrics = [_metric("mean", eval_fn)]
+    n = min(current.n, baseline.n)
+    for kind in ("pass@", "pass^"):
+        metrics += [_metric(kind, eval_fn, k) for k in reported_ks(n) or (1,)]
+    if n == 1:
+        metrics.pop()  # With one run pass^1 is pass@1.
+    changes = _changes(current, baseline, eval_fn, matching)
+    return Comparison(
+        eval_fn,
+        len(matching.pairs),
+        tuple(
+            _difference(
+                metric, current, baseline, matching=matching, confidence=confidence,
+                resamples=resamples, seed=seed,
+            )
+            for metric in metrics
+        ),
+        broken=tuple(change for change in changes if _passes(change.baseline)),
+        mended=tuple(sorted(filter(_is_mended, changes), key=_fall)),
+    )  # fmt: skip
+
+
+def at_threshold(tally: Tally, pass_threshold: float) -> Tally:
+    """The same runs, judged by another pass threshold."""
+    return replace(tally, pass_threshold=pass_threshold)
+
+
+def paired_values(
+    metric: Gate, current: Tally, baseline: Tally, matching: Matching
+) -> tuple[list[float], list[float]]:
+    """The metric's figure a row, here and there."""
+    here, there = rows_of(matching)
+    return (
+        row_values(metric, current, here, "figure"),
+        row_values(metric, baseline, there, "figure"),
+    )
+
+
+def rows_of(matching: Matching) -> tuple[list[int], list[int]]:
+    """The matched rows' positions, here and there."""
+    return [here for here, _ in matching.pairs], [there for _, there in matching.pairs]
+
+
+def differences(here: Sequence[float], there: Sequence[float]) -> list[float]:
+    """One difference a row, here minus there."""
+    return [finite(one - other) for one, other in zip(here, there, strict=True)]
+
+
+def span_of(metric: Gate, current: Tally, baseline: Tally) -> float:
+    """How far apart a row's values here and there can lie."""
+    if metric.metric != "mean":
+        return 1.0
+    name = metric.eval_fn or current.eval_fns[0]
+    (low, high), (other_low, other_high) = (
+        tally.score_range(name) for tally in (current, baseline)
+    )
+    return finite(max(high, other_high) - min(low, other_low))
+
+
+def is_binary(current: Tally, baseline: Tally, values: Sequence[Sequence[float]]) -> bool:
+    """Whether both sides are one pass or fail a row: McNemar's case."""
+    single = current.n == baseline.n == 1
+    return single and all(value in (0.0, 1.0) for side in values for value in side)
+
+
+def _difference(
+    metric: Gate,
+    current: Tally,
+    baseline: Tally,
+    *,
+    matching: Matching,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> Difference:
+    here, there = paired_values(metric, current, baseline, matching)
+    found = paired(
+        differences(here, there),
+        confidence=confidence,
+        binary=is_binary(current, baseline, (here, there)),
+        span=span_of(metric, current, baseline),
+        resamples=resamples,
+        seed=seed,
+    )
+    return Difference(metric.label, mean(here), mean(there), found)
+
+
+def _changes(current: Tally, baseline: Tally, eval_fn: str, matching: Matching) -> list[Change]:
+    """Rows that pass on one side only, the largest fall first; rows without a score stay out."""
+    changes = [
+        Change(
+            current.row_names[here],
+            here,
+            there,
+            current.count(eval_fn, here),
+            baseline.count(eval_fn, there),
+        )
+        for here, there in matching.pairs
+    ]
+    moved = [
+        change
+        for change in changes
+        if change.current.known
+        and change.baseline.known
+        and _passes(change.current) != _passes(change.baseline)
+    ]
+    return sorted(moved, key=lambda change: -_fall(change))
+
+
+def _is_mended(change: Change) -> bool:
+    return _passes(change.current)
+
+
+def _fall(change: Change) -> float:
+    """By how much fewer of its runs pass than in the baseline."""
+    return _share(change.baseline) - _share(change.current)
+
+
+def _passes(found: Count) -> bool:
+    """A row passes when most of its scored runs do, half being enough."""
+    return 2 * found.passes >= found.known
+
+
+def _share(found: Count) -> float:
+    return found.passes / found.known
+
+
+def _metric(kind: str, eval_fn: str, k: int | None = None) -> Gate:
+    return Gate(kind, kind, ">=", 0.0, k, eval_fn)
+
+
+def _notes(current: Tally, baseline: Tally, matching: Matching) -> list[str]:
+    notes = []
+    if not matching:
+        notes.append("the baseline has no row in common with this session")
+    if current.n != baseline.n:
+        notes.append(
+            f"n is {current.n}, in the baseline {baseline.n}: pass@k is compared up to "
+            f"k = {min(current.n, baseline.n)}"
+        )
+    if current.pass_threshold != baseline.pass_threshold:
+        notes.append(
+            f"the pass threshold is {current.pass_threshold:g}, in the baseline "
+            f"{baseline.pass_threshold:g}: both are held to {current.pass_threshold:g}"
+        )
+    missing = [name for name in current.eval_fns if name not in baseline.scores]
+    if missing:
+        notes.append(f"the baseline has no eval function {', '.join(missing)}")
+    return [*notes, *matching.notes(), *_unknown_notes(current, baseline, matching)]
+
+
+def _unknown_notes(current: Tally, baseline: Tally, matching: Matching) -> list[str]:
+    notes = []
+    for tally, rows, where in zip(
+        (current, baseline), rows_of(matching), ("here", "in the baseline"), strict=True
+    ):
+        for name in current.eval_fns:
+            if name in tally.scores:
+                unknown = sum(tally.count(name, row).unknown for row in rows)
+                if unknown:
+                    runs = "1 run" if unknown == 1 else f"{unknown} runs"
+                    notes.append(f"{runs} {where} without a score for {name}: counted as 0.0")
+    return notes

@@ -1,0 +1,144 @@
+"""From results to columns of numbers, with the rows that were planned and never ran among them.
+
+Whose fault a missing score is decides what it counts for: an agent that raised or ran out of time
+has scored 0.0; what the endpoint, a judge or a lost worker is to blame for is unknown. Knows no
+gates and no reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..results import RunResult, SuiteInfo, SuiteResult
+from ..storage.fingerprint import DIGEST_LENGTH
+from .score_table import Tally, TallyBuilder, match_column
+
+if TYPE_CHECKING:
+    from ..dataset.dataset import Dataset
+
+AGENTS_OWN = ("agent", "timeout")
+"""Error types that the agent itself is to blame for."""
+
+
+@dataclass(frozen=True)
+class PlannedRows:
+    """The rows of an evaluation, whether they have run or not."""
+
+    indices: Sequence[int]
+    """Position in the data file of each."""
+    names: Sequence[str]
+    keys: Sequence[str]
+    """What identifies each in another session: its id, else its index."""
+    digests: Sequence[str]
+    columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    """Every column's name; values only of those that were asked for."""
+
+    def digest_of(self) -> Mapping[int, str]:
+        """Digest by row index."""
+        return dict(zip(self.indices, self.digests, strict=True))
+
+
+def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
+    """The rows of a dataset; the values of `columns` (in any case) are read, row by row."""
+    every = range(len(dataset))
+    indices = [dataset.index_of(position) for position in every]
+    ids = [dataset.row_id(position) for position in every] if dataset.has_ids else []
+    wanted = list(columns)
+    return PlannedRows(
+        indices=indices,
+        names=[dataset.row_name(position) for position in every],
+        keys=[row_key(index, ids[at] if ids else None) for at, index in enumerate(indices)],
+        digests=[dataset.row_digest(position)[:DIGEST_LENGTH] for position in every],
+        columns=_columns(dataset, wanted) if wanted else {},
+    )
+
+
+def row_key(row_index: int, row_id: str | None) -> str:
+    """What identifies a row: its id, else its index in a form that no id has."""
+    return f"#{row_index}" if row_id is None else f"id {row_id}"
+
+
+def tally_of(
+    suite: SuiteResult, rows: PlannedRows | None = None, eval_fns: Iterable[str] = ()
+) -> Tally:
+    """A suite's runs; without `rows`, only rows with a run are known.
+
+    `eval_fns` are functions besides those that have given a score.
+    """
+    names = tuple(dict.fromkeys([*(each.name for each in suite.functions), *eval_fns]))
+    builder, places = empty_tally(suite.info, rows or ran(suite), names)
+    for row in suite.rows:
+        if (place := places.get(row.row_index)) is not None:
+            for run in row.runs:
+                if run.run_index < suite.info.n:
+                    builder.add(place, run.run_index, **measured(run, names))
+    return builder.tally()
+
+
+def empty_tally(
+    info: SuiteInfo, rows: PlannedRows, eval_fns: Sequence[str] | None = None
+) -> tuple[TallyBuilder, Mapping[int, int]]:
+    """A tally of which nothing has run yet, and the place in it of each row index."""
+    builder = TallyBuilder(
+        n=info.n,
+        pass_threshold=info.pass_threshold,
+        eval_fns=info.eval_fns if eval_fns is None else eval_fns,
+        row_names=rows.names,
+        columns=rows.columns,
+        row_keys=rows.keys,
+        row_digests=rows.digests,
+    )
+    return builder, {index: place for place, index in enumerate(rows.indices)}
+
+
+def measured(run: RunResult, eval_fns: Iterable[str]) -> dict[str, Any]:
+    """A run that has ended, as `TallyBuilder.add` and `Decider.add` take it."""
+    scores: Mapping[str, float | None] = run.scores
+    if run.error_type in AGENTS_OWN:
+        scores = {name: run.scores.get(name, 0.0) for name in eval_fns}
+    return {
+        "scores": scores,
+        "error": run.error_type is not None,
+        "duration_s": run.duration_ms / 1000.0,
+        "tokens": run.tokens,
+        "cost_usd": run.cost_usd,
+    }
+
+
+def with_digests(suite: SuiteResult, rows: PlannedRows) -> SuiteResult:
+    """The suite, each row with the digest of its content."""
+    digests = rows.digest_of()
+    return suite._replace(
+        rows=tuple(row._replace(digest=digests.get(row.row_index, "")) for row in suite.rows),
+    )
+
+
+def with_columns(rows: PlannedRows, wanted: Iterable[str]) -> PlannedRows:
+    """The rows, each wanted column that none of them has being null in all."""
+    absent = [name for name in wanted if not _is_among(name, rows.columns)]
+    nulls = {name: [None] * len(rows.indices) for name in absent}
+    return replace(rows, columns={**rows.columns, **nulls})
+
+
+def ran(suite: SuiteResult) -> PlannedRows:
+    """The rows of which a run has ended: all that a report tells of."""
+    return PlannedRows(
+        indices=[row.row_index for row in suite.rows],
+        names=[row.row_id or f"row-{row.row_index}" for row in suite.rows],
+        keys=[row_key(row.row_index, row.row_id) for row in suite.rows],
+        digests=[row.digest for row in suite.rows],
+    )
+
+
+def _columns(dataset: Dataset, wanted: Sequence[str]) -> dict[str, Sequence[object]]:
+    """Values of the wanted columns; null where a row has none. Of the others, the names."""
+    rows = [dataset.row(position).metadata() for position in range(len(dataset))]
+    names = dict.fromkeys(name for row in rows for name in row)
+    read = {match_column(names, name) for name in wanted if _is_among(name, names)}
+    return {name: [row.get(name) for row in rows] if name in read else () for name in names}
+
+
+def _is_among(name: str, names: Iterable[str]) -> bool:
+    return any(name.casefold() == other.casefold() for other in names)

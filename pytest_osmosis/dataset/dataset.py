@@ -1,0 +1,270 @@
+"""The pass over a dataset file, and the selected rows that it leaves.
+
+Puts the parts together: file, source, reading, selection. Does not know the formats themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+
+from .decoding import decode_checked
+from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
+from .formats import open_dataset
+from .names import safe_name
+from .rows import Row
+from .sampling import Selection, draw, window
+from .store import ChangedError, RowStore
+from .validation import Reading
+
+if TYPE_CHECKING:
+    from .shards import Shard
+
+
+class Source(Protocol):
+    """One open file of one format."""
+
+    unit: Literal["line", "row"]
+    """What a place in a message is: a line number from 1, or a row number from 0."""
+    torn: bool
+    """Whether the last row that was read has no end of line."""
+    rows_total: int | None
+    """The rows of the file; None while that is not known."""
+    descriptor: int
+    """Where the bytes of the rows are."""
+
+    def count(self, stop: int | None) -> int:
+        """How many rows there are before row `stop`."""
+
+    def scan(
+        self, selection: Selection | None, start: int, stop: int | None, problems: Problems
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Place, offset and bytes of the rows from start to stop, or of the selected ones."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+_NO_ROW = "0" * 16
+
+
+class Dataset:
+    """The selected rows of one file, in the file's order; may be read from several threads."""
+
+    __slots__ = (
+        "_columns", "_ids", "_places", "_selection", "_store", "digest", "path", "rows_total",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        rows_total: int | None,
+        reading: Reading,
+        selection: Selection,
+        shard: Shard | None = None,
+    ) -> None:
+        self.path = path
+        self.rows_total = rows_total
+        """The rows in the file; None when reading stopped at the limit."""
+        self.digest = reading.digest(selection)
+        """sha256 over the selected rows; for a whole plain JSONL file what `sha256sum` prints.
+
+        All shards of a selection have the same: that of the selection.
+        """
+        self._columns = reading.columns
+        self._ids = reading.ids()
+        self._selection = selection
+        self._store = reading.store
+        rows = len(reading.store)
+        self._places = range(rows) if shard is None else shard.of(rows)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows are named by an `id` column."""
+        return self._ids is not None
+
+    def index_of(self, position: int) -> int:
+        """The position in the file, from 0, of the row at a position in the selection."""
+        return self._selection[self._places[position]]
+
+    def row_name(self, position: int) -> str:
+        """The row's unique name in node ids: `row-3`, or its id made safe, up to 100 characters."""
+        place = self._places[position]
+        if self._ids is None:
+            return f"row-{self._selection[place]}"
+        return safe_name(self._ids[place])
+
+    def row(self, position: int) -> Row:
+        """The row at a position in the selection; DatasetError if the file was changed under it."""
+        place = self._places[position]
+        try:
+            record = decode_checked(self._store.fetch(place))
+            return self._columns.row(record, self._selection[place], self.row_id(position))
+        except (ChangedError, RecordError):
+            row = f"row {self._selection[place]}"
+            raise DatasetError(
+                f"{shown(self.path)}: {row} has changed since the session began"
+            ) from None
+
+    def name_rows(self, name: Callable[[Row], str | None]) -> None:
+        """Name rows by something else than their id; None leaves a row the name that it has.
+
+        Raises DatasetError when two rows get the same name.
+        """
+        named: dict[str, int] = {}
+        for position in range(len(self)):
+            row = self.row(position)
+            chosen = name(row) or self.row_name(position)
+            first = named.setdefault(chosen, row.row_index)
+            if first != row.row_index:
+                raise DatasetError(
+                    f"{shown(self.path)}: rows {first} and {row.row_index} are both named "
+                    f"{chosen!r}; a name must be unique"
+                )
+        self._ids = list(named)
+
+    def row_digest(self, position: int) -> str:
+        """A short digest of one row, to tell which rows of a file have changed between sessions.
+
+        Of a row that the file no longer holds, one that no row has.
+        """
+        try:
+            raw = self._store.fetch(self._places[position])
+        except ChangedError:
+            return _NO_ROW
+        return hashlib.sha256(raw).hexdigest()[:16]
+
+    def row_id(self, position: int) -> str | None:
+        """The row's id, where the rows have one."""
+        return None if self._ids is None else self._ids[self._places[position]]
+
+
+def load_dataset(
+    path: Path,
+    *,
+    offset: int = 0,
+    limit: int | None = None,
+    sample: str | None = None,
+    sample_seed: int = 0,
+    shard: Shard | None = None,
+    validate: bool = True,
+    records: Iterable[Mapping[str, Any]] | None = None,
+) -> Dataset:
+    """The rows of a file that are selected; DatasetError when one of them is wrong.
+
+    `sample`, as "10%" or "50", draws from the rows that offset and limit leave; `shard` divides
+    what is left then. Rows outside the selection are not checked. Without `validate`, for a file
+    that another process has checked, only places, names and the digest are made.
+    """
+    start, stop = window(offset, limit)
+    with _told(path), ExitStack() as files, ExitStack() as undo:
+        source = _source(path, files) if records is None else _given(records, path, files)
+        reading = Reading(RowStore(os.dup(source.descriptor)))
+        undo.callback(reading.store.close)
+        drawn = None
+        if sample is not None:
+            drawn = draw(sample, sample_seed, range(start, max(start, source.count(stop))))
+        problems = Problems(path, source.unit)
+        scan = source.scan(drawn, start, stop, problems)
+        _read(scan, source, reading, problems if validate else None)
+        if not len(reading.store):
+            raise _empty(path, source.rows_total, offset, limit)
+        undo.pop_all()
+    selection = drawn if drawn is not None else range(start, start + len(reading.store))
+    if shard is not None and not shard.of(len(selection)):
+        raise EmptyDataset(
+            f"{shown(path)}: shard {shard} of {_rows(len(selection))} has no row; use fewer shards"
+        )
+    return Dataset(
+        path,
+        rows_total=source.rows_total,
+        reading=reading,
+        selection=selection,
+        shard=shard,
+    )
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DatasetError(f"{shown(path)}: cannot be read: {reason}") from None
+
+
+def _read(
+    scan: Iterator[tuple[int, int, bytes]],
+    source: Source,
+    reading: Reading,
+    problems: Problems | None,
+) -> None:
+    """Take all rows; with `problems`, check each and raise what is wrong with any."""
+    if problems is None:
+        for _, offset, raw in scan:
+            reading.note(offset, raw)
+        return
+    for place, offset, raw in scan:
+        try:
+            reading.check(place, offset, raw)
+        except RecordError as error:
+            problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
+    reading.report_double_ids(problems)
+    if found := problems.error():
+        raise found
+
+
+def _hint(error: RecordError, raw: bytes, *, torn: bool) -> str:
+    if not isinstance(error, NotJson):
+        return ""
+    if raw.startswith(b"["):
+        return "; a file that is one JSON array must be named .json"
+    return "; the line has no end, the file may be incomplete" if torn else ""
+
+
+def _given(records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack) -> Source:
+    from .iterable import RecordsSource
+
+    return files.enter_context(closing(RecordsSource(records, path)))
+
+
+def _source(path: Path, files: ExitStack) -> Source:
+    file, suffix = open_dataset(path)
+    files.enter_context(file)
+    return files.enter_context(closing(_source_of(file, suffix, path)))
+
+
+def _source_of(file: BinaryIO, suffix: str, path: Path) -> Source:
+    if suffix == ".jsonl":
+        from .jsonl import JsonlSource
+
+        return JsonlSource(file, path)
+    if suffix == ".json":
+        from .json_array import JsonArraySource
+
+        return JsonArraySource(file, path)
+    from .parquet import ParquetSource
+
+    return ParquetSource(file, path)
+
+
+def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -> EmptyDataset:
+    if rows_total == 0:
+        return EmptyDataset(f"{shown(path)}: has no rows")
+    if limit == 0 or rows_total is None:
+        return EmptyDataset(f"{shown(path)}: a limit of {limit} selects no row")
+    return EmptyDataset(
+        f"{shown(path)}: has {_rows(rows_total)}; an offset of {offset} is past the last one"
+    )
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"

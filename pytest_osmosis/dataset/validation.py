@@ -1,0 +1,82 @@
+"""What a pass over the rows leaves behind: where they are, what they are called, and their digest.
+
+Knows one row at a time; does not know formats, nor what is done about wrong rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from .decoding import brief, decode
+from .errors import Problems
+from .rows import Columns
+from .sampling import Selection
+from .store import RowStore
+
+
+class Reading:
+    """One pass over the selected rows, with checks or without; the result is the same."""
+
+    def __init__(self, store: RowStore) -> None:
+        self.store = store
+        self.columns = Columns()
+        self._hash = hashlib.sha256()
+        self._places: dict[str, int] | None = {}  # by id; None once a row without an id was met
+        self._double: list[tuple[int, str, int]] = []
+
+    def check(self, place: int, offset: int, raw: bytes) -> None:
+        """Take a row if it is right; RecordError if it is wrong."""
+        row_id = self.columns.check(decode(raw))
+        if self._places is not None:
+            self._named(place, row_id)
+        self._take(offset, raw)
+
+    def note(self, offset: int, raw: bytes) -> None:
+        """Take a row that another process has checked; parsed only while ids are to be found."""
+        if self._places is not None:
+            try:
+                row_id = self.columns.row_id(json.loads(raw))
+            except (ValueError, AttributeError, TypeError, RecursionError):
+                row_id = None  # no longer the file that was checked: the digest says so
+            self._named(len(self.store), row_id)
+            if self._double:
+                self._places = None
+        self._take(offset, raw)
+
+    def ids(self) -> list[str] | None:
+        """The id of every row, if every row has one."""
+        return list(self._places) if self._places is not None else None
+
+    def digest(self, selection: Selection) -> str:
+        """sha256 over the rows, a line end after each, and over their places unless 0 to n."""
+        whole = self._hash.copy()
+        if not isinstance(selection, range):
+            whole.update(b"\0rows " + " ".join(map(str, selection)).encode())
+        elif selection.start:
+            whole.update(f"\0from {selection.start}".encode())
+        return whole.hexdigest()
+
+    def report_double_ids(self, problems: Problems) -> None:
+        """Note the ids that are there twice, provided that ids name the rows."""
+        if self._places is None:
+            return
+        for place, row_id, first in self._double:
+            problems.add(
+                place, f"the id {brief(row_id)} was given before, at {problems.unit} {first}"
+            )
+
+    def _named(self, place: int, row_id: str | None) -> None:
+        if self._places is None:
+            return
+        if row_id is None:
+            self._places = None
+            self._double.clear()
+            return
+        first = self._places.setdefault(row_id, place)
+        if first != place:
+            self._double.append((place, row_id, first))
+
+    def _take(self, offset: int, raw: bytes) -> None:
+        self._hash.update(raw + b"\n")
+        self.store.add(offset, raw)

@@ -1,0 +1,1 @@
+"""From the text of a gate to its result; pure."""

@@ -1,0 +1,280 @@
+"""What a gate says: text to Gate, and whether a gate suits a suite.
+
+Knows the words, not the numbers: what a gate decides is in `gates`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fractions import Fraction
+from unicodedata import category
+
+from ..analysis.score_table import match_column, reads_as, written
+
+GRAMMAR = """\
+a gate is:  METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]
+  METRIC    pass@K  pass^K  mean  min  errors  scored  rows@0  cost_usd  tokens  p95_duration_s
+  [EVAL_FN] the eval function, in brackets; needed when there are several
+  OP        >=  >  <=  <  ==
+  NUMBER    0.9, 90% or -0.02
+such as  "pass@5 >= 0.9",  "mean[rewards:compute_reward] >= 80% where difficulty = hard",
+         "errors == 0",  "mean - baseline >= -0.02"\
+"""
+
+SCORED = ("pass@", "pass^", "mean", "min", "scored", "rows@0")
+"""Metrics of one eval function."""
+
+SESSION = ("cost_usd", "tokens", "p95_duration_s")
+"""Metrics of the runs, whatever they scored; `errors` is either."""
+
+COMPARABLE = ("pass@", "pass^", "mean")
+"""Metrics that a gate may compare with the baseline's."""
+
+COUNTS = ("errors", "rows@0", *SESSION)
+"""Metrics that no percentage says anything about."""
+
+OPERATORS = (">=", ">", "<=", "<", "==")
+
+
+VALUES_SHOWN, VALUE_LIMIT = 8, 40
+"""Values of a column that a mistake lists, and characters of each."""
+
+
+class GateError(ValueError):
+    """A gate that cannot be used; the text says why and shows the grammar."""
+
+    def __init__(self, gate: str, problem: str) -> None:
+        """`problem` goes on where "gate '…':" stops."""
+        super().__init__(f"gate {gate!r}: {problem}\n{GRAMMAR}")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The rows that a gate looks at: those whose column reads as the value."""
+
+    column: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One gate, parsed."""
+
+    text: str
+    """As given, blanks made single: its name in every report."""
+    metric: str
+    """"pass@" and "pass^" (with `k`), "mean", "min", "errors", "scored", "rows@0", "cost_usd",
+    "tokens" or "p95_duration_s"."""
+    operator: str
+    """One of >= > <= < ==."""
+    threshold: float
+    """The number; a percentage is divided by 100."""
+    k: int | None = None
+    """K of pass@K and pass^K."""
+    eval_fn: str | None = None
+    """The eval function as given; `resolved` makes it a whole name."""
+    against_baseline: bool = False
+    """Whether the metric's difference from the baseline's is meant."""
+    where: Slice | None = None
+    """None: all rows."""
+
+    @property
+    def label(self) -> str:
+        """The metric as people write it: "pass@5"."""
+        return self.metric if self.k is None else f"{self.metric}{self.k}"
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the metric belongs to one eval function."""
+        return self.metric in SCORED
+
+
+def parse_gate(text: str) -> Gate:
+    """The gate that `text` says.
+
+    Raises:
+        GateError: when it says none; the message shows the grammar.
+    """
+    return _Parser(text).gate()
+
+
+def resolved(
+    gate: Gate,
+    *,
+    eval_fns: Sequence[str],
+    n: int,
+    columns: Mapping[str, Sequence[object]] | None = None,
+    baseline_n: int | None = None,
+    has_baseline: bool = True,
+    is_part: bool = False,
+) -> Gate:
+    """The gate with its eval function's whole name, once it suits the suite.
+
+    `columns` are the dataset's, one value a row; None when they are not known yet. `is_part`: the
+    rows are a shard's, and those of a slice may all be in others.
+
+    Raises:
+        GateError: an unknown or missing function or column, a slice without rows, a K above n,
+            a comparison without a baseline.
+    """
+    _check_runs(gate, n, baseline_n)
+    if gate.against_baseline and not has_baseline:
+        raise GateError(gate.text, "there is no baseline: name one with --osmosis-baseline")
+    if gate.where and columns is not None and not is_part:
+        _check_slice(gate, gate.where, columns)
+    return _with_function(gate, eval_fns)
+
+
+class _Parser:
+    """Reads one gate from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = " ".join(text.split())
+        self._rest = self._text
+
+    def gate(self) -> Gate:
+        for char in self._text:
+            if category(char) in ("Cc", "Cs"):
+                raise self._error(f"it holds {char!r}, which cannot be shown")
+        metric, k = self._metric()
+        eval_fn = self._bracket()
+        against_baseline = self._take(r"-\s*baseline\b") is not None
+        operator = self._operator()
+        threshold = self._number(metric)
+        where = self._where()
+        self._check_shape(metric, eval_fn, against_baseline)
+        return Gate(self._text, metric, operator, threshold, k, eval_fn, against_baseline, where)
+
+    def _take(self, pattern: str) -> re.Match[str] | None:
+        found = re.match(pattern, self._rest)
+        if found:
+            self._rest = self._rest[found.end() :].lstrip()
+        return found
+
+    def _metric(self) -> tuple[str, int | None]:
+        if self._take(r"rows\s?@\s?0(?![\w.])"):
+            return "rows@0", None
+        if found := self._take(r"pass\s?([@^])\s?([1-9]\d{0,9})(?![\w.])"):
+            return f"pass{found[1]}", int(found[2])
+        found = self._take(r"[a-z]\w*(?![\w@^])") or self._take(r"[^\s\[<>=]*")
+        word = found[0] if found else ""
+        if word in (*SCORED, *SESSION, "errors") and word not in ("pass@", "pass^"):
+            return word, None
+        raise self._error(self._unknown_metric(word))
+
+    def _unknown_metric(self, word: str) -> str:
+        if re.match(r"pass\W", word + " "):
+            return f"{word!r} has no whole number K from 1 up, as in pass@5 or pass^5"
+        known = ("pass@1", "pass^1", *SCORED[2:], "errors", *SESSION)
+        close = get_close_matches(word.lower(), known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return f"{word!r} is not a metric{hint}" if word else "it does not start with a metric"
+
+    def _bracket(self) -> str | None:
+        found = self._take(r"\[\s*([^\]]*?)\s*\]")
+        if found is None:
+            return None
+        if not found[1]:
+            raise self._error("the brackets hold no eval function")
+        return found[1]
+
+    def _operator(self) -> str:
+        found = self._take(r"[<>=!]+")
+        if found is None:
+            raise self._error(f"expected one of {_listed(OPERATORS)} {self._here()}")
+        if found[0] not in OPERATORS:
+            hint = {"=>": ">=", "=<": "<=", "=": "=="}.get(found[0])
+            meant = f"; did you mean {hint!r}?" if hint else ""
+            raise self._error(f"{found[0]!r} is not one of {_listed(OPERATORS)}{meant}")
+        return found[0]
+
+    def _number(self, metric: str) -> float:
+        found = self._take(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s?(%?)(?![\w.])")
+        if found is None:
+            raise self._error(f"expected a number such as 0.9 or 90% {self._here()}")
+        if found[2] and metric in COUNTS:
+            raise self._error(f"{metric} is no share: {found[0].strip()} of what? Give a number")
+        try:
+            return float(Fraction(found[1]) / (100 if found[2] else 1))
+        except (OverflowError, ValueError):  # too large for a float, too long for an int
+            raise self._error("the number is too large") from None
+
+    def _where(self) -> Slice | None:
+        if not self._rest:
+            return None
+        quoted = r"\"([^\"]*)\"|'([^']*)'"
+        found = self._take(rf"where\s+(?:{quoted}|([^\s=]+))\s*==?\s*(?:{quoted}|(.+))$")
+        if found is None:
+            raise self._error(f"expected 'where COLUMN = VALUE' {self._here()}")
+        column, value = (_first(found.groups()[at : at + 3]) for at in (0, 3))
+        return Slice(column, value.strip())
+
+    def _here(self) -> str:
+        return f"before {self._rest!r}" if self._rest else "at the end"
+
+    def _check_shape(self, metric: str, eval_fn: str | None, against_baseline: bool) -> None:
+        if eval_fn and metric in SESSION:
+            raise self._error(f"{metric} is that of the whole run: it takes no [eval function]")
+        if against_baseline and metric not in COMPARABLE:
+            raise self._error(f"only pass@K, pass^K and mean compare with a baseline, not {metric}")
+
+    def _error(self, problem: str) -> GateError:
+        return GateError(self._text, problem)
+
+
+def _check_runs(gate: Gate, n: int, baseline_n: int | None) -> None:
+    if gate.k is None:
+        return
+    if gate.k > n:
+        raise GateError(gate.text, f"{gate.label} needs --n {gate.k} or more, and n is {n}")
+    if gate.against_baseline and baseline_n is not None and gate.k > baseline_n:
+        problem = f"the baseline has {baseline_n} runs a row, too few for {gate.label}"
+        raise GateError(gate.text, problem)
+
+
+def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object]]) -> None:
+    try:
+        values = columns[match_column(columns, where.column)]
+    except KeyError:
+        problem = f"the data have no column {where.column!r}, only {_listed(sorted(columns))}"
+        raise GateError(gate.text, problem) from None
+    if not any(reads_as(value, where.value) for value in values):
+        seen = sorted({written(value) for value in values})
+        shown = _listed([*map(_short, seen[:VALUES_SHOWN])])
+        shown += ", …" if len(seen) > VALUES_SHOWN else ""
+        problem = f"no row has {where.column} = {where.value}; there are {shown}"
+        raise GateError(gate.text, problem)
+
+
+def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
+    if gate.eval_fn is None:
+        if gate.is_scored and len(eval_fns) != 1:
+            problem = f"name the eval function: {gate.label}[…], one of {_listed(eval_fns)}"
+            raise GateError(gate.text, problem)
+        return _replaced(gate, eval_fns[0]) if gate.is_scored else gate
+    if gate.eval_fn in eval_fns:
+        return gate
+    short = [name for name in eval_fns if name.rpartition(":")[2] == gate.eval_fn]
+    if len(short) == 1:
+        return _replaced(gate, short[0])
+    problem = f"{gate.eval_fn!r} is not an eval function here, only {_listed(eval_fns)}"
+    raise GateError(gate.text, problem)
+
+
+def _replaced(gate: Gate, eval_fn: str) -> Gate:
+    return replace(gate, eval_fn=eval_fn)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= VALUE_LIMIT else text[:VALUE_LIMIT] + "…"
+
+
+def _first(groups: Sequence[str | None]) -> str:
+    return next(group for group in groups if group is not None)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " ".join(words) if words is OPERATORS else ", ".join(words) or "none"

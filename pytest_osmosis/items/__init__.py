@@ -1,0 +1,1 @@
+"""Pytest items: one for each run, marked test functions, gates, and the reports of each."""

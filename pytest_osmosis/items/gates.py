@@ -1,0 +1,189 @@
+"""Gates as pytest items: collected and selected like any other, judged when all runs have ended.
+
+Each process that collects lists them; none runs them: the process that reports judges them at the
+end (`deciding_session`). A gate that is selected makes its suite's runs observations. Without it
+(`-k` for one row, a node id) the runs decide for themselves, as in a session without gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..results import SuiteInfo
+from .collection import EvalFile
+
+if TYPE_CHECKING:
+    from ..gates.session_gates import Judge
+    from ..rollouts.pool import RunKey
+    from ..rollouts.suite import Suite
+
+ROOT = "gates"
+"""What the node id of a gate begins with."""
+NAMED = "osmosis_named_gates"
+"""The attribute of the options that tells workers which gates the command line names."""
+
+
+def node_id(text: str, info: SuiteInfo, *, several: bool) -> str:
+    """The node id of a gate; with several suites it names the suite too."""
+    return "::".join([ROOT, info.name, text] if several else [ROOT, text])
+
+
+def is_gate(nodeid: str) -> bool:
+    """Whether a node id is a gate's."""
+    return nodeid.startswith(f"{ROOT}::")
+
+
+def take_named(config: pytest.Config) -> bool:
+    """Take node ids of gates from the arguments, which are paths to pytest; whether none is left.
+
+    Workers, whose arguments are those of the controller, are told by an option.
+    """
+    named = [argument for argument in config.args if is_gate(argument)]
+    if named:
+        setattr(config.option, NAMED, named)
+        config.args[:] = [argument for argument in config.args if argument not in named]
+    return bool(named) and not config.args
+
+
+class Gates(pytest.Collector):
+    """What the gates stand below when items are listed."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Nothing: its items are made once the runs are known."""
+        return iter(())
+
+
+class GateItem(pytest.Item):
+    """A gate on one suite."""
+
+    def __init__(self, *, suite: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.suite = suite
+
+    def runtest(self) -> None:
+        """Never called: the gate is judged when all runs have ended."""
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """As pytest shows it."""
+        return ROOT, None, self.name
+
+    def reportinfo(self) -> tuple[Any, None, str]:
+        """The same."""
+        return self.path, None, self.name
+
+
+class Gating:
+    """A pytest plugin, registered in every process where there are gates."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        suites: Mapping[str, Suite],
+        *,
+        several: bool,
+        key_of: Callable[[pytest.Item], RunKey | None],
+    ) -> None:
+        self._judge = judge
+        self._suites = suites
+        self.several = several
+        self._key_of = key_of
+        self.selected: frozenset[str] = frozenset()
+        """Node ids of the gates that are to be judged."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Where `--lf` leaves out runs that a failed gate needs, they are put back."""
+        report = yield
+        if isinstance(collector, EvalFile) and collector.config.getoption("lf", False):
+            failed = _last_failed(collector.config)
+            if any(gate in failed for suite in collector.suites for gate in self._ids(suite)):
+                report.result = list(collector.collect())
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Add the gates before anything is selected; see to the runs of those that are left."""
+        runs = self._by_suite(items)
+        items.extend(self._collected(session, runs))
+        result = yield
+        gates = [item for item in items if isinstance(item, GateItem)]
+        self.selected = frozenset(gate.nodeid for gate in gates)
+        left = self._by_suite(items)
+        for suite in {gate.suite for gate in gates}:
+            self._suites[suite].observed = True
+            if config.getoption("lf", False) or not left.get(suite):
+                _put_back(runs.get(suite, []), items, config)
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """A gate is not run; its report comes when the runs have theirs."""
+        return True if isinstance(item, GateItem) else None
+
+    def _collected(
+        self, session: pytest.Session, runs: Mapping[str, list[pytest.Item]]
+    ) -> list[pytest.Item]:
+        """The gates, told to everybody as what a collector has found."""
+        root = Gates.from_parent(session, name=ROOT, nodeid=ROOT)
+        gates = list(self._gates(root, runs))
+        for gate in gates:
+            session.config.hook.pytest_itemcollected(item=gate)
+        report = pytest.CollectReport(ROOT, "passed", longrepr=None, result=list(gates))
+        session.config.hook.pytest_collectreport(report=report)
+        return gates
+
+    def _gates(self, root: Gates, runs: Mapping[str, list[pytest.Item]]) -> Iterator[pytest.Item]:
+        """The gates of each suite of which every run was collected, or those that are named."""
+        named = getattr(root.config.option, NAMED, None)
+        known = set()
+        for name, suite in self._suites.items():
+            whole = len(runs.get(name, ())) == suite.info.total_runs
+            for gate in self._ids(suite):
+                known.add(gate)
+                if gate in named if named else whole:
+                    title = gate.removeprefix(f"{ROOT}::")
+                    yield GateItem.from_parent(root, name=title, nodeid=gate, suite=name)
+        unknown = sorted(set(named or ()) - known)
+        if unknown:
+            there = ", ".join(sorted(known)) or "none"
+            raise pytest.UsageError(f"{unknown[0]}: there is no such gate, only {there}")
+
+    def _ids(self, suite: Suite) -> list[str]:
+        if not self._judge.is_gated(suite.info):
+            return []
+        return [node_id(text, suite.info, several=self.several) for text in self._judge.texts]
+
+    def _by_suite(self, items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
+        """The items that are runs."""
+        found: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            key = self._key_of(item)
+            if key is not None:
+                found.setdefault(key.suite, []).append(item)
+        return found
+
+
+def _put_back(runs: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
+    """Runs that were deselected, and that a gate needs."""
+    here = set(items)
+    missing = [run for run in runs if run not in here]
+    items[:0] = missing
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    told = None if terminal is None else terminal.stats.get("deselected")
+    if told:
+        again = set(missing)
+        told[:] = [item for item in told if item not in again]
+
+
+def _last_failed(config: pytest.Config) -> Mapping[str, bool]:
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    known: Mapping[str, bool] = {} if cache is None else cache.get("cache/lastfailed", {})
+    return known

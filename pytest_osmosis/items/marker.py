@@ -1,0 +1,244 @@
+"""`@pytest.mark.osmosis`: an ordinary test function, run on every row and run of a dataset.
+
+The function is parametrised over rows and runs and gets the finished `rollout`; its own asserts
+decide. Registered as a plugin where an evaluation is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .. import evaluation as evaluations
+from ..hookspecs import hooks_of
+from ..results import RunResult
+from ..rollouts.engine import EngineClosed
+from ..rollouts.pool import RunKey
+from ..rollouts.prepare import NotUsable, prepare
+from ..rollouts.suite import TEST, Finished, Suite
+from ..session.recorder import REPORT_FIELD
+from ..spec import EvalSpec
+from ..user_code.messages import last_assistant_text
+from .protocol import warn_of_blocking
+
+_OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
+_ROLLOUT = pytest.StashKey["Rollout"]()
+
+
+class Rollout:
+    """A finished rollout, as a test gets it."""
+
+    def __init__(self, finished: Finished) -> None:
+        self._finished = finished
+        self._scores: dict[str, float] = {}
+        self.messages: list[dict[str, Any]] = finished.messages
+        """The whole conversation."""
+        self.solution_str: str = last_assistant_text(finished.messages)
+        """The text of the last assistant message."""
+        self.ground_truth: str | None = finished.ground_truth
+        self.metadata: Mapping[str, Any] = finished.metadata
+        """The row's columns."""
+        self.reward: float | None = finished.reward
+        """The reward that the agent gave itself, if it did."""
+
+    @property
+    def row_index(self) -> int:
+        """Position of the row in its file, from 0."""
+        return self._finished.result.row_index
+
+    @property
+    def run_index(self) -> int:
+        """Which of the row's runs this is, from 0."""
+        return self._finished.result.run_index
+
+    @property
+    def usage(self) -> dict[str, int | None]:
+        """`prompt_tokens`, `completion_tokens`, `total_tokens`; None where not known."""
+        result = self._finished.result
+        return {
+            "prompt_tokens": result.prompt_tokens,
+            "completion_tokens": result.completion_tokens,
+            "total_tokens": result.tokens,
+        }
+
+    @property
+    def duration_s(self) -> float:
+        """How long the rollout took."""
+        return self._finished.result.duration_ms / 1000.0
+
+    def record_score(self, name: str, value: float) -> None:
+        """Put a score into the report, beside the outcome of the test.
+
+        Raises:
+            ValueError: for a value that is not a finite number, or a name that is taken.
+        """
+        from osmosis_ai.agents.sample import finite_number
+
+        if name == TEST:
+            raise ValueError(f"the score {name!r} is the outcome of the test itself")
+        self._scores[name] = finite_number(value, f"the score {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<rollout of row {self.row_index}, run {self.run_index}>"
+
+
+@pytest.fixture
+def rollout(request: pytest.FixtureRequest) -> Rollout:
+    """The finished rollout of one run of one row; for tests with `@pytest.mark.osmosis`."""
+    key = getattr(request, "param", None)
+    if not isinstance(key, RunKey):
+        pytest.fail(
+            "the fixture 'rollout' needs @pytest.mark.osmosis(agent=..., data=...) on the test",
+            pytrace=False,
+        )
+    kept: Rollout | None = request.node.stash.get(_ROLLOUT, None)
+    if kept is not None:  # a rerun of the test: the rollout is not paid for twice
+        return kept
+    evaluation = evaluations.of(request.config)
+    assert evaluation is not None and evaluation.rollouts is not None
+    try:
+        finished = evaluation.rollouts.result(key)
+        node = request.node
+        warn_of_blocking(node.ihook, evaluation.rollouts.blocked(), nodeid=node.nodeid)
+    except EngineClosed:
+        pytest.skip(f"not run: {evaluation.rollouts.halted or 'the session is ending'}")
+    made = request.node.stash[_ROLLOUT] = Rollout(finished)
+    if finished.result.outcome == "error":
+        pytest.fail(finished.explanation, pytrace=False)
+    return made
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Rows and runs of the marked function's suite."""
+    marker = metafunc.definition.get_closest_marker("osmosis")
+    if marker is None:
+        return
+    evaluation = evaluations.of(metafunc.config)
+    assert evaluation is not None
+    definition = metafunc.definition
+    if "rollout" not in metafunc.fixturenames:
+        pytest.fail(f"{definition.name}: @pytest.mark.osmosis needs the argument `rollout`", False)
+    if definition.get_closest_marker("parametrize") is not None:
+        pytest.fail(
+            f"{definition.name}: @pytest.mark.osmosis does not go with @pytest.mark.parametrize: "
+            "each run of a row is one test",
+            pytrace=False,
+        )
+    suite = _suite(evaluation, definition, marker)
+    keys = [
+        RunKey(suite.spec.name, position, run_index)
+        for position in range(len(suite.dataset))
+        for run_index in range(suite.spec.n)
+    ]
+    ids = [f"{suite.dataset.row_name(key.position)}-run-{key.run_index}" for key in keys]
+    metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
+
+
+def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
+    known = evaluation.suites.get(definition.nodeid)
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    try:
+        spec = _spec(evaluation.spec.defaults, definition, marker)
+        session = evaluation.spec._replace(roots=(definition.path.parent, *evaluation.spec.roots))
+        suite = prepare(spec, session, hooks=hooks_of(definition.config))
+    except NotUsable as error:
+        pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
+    evaluation.add(suite)
+    return suite
+
+
+def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
+    given = dict(marker.kwargs)
+    if marker.args:
+        raise NotUsable("@pytest.mark.osmosis takes keyword arguments alone: agent=, data=, n=, …")
+    unknown = sorted(set(given).difference(_OVERRIDES))
+    if unknown:
+        raise NotUsable(
+            f"@pytest.mark.osmosis has no argument {unknown[0]!r}; it has {', '.join(_OVERRIDES)}"
+        )
+    _check_numbers(given)
+    data = given.pop("data", None)
+    if data is not None:
+        given["data"] = (definition.path.parent / Path(data)).resolve()
+    elif definition.config.option.osmosis_data:
+        given["data"] = Path(definition.config.option.osmosis_data[0]).resolve()
+    else:
+        raise NotUsable("@pytest.mark.osmosis needs data=..., or --osmosis-data")
+    spec = defaults._replace(name=definition.nodeid, eval_fns=(), marked=True, **given)
+    if not spec.agent:
+        raise NotUsable("@pytest.mark.osmosis needs agent=..., or --osmosis-agent")
+    if not spec.model.model:
+        raise NotUsable("no model to ask: give --osmosis-model, or osmosis_model in the ini file")
+    return spec
+
+
+def _check_numbers(given: dict[str, Any]) -> None:
+    for name, least in (("n", 1), ("limit", 1), ("offset", 0), ("max_turns", 1)):
+        value = given.get(name, least)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise NotUsable(
+                f"@pytest.mark.osmosis({name}={value!r}): "
+                f"expected a whole number of at least {least}"
+            )
+    threshold = given.get("pass_threshold", 1.0)
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
+        raise NotUsable(f"@pytest.mark.osmosis(pass_threshold={threshold!r}): expected a number")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Forget the conversation once the test, and its reruns, are over."""
+    result = yield
+    if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
+        del item.stash[_ROLLOUT]
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """A rollout that the agent itself broke fails its test before the asserts see it."""
+    made = item.stash.get(_ROLLOUT, None)
+    if made is not None and not made._finished.result.success:
+        pytest.fail(made._finished.explanation, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The report that decides carries the run's result, with what the asserts said."""
+    report = yield
+    made = item.stash.get(_ROLLOUT, None)
+    if made is None:
+        return report
+    decides = report.when == "call" or (report.when == "setup" and report.failed)
+    if decides:
+        result = _decided(made, report)
+        setattr(report, REPORT_FIELD, result.to_json())
+        if report.failed and result.success and _is_observed(item, result.suite):
+            report.outcome = "skipped"
+            report.wasxfail = str(call.excinfo.exconly()) if call.excinfo else "failed"
+    if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
+        report.sections.extend(made._finished.sections)
+    return report
+
+
+def _is_observed(item: pytest.Item, suite: str) -> bool:
+    """Whether gates decide, and not the test's own asserts."""
+    evaluation = evaluations.of(item.config)
+    return evaluation is not None and evaluation.suites[suite].observed
+
+
+def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
+    result = made._finished.result
+    if not result.success:
+        return result
+    scores = dict(made._scores)
+    if report.skipped and not hasattr(report, "wasxfail"):
+        return result._replace(scores=scores, error="the test was skipped", error_type="eval_fn")
+    scores[TEST] = 1.0 if report.passed else 0.0
+    return result._replace(scores=scores, passed=report.passed)

@@ -1,0 +1,330 @@
+"""How a run's item is run: the wait for its rollout, and the reports about it.
+
+One report an item where nothing needs three; pytest's own three where a plugin, JUnit or
+`--setup-show` looks at the phases.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from _pytest._code.code import (
+    ReprEntryNative,
+    ReprExceptionInfo,
+    ReprFileLocation,
+    ReprTraceback,
+)
+from _pytest.runner import runtestprotocol
+
+from osmosis_ai.secret import Redactor
+
+from ..results import DECIDED, RunResult
+from ..rollouts.engine import EngineClosed
+from ..rollouts.failure_text import headline, shortfall
+from ..rollouts.guards.isolation import Blocked, BlockedLoop
+from ..rollouts.pool import Rollouts
+from ..rollouts.suite import Finished
+from ..session.recorder import REPORT_FIELD
+from .collection import RunItem
+
+_PHASE_HOOKS = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_runtest_makereport",
+    "pytest_runtest_logreport",
+    "pytest_report_teststatus",
+)
+_INDIFFERENT = (
+    "_pytest",
+    "pytest_osmosis",
+    "xdist",
+    "__channelexec__",  # what the worker's part of xdist is there
+    "anyio",
+    "_hypothesis_pytestplugin",
+)
+"""Packages whose hooks do nothing for our items, or do as well with one report as with three."""
+
+_NO_KEYWORDS: dict[str, Any] = {}
+"""Of all reports that pytest does not make itself; it keeps them to the end."""
+
+
+_ITEM_HOOKS = (
+    "pytest_runtest_logstart",
+    "pytest_runtest_logfinish",
+    "pytest_report_to_serializable",
+    "pytest_report_from_serializable",
+)
+
+
+def only_runs(config: pytest.Config) -> bool:
+    """Whether nothing in a worker would see its items: they can be reported where that is seen."""
+    edits = config.hook.pytest_osmosis_run_result.get_hookimpls()
+    return not edits and not needs_phases(config) and not _is_heard(config, _ITEM_HOOKS)
+
+
+def needs_phases(config: pytest.Config) -> bool:
+    """Whether something in the session looks at the three phases of an item."""
+    option = config.option
+    if getattr(option, "xmlpath", None) or getattr(option, "setupshow", False):
+        return True
+    if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
+        return True
+    return _is_heard(config, _PHASE_HOOKS)
+
+
+def _is_heard(config: pytest.Config, hooks: Iterable[str]) -> bool:
+    """Whether anybody implements one of these hooks who is not indifferent."""
+    return any(
+        package_of(implementation.plugin) not in _INDIFFERENT
+        for name in hooks
+        for implementation in getattr(config.hook, name).get_hookimpls()
+    )
+
+
+def package_of(plugin: object) -> str:
+    """The package that a plugin of the session comes from."""
+    module = getattr(plugin, "__module__", None) or type(plugin).__module__
+    name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
+    return str(name).partition(".")[0]
+
+
+def run_item(
+    item: RunItem,
+    nextitem: pytest.Item | None,
+    rollouts: Rollouts,
+    *,
+    phases: bool,
+    redact: Redactor,
+) -> None:
+    """Wait for the run and report it.
+
+    One that is not needed any more is reported as skipped, one that will not be run for another
+    reason not at all.
+    """
+    try:
+        item.finished = rollouts.result(item.key)
+    except EngineClosed:
+        _tear_down_before(item, nextitem)
+        if rollouts.halted == DECIDED:
+            _report_not_run(item)
+        return
+    except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
+        result = item.suite.lost(
+            item.position, item.run_index, error=str(error.msg), error_type="timeout"
+        )
+        item.finished = Finished(result, str(error.msg))
+    warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
+    finished = item.finished
+    finished.sections = [(title, redact(text)) for title, text in finished.sections]
+    try:
+        _edit(item)
+        if phases:
+            _report_phases(item, nextitem)
+        else:
+            _report_once(item, nextitem)
+    finally:
+        item.finished = None
+
+
+def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> None:
+    """Put what was found to block the event loop into pytest's summary of warnings.
+
+    Not by `warnings.warn`: under `-W error` that would raise in the middle of somebody's item.
+    """
+    for blocked in found:
+        message = warnings.WarningMessage(
+            BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
+        )
+        record_warning(hook, message, nodeid=nodeid)
+
+
+def record_warning(hook: Any, message: warnings.WarningMessage, *, nodeid: str) -> None:
+    """Put a warning of an item's run into pytest's summary; without node id, of some item's."""
+    hook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "nodeid": nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )
+
+
+def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
+    """What an earlier item has set up, and the next one does not need."""
+    if item.session._setupstate.stack:
+        item.session._setupstate.teardown_exact(nextitem)
+
+
+def _report_not_run(item: RunItem) -> None:
+    ihook = item.ihook
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    ihook.pytest_runtest_logreport(report=report_not_run(item.nodeid))
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def report_not_run(nodeid: str) -> pytest.TestReport:
+    """The report of a run that is not needed any more."""
+    path, _, name = nodeid.partition("::")
+    return pytest.TestReport(
+        nodeid=nodeid,
+        location=(path, None, name),
+        keywords={},
+        outcome="skipped",
+        longrepr=(path, 0, f"not run: {DECIDED}"),
+        when="setup",
+    )
+
+
+def _edit(item: RunItem) -> None:
+    finished = item.finished
+    assert finished is not None
+    hook = item.config.hook.pytest_osmosis_run_result
+    if finished.result.cached or not hook.get_hookimpls():
+        return
+    edited = hook(result=finished.result, messages=finished.messages, config=item.config)
+    if edited is None:
+        return
+    if not isinstance(edited, RunResult) or edited.key != finished.result.key:
+        raise pytest.UsageError("pytest_osmosis_run_result must return the result of the same run")
+    finished.result = edited
+
+
+def _report_phases(item: RunItem, nextitem: pytest.Item | None) -> None:
+    item.user_properties = properties(item)
+    ihook = item.ihook
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runtestprotocol(item, nextitem=nextitem)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
+    finished = item.finished
+    assert finished is not None
+    _tear_down_before(item, nextitem)
+    ihook, location = item.ihook, item.location
+    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
+    outcome = finished.result.outcome
+    report = pytest.TestReport(
+        nodeid=item.shared_id,
+        location=location,
+        keywords=_NO_KEYWORDS,
+        outcome="passed" if outcome == "passed" else "failed",
+        longrepr=None if outcome == "passed" else failure_repr(item),
+        when="setup" if outcome == "error" else "call",
+        sections=finished.sections,
+        **_timing(finished.result),
+    )
+    if item.suite.observed:
+        _observe(report, finished.result, item.suite.spec.pass_threshold)
+    setattr(report, REPORT_FIELD, finished.encoded())
+    ihook.pytest_runtest_logreport(report=report)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
+
+
+def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
+    """A run below the threshold, where gates decide: it is told, and fails nothing."""
+    reason = shortfall(result, threshold)
+    if reason is not None:
+        report.outcome = "skipped"
+        report.wasxfail = reason
+
+
+def report_without_item(
+    nodeid: str,
+    result: RunResult,
+    text: str,
+    threshold: float,
+    *,
+    observed: bool,
+    why: str = "",
+    sections: Sequence[tuple[str, str]] = (),
+) -> pytest.TestReport:
+    """The report of a run that a worker ran, from what it told; `text` is the result as JSON."""
+    path, _, name = nodeid.partition("::")
+    longrepr = None
+    if result.outcome != "passed":
+        line = headline(result, threshold)
+        longrepr = _repr(why or line, path=path, line=line)
+    report = pytest.TestReport(
+        nodeid=nodeid,
+        location=(path, None, name),
+        keywords={},
+        outcome="passed" if result.outcome == "passed" else "failed",
+        longrepr=longrepr,
+        when="setup" if result.outcome == "error" else "call",
+        sections=sections,
+        **_timing(result),
+    )
+    if observed:
+        _observe(report, result, threshold)
+    setattr(report, REPORT_FIELD, text)
+    return report
+
+
+def complete_report(item: RunItem, report: pytest.TestReport) -> None:
+    """One of the three reports: it tells the rollout's own time, output and result."""
+    finished = item.finished
+    if finished is None:
+        return
+    final = report.when == "call" or (report.when == "setup" and report.failed)
+    if not final:
+        report.duration = 0.0
+        if report.when == "teardown":  # where JUnit looks for the output of all phases
+            report.sections.extend(finished.sections)
+        return
+    for name, value in _timing(finished.result).items():
+        setattr(report, name, value)
+    report.sections.extend(finished.sections)
+    if report.failed:
+        report.longrepr = failure_repr(item)
+    if item.suite.observed:
+        _observe(report, finished.result, item.suite.spec.pass_threshold)
+    setattr(report, REPORT_FIELD, finished.encoded())
+
+
+def failure_repr(item: RunItem) -> Any:
+    """The section of a run that did not pass, with one line for the short summary."""
+    finished = item.finished
+    assert finished is not None
+    line = headline(finished.result, item.suite.spec.pass_threshold)
+    return _repr(finished.explanation, path=item.parent.nodeid, line=line)
+
+
+def _repr(text: str, *, path: str, line: str) -> ReprExceptionInfo:
+    return ReprExceptionInfo(
+        reprtraceback=ReprTraceback(
+            [ReprEntryNative([text + "\n"])], extraline=None, style="native"
+        ),
+        reprcrash=ReprFileLocation(path=path, lineno=0, message=line),
+    )
+
+
+def properties(item: RunItem) -> list[tuple[str, object]]:
+    """What JUnit and other reports keep of a run, by name."""
+    finished = item.finished
+    assert finished is not None
+    result = finished.result
+    named: list[tuple[str, object]] = [
+        ("osmosis_row_index", result.row_index),
+        ("osmosis_run_index", result.run_index),
+        ("osmosis_duration_ms", round(result.duration_ms, 3)),
+    ]
+    if result.tokens is not None:
+        named.append(("osmosis_tokens", result.tokens))
+    named += [(f"osmosis_score[{name}]", score) for name, score in result.scores.items()]
+    if result.error_type is not None:
+        named.append(("osmosis_error_type", result.error_type))
+    return named
+
+
+def _timing(result: RunResult) -> dict[str, Any]:
+    seconds = result.duration_ms / 1000.0
+    start = result.started_at or time.time()
+    return {"duration": seconds, "start": start, "stop": start + seconds}

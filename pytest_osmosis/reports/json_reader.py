@@ -1,0 +1,305 @@
+"""A JSON report read back: the same `EvalResult` that it was written from, figures recomputed.
+
+Reads the contracted core; whatever stands beside it is taken where it is there, so that reports of
+other versions can be compared. Imports no pydantic: a session with a baseline reads one too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..analysis.aggregate import aggregate
+from ..results import EvalResult, RunResult, SuiteInfo, SuiteResult
+
+MOST_RUNS = 1_000_000
+"""Runs of one row; a report that claims more is damaged."""
+MOST = 2**53
+"""Of anything that is counted: up to here a float is exact."""
+
+
+class UnreadableReport(Exception):
+    """The file is no report; `str()` names it and says why."""
+
+
+def read_report(path: Path) -> EvalResult:
+    """The result that a JSON report tells of; UnreadableReport when it is none."""
+    document = _document(path)
+    try:
+        return result_of(document)
+    except ValueError as error:
+        raise UnreadableReport(f"{path}: not an evaluation's report: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedGate:
+    """A gate that a report tells of, without its verdict."""
+
+    text: str
+    suite: str
+    eval_fn: str | None = None
+    """Its whole name."""
+    confidence: float | None = None
+    row_indices: tuple[int, ...] | None = None
+    """The rows of its slice; None: all, or not told."""
+
+
+def read_gates(path: Path) -> list[AskedGate]:
+    """The gates of a report that `read_report` could read; none in one without."""
+    document = _document(path)
+    try:
+        return [_asked(told) for told in _several(document, "gates")]
+    except ValueError as error:
+        raise UnreadableReport(f"{path}: not an evaluation's report: {error}") from None
+
+
+def result_of(document: Any) -> EvalResult:
+    """The result of a parsed report; ValueError, which says where, if it is none."""
+    if not isinstance(document, dict):
+        raise ValueError(f"expected an object, not {type(document).__name__}")
+    summary = _object(document, "summary")
+    rows: defaultdict[str | None, list[_Fields]] = defaultdict(list)
+    for row in _list(document, "rows"):
+        rows[_text(row, "suite", None)].append(row)
+    parts = _several(document, "suites")
+    suites = [_suite(_text(part, "name"), part, rows[_text(part, "name")]) for part in parts]
+    if not parts:
+        suites = [_suite(_name(_object(document, "config")), document, rows[None])]
+    rivals = {
+        _text(part, "baseline_of"): _rival(part) for part in _several(document, "baseline_models")
+    }
+    if len(suites) == len(rivals) == 1:
+        [rival] = rivals.values()
+        rivals = {suites[0].info.name: rival}
+    return EvalResult(
+        suites=tuple(suite._replace(rival=rivals.get(suite.info.name)) for suite in suites),
+        duration_ms=_number(summary, "total_duration_ms"),
+        halted=_text(summary, "halted", None),
+        environment=_environment(document),
+    )
+
+
+def _document(path: Path) -> Any:
+    """What the file holds."""
+    try:
+        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise UnreadableReport(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReport(f"{path}: not a JSON report: {error}") from None
+
+
+def _asked(told: _Fields) -> AskedGate:
+    indices, confidence = told.get("row_indices"), _number(told, "confidence", None)
+    if confidence is not None and not 0.0 < confidence < 1.0:
+        raise _unlike("confidence", "a number between 0 and 1", confidence)
+    return AskedGate(
+        _text(told, "gate"),
+        _text(told, "suite"),
+        _text(told, "eval_fn", None),
+        confidence,
+        None if indices is None else tuple(_wholes(told, "row_indices")),
+    )
+
+
+def _name(config: _Fields) -> str:
+    return _text(config, "data", "") or "evaluation"
+
+
+def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
+    summary = _object(part, "summary")
+    info = _info(name, _object(part, "config"), summary, rows)
+    runs = list(_runs(info, rows))
+    selected = _whole(summary, "selected", len(runs))
+    suite = aggregate(info, runs, selected=selected)
+    digests = {_whole(row, "row_index"): _text(row, "digest", "") for row in rows}
+    return suite._replace(
+        rows=tuple(row._replace(digest=digests.get(row.row_index, "")) for row in suite.rows),
+    )
+
+
+def _rival(part: _Fields) -> SuiteResult:
+    """The baseline model's runs."""
+    suite = _suite(_text(part, "name"), part, _list(part, "rows"))
+    return suite._replace(info=replace(suite.info, baseline_of=_text(part, "baseline_of")))
+
+
+def _info(name: str, config: _Fields, summary: _Fields, rows: list[_Fields]) -> SuiteInfo:
+    n = _whole(config, "n_runs")
+    if not 1 <= n <= MOST_RUNS:
+        raise ValueError(f"'n_runs' is {n}, and no number of runs a row")
+    total = _whole(summary, "total", None)
+    return SuiteInfo(
+        name=name,
+        agent=_text(config, "agent", ""),
+        data=_text(config, "data", ""),
+        model=_text(config, "model"),
+        endpoint=_text(config, "endpoint", ""),
+        eval_fns=tuple(_texts(config, "eval_fns")),
+        n=n,
+        pass_threshold=_number(config, "pass_threshold"),
+        rows=(len(rows) * n if total is None else total) // n,
+        digest=_text(config, "data_sha256", ""),
+        settings=dict(_object(config, "settings", {})),
+    )
+
+
+def _runs(info: SuiteInfo, rows: list[_Fields]) -> Iterator[RunResult]:
+    seen: set[tuple[int, int]] = set()
+    for row in rows:
+        index = _whole(row, "row_index")
+        row_id = row.get("row_id")
+        for run in _list(row, "runs"):
+            key = index, _whole(run, "run_index")
+            where = f"row {index}, run {key[1]}"
+            if key in seen:
+                raise ValueError(f"{where}: is there twice")
+            if key[1] >= info.n:
+                raise ValueError(f"{where}: there are {info.n} runs a row")
+            seen.add(key)
+            try:
+                yield _run(info, run, key, None if row_id is None else str(row_id))
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from None
+
+
+def _run(info: SuiteInfo, run: _Fields, key: tuple[int, int], row_id: str | None) -> RunResult:
+    told = _object(run, "scores")
+    scores = {str(name): _number(told, name) for name in told if told[name] is not None}
+    success, threshold = _flag(run, "success"), info.pass_threshold
+    passes = all(scores.get(name, threshold - 1) >= threshold for name in info.eval_fns)
+    return RunResult(
+        suite=info.name,
+        row_index=key[0],
+        run_index=key[1],
+        row_id=row_id,
+        success=success,
+        passed=_flag(run, "passed", success and passes),
+        scores=scores,
+        model=_text(run, "model", None) or info.model,
+        **{name: read(run, name) for name, read in _KEPT.items() if run.get(name) is not None},
+    )
+
+
+def _environment(document: _Fields) -> dict[str, Any]:
+    """Where the session ran, as far as it is told in the form that reports have."""
+    told = _object(document, "environment", {})
+    if not told:
+        return {}
+    git = _object(told, "git", {})
+    return {
+        "versions": {name: str(number) for name, number in _object(told, "versions").items()},
+        "platform": _text(told, "platform"),
+        "git": {"commit": _text(git, "commit"), "dirty": git.get("dirty") is True} if git else None,
+        "command_line": _text(told, "command_line"),
+    }
+
+
+_Fields = dict[str, Any]
+_REQUIRED: Any = object()
+
+
+def _value(fields: _Fields, name: str, default: Any) -> Any:
+    """A field; without a default it has to be there. None counts as absent where there is one."""
+    value = fields.get(name)
+    if value is not None or (default is None and name in fields):
+        return value
+    if default is _REQUIRED:
+        raise ValueError(f"{name!r} is {'null' if name in fields else 'missing'}")
+    return default
+
+
+def _object(fields: _Fields, name: str, default: Any = _REQUIRED) -> _Fields:
+    value = _value(fields, name, default)
+    if not isinstance(value, dict):
+        raise _unlike(name, "an object", value)
+    return value
+
+
+def _list(fields: _Fields, name: str, default: Any = _REQUIRED) -> list[_Fields]:
+    """A list of objects."""
+    value = _value(fields, name, default)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise _unlike(name, "a list of objects", value)
+    return value
+
+
+def _several(fields: _Fields, name: str) -> list[_Fields]:
+    return _list(fields, name, [])
+
+
+def _texts(fields: _Fields, name: str) -> list[str]:
+    value = _value(fields, name, _REQUIRED)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise _unlike(name, "a list of texts", value)
+    return list(dict.fromkeys(value))
+
+
+def _wholes(fields: _Fields, name: str) -> list[int]:
+    value = _value(fields, name, _REQUIRED)
+    if not isinstance(value, list):
+        raise _unlike(name, "a list of whole numbers", value)
+    return [_whole({name: each}, name) for each in value]
+
+
+def _text(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
+    value = _value(fields, name, default)
+    if value is not default and not isinstance(value, str):
+        raise _unlike(name, "a text", value)
+    return value
+
+
+def _flag(fields: _Fields, name: str, default: Any = _REQUIRED) -> bool:
+    value = _value(fields, name, default)
+    if not isinstance(value, bool):
+        raise _unlike(name, "true or false", value)
+    return value
+
+
+def _number(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
+    value = _value(fields, name, default)
+    if value is default:
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an integer that no float holds
+            if math.isfinite(number := float(value)):
+                return number
+    raise _unlike(name, "a finite number", value)
+
+
+def _whole(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
+    value = _number(fields, name, default)
+    if value is default:
+        return value
+    if not value.is_integer() or not 0 <= value <= MOST:
+        raise _unlike(name, "a whole number from 0 up", fields[name])
+    return int(value)
+
+
+def _unlike(name: str, what: str, value: Any) -> ValueError:
+    shown = json.dumps(value)
+    return ValueError(
+        f"{name!r} is {shown if len(shown) <= 40 else shown[:40] + '…'}, expected {what}"
+    )
+
+
+_KEPT: dict[str, Callable[[_Fields, str], Any]] = {
+    **dict.fromkeys(("error", "error_type", "error_kind", "answer", "finish_reason"), _text),
+    **dict.fromkeys(("started_at", "duration_ms", "llm_ms", "cost_usd"), _number),
+    **dict.fromkeys(
+        ("tokens", "prompt_tokens", "completion_tokens", "llm_calls", "tool_calls", "retries"),
+        _whole,
+    ),
+    "cached": _flag,
+}
+"""Further fields of a run, and what reads each."""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")

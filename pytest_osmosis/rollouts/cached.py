@@ -1,0 +1,130 @@
+"""Runs of earlier sessions, as the process that runs items meets them: there is nothing to run.
+
+In the process that reports they come from its `Keeper`; a worker is handed them by the controller.
+The tests of marked functions run again, on the recorded conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ..results import RunResult
+from ..storage.transcripts import Conversations, Place
+from .rollout import Finished
+
+if TYPE_CHECKING:
+    from ..storage.store import Keeper
+    from .pool import RunKey
+    from .suite import Suite
+
+
+class Kept(NamedTuple):
+    """A run of an earlier session."""
+
+    result: RunResult
+    why: str
+    """What its item prints when it did not pass."""
+
+
+class Recall(Protocol):
+    """The runs that are known without running them."""
+
+    def __contains__(self, key: RunKey) -> bool: ...
+
+    def take(self, key: RunKey) -> Finished:
+        """One of them."""
+
+
+class Nothing:
+    """No run is known."""
+
+    def __contains__(self, key: RunKey) -> bool:
+        return False
+
+    def take(self, key: RunKey) -> Finished:
+        """Never called."""
+        raise KeyError(key)
+
+
+class FromKeeper:
+    """In a session without xdist."""
+
+    def __init__(self, keeper: Keeper, suites: Mapping[str, Suite]) -> None:
+        self._keeper = keeper
+        self._suites = suites
+        self._memory = Memory(suites, keeper.places)
+
+    def __contains__(self, key: RunKey) -> bool:
+        row_index = self._suites[key.suite].dataset.index_of(key.position)
+        return self._keeper.has(key.suite, row_index, key.run_index)
+
+    def take(self, key: RunKey) -> Finished:
+        """The run as it was kept."""
+        row_index = self._suites[key.suite].dataset.index_of(key.position)
+        kept = self._keeper.kept(key.suite, row_index, key.run_index)
+        assert kept is not None
+        return self._memory.finished(key, kept)
+
+
+class FromController:
+    """In a worker; each run is handed over before its item is."""
+
+    def __init__(self, suites: Mapping[str, Suite], places: Mapping[str, Place]) -> None:
+        """`places` grows as the controller tells of them."""
+        self._memory = Memory(suites, lambda: places)
+        self._handed: dict[RunKey, Kept] = {}
+        self._known: set[RunKey] = set()
+        """All that were handed over: the engine may ask for one after its item has taken it."""
+
+    def hand(self, key: RunKey, text: str, why: str) -> None:
+        """Take a run over."""
+        self._known.add(key)
+        self._handed[key] = Kept(RunResult.from_json(text), why)
+
+    def __contains__(self, key: RunKey) -> bool:
+        return key in self._known
+
+    def take(self, key: RunKey) -> Finished:
+        """The run as it was handed over."""
+        return self._memory.finished(key, self._handed.pop(key))
+
+
+class Memory:
+    """From a kept run to what its item needs."""
+
+    def __init__(
+        self, suites: Mapping[str, Suite], places: Callable[[], Mapping[str, Place]]
+    ) -> None:
+        self._suites = suites
+        self._places = places
+        self._conversations: dict[str, Conversations] = {}
+
+    def finished(self, key: RunKey, kept: Kept) -> Finished:
+        """The run, ready to be reported."""
+        suite = self._suites[key.suite]
+        if not suite.spec.marked:
+            return Finished(kept.result, kept.why)
+        from ..storage.journal import result_of
+
+        row = suite.dataset.row(key.position)
+        recorded = self._said(key.suite).read((row.row_index, key.run_index))
+        assert recorded is not None
+        result = result_of(recorded.result, key.suite, cached=True)
+        result = result._replace(answer=kept.result.answer)
+        position = {"row_index": row.row_index, "run_index": key.run_index}
+        return Finished(
+            result,
+            recorded.why,
+            recorded.messages or [],
+            row.ground_truth,
+            {**row.metadata(), **position},
+            recorded.reward,
+        )
+
+    def _said(self, suite: str) -> Conversations:
+        said = self._conversations.get(suite)
+        if said is None:
+            said = self._conversations[suite] = Conversations(Path(self._places()[suite].folder))
+        return said

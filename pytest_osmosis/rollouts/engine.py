@@ -1,0 +1,294 @@
+"""Runs coroutines ahead of whoever waits for them: the window of rollouts in flight.
+
+One event loop in a thread of its own; at most `window` jobs are in flight, started in the order
+they were offered; results that nobody has fetched yet are bounded by `run_ahead`. The caller's
+thread fetches them in its own order and is never in the loop's way. Knows nothing of agents,
+rows or pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from .guards.timeouts import GRACE_S
+
+T = TypeVar("T")
+
+BURST = 32
+"""So many results wake the caller's thread at once; threads that take turns are dear."""
+LINGER_S = 0.005
+"""How long fewer results may wait for others to join them."""
+CLOSE_S = 8.0
+"""A loop that has not shut down by then is lost."""
+
+
+class EngineClosed(Exception):
+    """The job was cancelled, or never started, because the engine was closed."""
+
+
+class Engine(Generic[T]):
+    """A window of jobs in flight; a job is `execute(key)`."""
+
+    def __init__(
+        self,
+        execute: Callable[[Hashable], Awaitable[T]],
+        *,
+        window: int,
+        run_ahead: int,
+        on_close: Callable[[], Awaitable[None]] | None = None,
+        on_ended: Callable[[Hashable, T | BaseException], bool] | None = None,
+    ) -> None:
+        """`on_ended` is told, in the loop's thread, what became of every job that was offered.
+
+        It says whether it has taken that, so that nobody has to wait for it.
+        """
+        self._execute = execute
+        self._window = window
+        self._run_ahead = max(run_ahead, 1)
+        self._on_close = on_close
+        self._on_ended = on_ended
+        self._sources: deque[Iterator[Hashable]] = deque()
+        self._started: set[Hashable] = set()
+        """Started and not fetched yet."""
+        self._out_of_turn: set[Hashable] = set()
+        """Started before their source came to them."""
+        self._tasks: dict[asyncio.Task[T], Hashable] = {}
+        self._done: dict[Hashable, T | BaseException] = {}
+        self._waited_for: Hashable = None
+        self._arrived = threading.Lock()
+        self._arrived.acquire()
+        self._wanted = False
+        """What the caller's thread waits for is done, and it has not been woken yet."""
+        self._waking: asyncio.TimerHandle | None = None
+        self._throttled = False
+        self._halted = False
+        self._abandoned = False
+        self._pumping = False
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, name="osmosis-engine", daemon=True)
+        self._thread.start()
+
+    def offer(self, keys: Iterable[Hashable]) -> None:
+        """Tell the coming jobs in order; from any thread. `keys` is consumed as jobs start."""
+        self.soon(self._offer, iter(keys))
+
+    def soon(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Call it in the loop's thread; from any thread, and in vain once the engine is closed."""
+        with contextlib.suppress(RuntimeError):  # closed between any check and the call
+            self.loop.call_soon_threadsafe(callback, *arguments)
+
+    def resize(self, window: int) -> None:
+        """Change how many jobs may be in flight; from any thread."""
+        self.soon(self._resize, window)
+
+    def wait(self, key: Hashable) -> T:
+        """Block until the job has ended and hand its result over, once.
+
+        Raises:
+            EngineClosed: when the engine was halted or closed before the job ended.
+        """
+        if key not in self._done:
+            self._waited_for = key
+            if key not in self._started:
+                self.soon(self._start_out_of_turn, key)
+            while key not in self._done:
+                if self._abandoned:
+                    raise EngineClosed
+                self._arrived.acquire()
+            self._waited_for = None
+        result = self._done.pop(key)
+        self._started.discard(key)
+        if self._throttled:
+            self._throttled = False
+            self.soon(self._pump)
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def unfetched(self) -> list[T]:
+        """The results that nobody has fetched; call it when nobody will any more."""
+        left = [result for result in self._done.values() if not isinstance(result, BaseException)]
+        self._done.clear()
+        return left
+
+    def halt(self) -> None:
+        """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""
+        self._halted = True
+        self.soon(self._pump)
+
+    def cancel(self) -> None:
+        """Start nothing more and cancel what is in flight; from any thread."""
+        self._halted = True
+        self.soon(self._cancel)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody asks for results any more."""
+        return self._abandoned
+
+    def abandon(self, results: Mapping[Hashable, T]) -> None:
+        """The loop will never turn again: these results are the last; from any thread."""
+        self._halted = self._abandoned = True
+        self._done.update(results)
+        self._started.update(results)
+        if self._arrived.locked():
+            self._arrived.release()
+
+    def leave(self, task: asyncio.Task[Any], result: T) -> None:
+        """Wait for the task no longer: this is its job's result; from the loop's thread."""
+        key = self._tasks.pop(task, None)
+        if key is not None:
+            self._deliver(key, result)
+            self._pump()
+
+    def close(self) -> bool:
+        """Cancel what is in flight, release what was opened, end the thread. Idempotent.
+
+        False when the loop does not come round to it.
+        """
+        if self.loop.is_closed() or self._abandoned:
+            return True
+        self._halted = True
+        shutting = asyncio.run_coroutine_threadsafe(self._shut(), self.loop)
+        try:
+            shutting.result(CLOSE_S)
+        except concurrent.futures.TimeoutError:
+            return False
+        self.soon(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+        return True
+
+    # ---- in the loop's thread
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def _offer(self, keys: Iterator[Hashable]) -> None:
+        self._sources.append(keys)
+        self._pump()
+
+    def _resize(self, window: int) -> None:
+        self._window = window
+        self._pump()
+
+    def _start_out_of_turn(self, key: Hashable) -> None:
+        """A job that is waited for and that no source has come to yet: it goes now."""
+        if key in self._started:
+            return
+        if self._halted:
+            self._started.add(key)
+            self._deliver(key, EngineClosed())
+            return
+        self._out_of_turn.add(key)
+        self._start(key)
+
+    def _pump(self) -> None:
+        """Start one job and come back for the next: one that blocks the loop delays only itself."""
+        self._pumping = False
+        if self._halted:
+            self._turn_away()
+            return
+        if len(self._tasks) >= self._window:
+            return
+        if len(self._done) >= self._run_ahead:
+            self._throttled = True
+            return
+        key = self._next()
+        if key is not None:
+            self._start(key)
+            if len(self._tasks) < self._window:
+                self._pump_soon()
+
+    def _next(self) -> Hashable | None:
+        while self._sources:
+            for key in self._sources[0]:
+                if key not in self._out_of_turn:
+                    return key
+                self._out_of_turn.discard(key)
+            self._sources.popleft()
+        return None
+
+    def _turn_away(self) -> None:
+        """Jobs that were offered and will not be started: who waits for one finds out by itself."""
+        while self._on_ended is not None and (key := self._next()) is not None:
+            self._on_ended(key, EngineClosed())
+
+    def _start(self, key: Hashable) -> None:
+        self._started.add(key)
+        task: asyncio.Task[T] = self.loop.create_task(self._execute(key))  # type: ignore[arg-type]
+        self._tasks[task] = key
+        task.add_done_callback(self._ended)
+
+    def _pump_soon(self) -> None:
+        if not self._pumping:
+            self._pumping = True
+            self.loop.call_soon(self._pump)
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        key = self._tasks.pop(task, None)
+        cancelled = task.cancelled()
+        error = None if cancelled else task.exception()
+        if key is None:  # it was left
+            return
+        if cancelled:
+            self._deliver(key, EngineClosed())
+        else:
+            self._deliver(key, task.result() if error is None else error)
+        self._pump()
+
+    def _deliver(self, key: Hashable, result: T | BaseException) -> None:
+        if self._on_ended is not None and self._on_ended(key, result):
+            self._started.discard(key)
+            return
+        self._done[key] = result
+        if self._waited_for == key:
+            self._wanted = True
+        if not self._wanted:
+            return
+        if len(self._done) >= BURST or self._halted or not self._tasks:
+            self._wake()
+        elif self._waking is None:
+            self._waking = self.loop.call_later(LINGER_S, self._wake)
+
+    def _wake(self) -> None:
+        self._wanted = False
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
+        # Unlocked already when the last result came before its waiter had to block.
+        if self._arrived.locked():
+            self._arrived.release()
+
+    def _cancel(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        self.loop.call_later(GRACE_S, self._forsake, tasks)
+
+    def _forsake(self, tasks: list[asyncio.Task[T]]) -> None:
+        for task in tasks:
+            key = self._tasks.pop(task, None)
+            if key is not None:
+                self._deliver(key, EngineClosed())
+
+    async def _shut(self) -> None:
+        tasks: list[asyncio.Task[Any]] = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE_S)
+        if self._on_close is not None:
+            await self._on_close()
+        # What rollouts left behind: asyncio would tell of each once more, by our lines.
+        for left in asyncio.all_tasks(self.loop):
+            left._log_destroy_pending = False  # type: ignore[attr-defined]
+        await self.loop.shutdown_asyncgens()
+        await self.loop.shutdown_default_executor()

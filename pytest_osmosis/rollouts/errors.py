@@ -1,0 +1,105 @@
+"""Whose fault it is that a run has no scores: the agent's, the endpoint's, or the clock's.
+
+Knows exceptions alone; not what a report makes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from osmosis_ai.models.base import ProviderError
+
+from .failure_text import user_traceback
+
+if TYPE_CHECKING:
+    from ..results import ErrorType
+    from ..user_code.agent import AgentRun
+    from ..user_code.user_hooks import Hooks
+
+
+@dataclass(slots=True)
+class Failure:
+    """Why a run has no scores."""
+
+    type: ErrorType
+    message: str
+    frames: str | None = None
+    """The user's frames, where there are any."""
+    fatal: bool = False
+    """No other run can succeed either."""
+    kind: str | None = None
+    """The provider's kind of error."""
+
+
+class AgentEnded(Exception):
+    """The agent tried to end the process."""
+
+
+class AgentFailed(Exception):
+    """The agent failed without an exception of its own; `str()` is the whole message."""
+
+
+def of_exception(error: Exception, run: AgentRun, hooks: Hooks) -> Failure:
+    """What an agent raised."""
+    if isinstance(error, AgentEnded):
+        return Failure("agent", str(error), user_traceback(error))
+    message = str(error) if isinstance(error, AgentFailed) else _named(error)
+    if hooks.classify_error is not None:
+        return _classified(error, message, run, hooks)
+    return _by_default(error, message, run)
+
+
+def of_provider(error: ProviderError) -> Failure:
+    """An error of the endpoint."""
+    return Failure("provider", str(error), fatal=error.fatal, kind=error.kind)
+
+
+def of_word(message: str, run: AgentRun) -> Failure:
+    """The agent's own word that it failed."""
+    refused = run.llm.last_error if run.llm is not None else None
+    if refused is not None:
+        return of_provider(refused)
+    return Failure("agent", message or "the agent returned an error without a message")
+
+
+def _by_default(error: Exception, message: str, run: AgentRun) -> Failure:
+    if isinstance(error, ProviderError):
+        return of_provider(error)
+    refused = run.llm.last_error if run.llm is not None else None
+    # Behind the bridge, a client's own exception stands for the endpoint's.
+    if refused is not None and (run.account is not None or refused in _causes(error)):
+        return of_provider(refused)
+    frames = None if isinstance(error, AgentFailed) else user_traceback(error)
+    return Failure("agent", message, frames)
+
+
+def _classified(error: Exception, message: str, run: AgentRun, hooks: Hooks) -> Failure:
+    assert hooks.classify_error is not None
+    try:
+        whose = hooks.classify_error(error)
+    except Exception as broken:  # noqa: BLE001 - the user's hook: what it raises becomes data
+        said = f"pytest_osmosis_classify_error raised {_named(broken)}"
+        return Failure("internal", said, user_traceback(broken))
+    if whose is None:
+        return _by_default(error, message, run)
+    if whose == "agent":
+        return Failure("agent", message, user_traceback(error))
+    if whose == "provider":
+        found = _by_default(error, message, run)
+        return found if found.type == "provider" else Failure("provider", message)
+    said = f"pytest_osmosis_classify_error returned {whose!r}; expected 'agent', 'provider' or None"
+    return Failure("internal", said)
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    seen: BaseException | None = error
+    while seen is not None and len(chain) < 20:
+        chain.append(seen)
+        seen = seen.__cause__ or seen.__context__
+    return chain

@@ -1,0 +1,231 @@
+"""The rollouts of one process: its engine, the models that it has opened, and who is told.
+
+A run is named by its key: suite name, position in the suite's selection of rows, run index.
+Knows nothing of pytest, nor of other processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from ..items.capture import Captured, capture
+from ..user_code.agent import Services
+from .cached import Nothing, Recall
+from .engine import Engine
+from .guards.isolation import Blocked, Isolation
+from .guards.thread_calls import CallThreads
+from .guards.timeouts import TaskDeadline, deadlines_of
+from .prepare import open_model, ready_for
+from .rate_limit import SharedGate
+from .suite import Finished, Suite
+
+if TYPE_CHECKING:
+    from osmosis_ai.bridge import Bridge
+    from osmosis_ai.models.base import ChatModel
+
+    from ..spec import ModelSpec
+
+
+class RunKey(NamedTuple):
+    """Names one run within a session."""
+
+    suite: str
+    position: int
+    run_index: int
+
+
+class Rollouts:
+    """Starts runs in the order in which they are coming, and hands out what became of them."""
+
+    def __init__(
+        self,
+        suites: Mapping[str, Suite],
+        *,
+        window: int,
+        pool_size: int,
+        base_urls: Mapping[str, str],
+        on_finished: Callable[[RunKey, Finished], None],
+        gate: SharedGate,
+        recall: Recall | None = None,
+        on_stuck: Callable[[str], None] = lambda reason: None,
+        on_left_out: Callable[[RunKey, BaseException], None] | None = None,
+    ) -> None:
+        """Runs that `recall` knows are not run; it is asked in the thread that wants them.
+
+        `on_stuck` is told, from a thread, why nothing more can be run in this process.
+        `on_left_out`, needed for `run`, is told in the engine's thread of each run that has no
+        result, and why: `EngineClosed` when it will not be run.
+        """
+        self._suites = suites
+        self._base_urls = base_urls
+        self._on_finished = on_finished
+        self._gate = gate
+        self._recall = recall or Nothing()
+        self._pool_size = pool_size
+        self._blocked: deque[Blocked] = deque()
+        self._models: dict[int, ChatModel] = {}
+        self._bridges: dict[int, Bridge] = {}
+        self._ready: set[int] = set()
+        """Models whose runs may start."""
+        self._threads = CallThreads()
+        self._on_stuck = on_stuck
+        self._on_left_out = on_left_out
+        self._unawaited: set[RunKey] = set()
+        """Those that nobody will wait for, and that have not ended."""
+        self._isolation = Isolation(self._blocked.append, on_stuck=self._stuck)
+        self._ending = threading.Event()
+        self.halted: str | None = None
+        """Why nothing more is started, once that is so."""
+        self._engine: Engine[Finished] = Engine(
+            cast("Callable[[Hashable], Awaitable[Finished]]", self._execute),
+            window=window,
+            run_ahead=max(256, 8 * window),
+            on_close=self._close_models,
+            on_ended=None if on_left_out is None else self._takes,
+        )
+        self._deadlines = deadlines_of(self._engine.loop)
+
+    def coming(self, keys: Iterable[RunKey]) -> None:
+        """The next runs, in order; consumed as they start."""
+        self._engine.offer(key for key in keys if key not in self._recall)
+
+    def run(self, keys: Collection[RunKey]) -> None:
+        """The next runs, in order; nobody will ask for their results, which `on_finished` gets."""
+        self._unawaited.update(keys)
+        self._engine.offer(keys)
+
+    def resize(self, window: int) -> None:
+        """This process may now have `window` rollouts in flight."""
+        self._engine.resize(window)
+
+    def result(self, key: RunKey) -> Finished:
+        """What became of a run; waits for it. `EngineClosed` when it will not be run."""
+        return self._recall.take(key) if key in self._recall else self._engine.wait(key)
+
+    def blocked(self) -> Iterator[Blocked]:
+        """What was found to block the event loop, each told once."""
+        while self._blocked:
+            yield self._blocked.popleft()
+
+    def halt(self, reason: str) -> None:
+        """Start no further run."""
+        if self.halted is None:
+            self.halted = reason
+            self._engine.halt()
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it in the engine's thread, in its next turn; from any thread."""
+        self._engine.soon(callback)
+
+    def hold(self, seconds: float) -> None:
+        """Another process was told to wait: send nothing before that; from any thread."""
+        self._engine.soon(self._gate.hold, seconds)
+
+    def cancel(self) -> None:
+        """Start nothing more and cancel what is in flight; from any thread."""
+        self._ending.set()
+        self.halt("the session is ending")
+        self._engine.cancel()
+        self._isolation.release()
+
+    def close(self) -> None:
+        """Cancel what is in flight and release everything."""
+        self._ending.set()
+        self._isolation.release()
+        if not self._engine.close():
+            self._engine.abandon({})
+        self._isolation.close()
+        self._threads.close()
+
+    def _stuck(self, key: RunKey, held: str) -> None:
+        """A run has the event loop and heeds nothing: what is known by now is all there will be."""
+        suite = self._suites[key.suite]
+        error = f"timed out: {held} and cannot be interrupted"
+        result = suite.lost(key.position, key.run_index, error=error, error_type="timeout")
+        finished = Finished(result, result.error or "")
+        self._on_finished(key, finished)
+        reason = f"{held} and cannot be interrupted: nothing more can be run in its process"
+        self.halt(reason)
+        self._engine.abandon({key: finished})
+        self._on_stuck(reason)
+
+    def _takes(self, key: Hashable, result: Finished | BaseException) -> bool:
+        """Whether nobody will ask for it."""
+        if key not in self._unawaited:
+            return False
+        self._unawaited.discard(key)
+        if isinstance(result, BaseException) and self._on_left_out is not None:
+            self._on_left_out(key, result)
+        return True
+
+    async def _execute(self, key: RunKey) -> Finished:
+        suite = self._suites[key.suite]
+        captured = capture()
+        if id(suite.spec.model) not in self._ready:
+            await ready_for(suite.spec.model)
+            self._ready.add(id(suite.spec.model))
+
+        async def model() -> ChatModel:
+            return self._model(suite.spec.model)
+
+        async def bridge() -> Bridge:
+            return self._bridge(suite.spec.model)
+
+        task = asyncio.current_task()
+        assert task is not None
+
+        def leave(finished: Finished) -> None:
+            self._engine.leave(task, self._ended(key, captured, finished))
+
+        services = Services(
+            model=model,
+            bridge=bridge,
+            run_sync=self._threads.run,
+            deadline=partial(TaskDeadline, self._deadlines, task),
+            isolate=partial(self._isolation.run, job=key),
+            write=captured.write,
+            leave=leave,
+            is_ending=self._ending.is_set,
+        )
+        finished = await suite.run(key.position, key.run_index, services=services)
+        return self._ended(key, captured, finished)
+
+    def _ended(self, key: RunKey, captured: Captured, finished: Finished) -> Finished:
+        redact = self._suites[key.suite].redact
+        finished.sections = [(title, redact(text)) for title, text in captured.sections()]
+        if self._engine.is_abandoned:
+            return finished
+        self._on_finished(key, finished)
+        if finished.result.fatal:
+            self.halt(finished.result.error or "the endpoint refuses every call")
+        return finished
+
+    def _model(self, spec: ModelSpec) -> ChatModel:
+        model = self._models.get(id(spec))
+        if model is None:
+            model = self._models[id(spec)] = self._opened(spec)
+        return model
+
+    def _bridge(self, spec: ModelSpec) -> Bridge:
+        from osmosis_ai.bridge import Bridge  # for workflows and commands alone
+
+        bridge = self._bridges.get(id(spec))
+        if bridge is None:
+            bridge = self._bridges[id(spec)] = Bridge(lambda: self._opened(spec))
+        return bridge
+
+    def _opened(self, spec: ModelSpec) -> ChatModel:
+        return open_model(
+            spec, base_urls=self._base_urls, pool_size=self._pool_size, gate=self._gate
+        )
+
+    async def _close_models(self) -> None:
+        for bridge in self._bridges.values():
+            bridge.close()
+        for model in self._models.values():
+            await model.aclose()

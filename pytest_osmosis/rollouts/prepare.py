@@ -1,0 +1,196 @@
+"""From an `EvalSpec` to a `Suite`: read its rows, import its code, check its key.
+
+What cannot be prepared is a `NotUsable` of one sentence; nothing is sent anywhere. The model is
+opened later, in the event loop that uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from osmosis_ai.secret import Redactor
+
+from ..api_keys import NotUsable, advice, key_of, secrets_of
+from ..dataset.dataset import Dataset, load_dataset
+from ..dataset.errors import DatasetError, EmptyDataset
+from ..dataset.rows import Row
+from ..results import SuiteInfo
+from ..spec import EvalSpec, ModelSpec, SessionSpec
+from ..user_code.import_mistakes import ImportingError
+from ..user_code.load_agent import load_agent, load_grading
+from ..user_code.load_eval_functions import load_eval_fns
+from ..user_code.user_hooks import HookFailed, Hooks, blaming
+from .suite import REWARD, TEST, Suite
+
+if TYPE_CHECKING:
+    from osmosis_ai.models.base import CallGate, ChatModel
+
+__all__ = ["NoRows", "NotUsable", "describe", "endpoint_of", "key_of", "open_model", "prepare"]
+__all__ += ["read_rows", "secrets_of"]
+
+
+class NoRows(NotUsable):
+    """The selection of rows is empty."""
+
+
+def prepare(
+    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: Hooks | None = None
+) -> Suite:
+    """The suite of `spec`; `validate=False` where another process has checked the rows already."""
+    hooks = hooks or Hooks()
+    try:
+        dataset = read_rows(spec, validate=validate, hooks=hooks)
+        withheld = [secret.name for secret in session.withheld]
+        loaded = load_agent(spec.agent, roots=session.roots, hooks=hooks, withheld=withheld)
+        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=session.roots)
+        eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
+    except (ImportingError, HookFailed) as error:
+        hint = advice(str(error), session.withheld)
+        raise NotUsable(f"{error}\n{hint}" if hint else str(error)) from None
+    if loaded.needs_scores and not (grading or eval_fns or spec.marked):
+        raise NotUsable(
+            f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
+            "or give --osmosis-grader or --osmosis-eval-fn"
+        )
+    return Suite(
+        spec,
+        session,
+        info=describe(spec, dataset, graded=grading is not None),
+        dataset=dataset,
+        agent=loaded.agent,
+        eval_fns=eval_fns,
+        grading=grading,
+        hooks=hooks,
+        redact=Redactor([*secrets_of(spec.model), *session.withheld]),
+    )
+
+
+def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: Hooks | None = None) -> Dataset:
+    """The selected rows of the data file, as hooks read and name them."""
+    hooks = hooks or Hooks()
+    shard = None
+    if spec.shard:
+        from ..dataset.shards import parse_shard
+
+        shard = parse_shard(spec.shard)
+    try:
+        dataset = load_dataset(
+            spec.data,
+            offset=spec.offset,
+            limit=spec.limit,
+            sample=spec.sample,
+            sample_seed=spec.sample_seed,
+            shard=shard,
+            validate=validate,
+            records=_records(spec.data, hooks),
+        )
+        if hooks.row_name is not None:
+            dataset.name_rows(partial(_row_name, hooks.row_name))
+    except EmptyDataset as error:
+        raise NoRows(f"--osmosis-data {error}") from None
+    except (DatasetError, HookFailed) as error:
+        raise NotUsable(f"--osmosis-data {error}") from None
+    return dataset
+
+
+def _records(path: Path, hooks: Hooks) -> Iterator[Mapping[str, Any]] | None:
+    """The rows of a file that a hook can read; it may read them as it goes."""
+    if hooks.load_rows is None or not path.is_file():
+        return None
+    with blaming("pytest_osmosis_load_rows"):
+        rows = hooks.load_rows(path)
+    return None if rows is None else _blamed(rows)
+
+
+def _blamed(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    with blaming("pytest_osmosis_load_rows"):
+        yield from rows
+
+
+def _row_name(name: Callable[[Mapping[str, Any], int], str | None], row: Row) -> str | None:
+    with blaming("pytest_osmosis_row_name"):
+        found: object = name(row.metadata(), row.row_index)
+        if found is None or (isinstance(found, str) and found.strip()):
+            return found
+        raise TypeError(f"it returned {found!r} for row {row.row_index}; expected a name")
+
+
+def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> SuiteInfo:
+    """What reports tell of the suite."""
+    settings: dict[str, Any] = dict(spec.model.sampling)
+    settings["seed"] = spec.model.seed
+    settings.update(max_turns=spec.max_turns, offset=spec.offset, limit=spec.limit)
+    settings.update(agent_timeout_s=spec.agent_timeout_s, grader_timeout_s=spec.grader_timeout_s)
+    if spec.sample is not None:
+        settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
+    if spec.shard is not None:
+        settings.update(shard=spec.shard)
+    eval_fns = (REWARD, *spec.eval_fns) if graded else spec.eval_fns or (REWARD,)
+    if spec.marked:
+        eval_fns = (TEST,)
+    return SuiteInfo(
+        name=spec.name,
+        agent=spec.agent,
+        data=str(spec.data),
+        model=spec.model.model,
+        endpoint=endpoint_of(spec.model),
+        eval_fns=eval_fns,
+        n=spec.n,
+        pass_threshold=spec.pass_threshold,
+        rows=len(dataset),
+        digest=dataset.digest,
+        settings={name: value for name, value in settings.items() if value is not None},
+        marked=spec.marked,
+        priced=spec.model.base_url is None and spec.model.persona is None,
+        label=spec.label,
+        baseline_of=spec.baseline_of,
+    )
+
+
+def endpoint_of(model: ModelSpec) -> str:
+    """Where the model is asked, fit to be shown."""
+    if model.persona is not None:
+        return "embedded endpoint"
+    if model.base_url is None:
+        return model.model.partition("/")[0] if "/" in model.model else "openai"
+    from osmosis_ai.models.transport.base_url import normalise_base_url
+
+    return normalise_base_url(model.base_url).netloc
+
+
+async def ready_for(model: ModelSpec) -> None:
+    """Wait for what asking the model takes besides the model: no run's time."""
+    if model.persona is None and model.base_url is None:
+        from osmosis_ai.models.litellm.client import import_ahead
+
+        await import_ahead()
+
+
+def open_model(
+    model: ModelSpec,
+    *,
+    base_urls: Mapping[str, str],
+    pool_size: int,
+    gate: CallGate | None = None,
+) -> ChatModel:
+    """The model, opened in the running event loop.
+
+    `base_urls`: where the embedded endpoint listens, by persona. Every call passes `gate`.
+    """
+    base_url = model.base_url if model.persona is None else base_urls[model.persona]
+    if base_url is None:
+        from osmosis_ai.models.litellm.model import open_litellm_model
+
+        return open_litellm_model(model=model.model, api_key=key_of(model), gate=gate)
+    from osmosis_ai.models.openai import open_chat_model
+
+    return open_chat_model(
+        model=model.model,
+        base_url=base_url,
+        api_key=key_of(model),
+        pool_size=pool_size,
+        gate=gate,
+    )

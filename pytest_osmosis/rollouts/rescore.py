@@ -1,0 +1,208 @@
+"""Scores recorded conversations once more: the suite of a kept evaluation, without its agent.
+
+What the agent and the endpoint did stays as it was recorded; eval functions, a grader and the
+threshold may be others. Nothing is sent to the evaluated model. Knows no pytest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from osmosis_ai.secret import Redactor
+
+from ..api_keys import secrets_of
+from ..results import RunResult
+from ..spec import EvalSpec, ModelSpec, SessionSpec
+from ..storage import journal, run_directory
+from ..storage.fingerprint import Identity, Plan
+from ..storage.journal import FILE, JournalError, Reader, Replay
+from ..storage.transcripts import Conversations
+from ..user_code.agent import AgentRun, Outcome, Services
+from ..user_code.import_mistakes import ImportingError
+from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
+from ..user_code.load_eval_functions import load_eval_fns
+from ..user_code.user_hooks import Hooks
+from .prepare import NotUsable, read_rows
+from .rollout import Finished, Run
+from .suite import REWARD, Suite
+
+if TYPE_CHECKING:
+    from ..dataset.dataset import Dataset
+
+OPTION = "--osmosis-rescore"
+_NO_MODEL = ModelSpec(model="")
+
+
+def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
+    """The session with the evaluation that is to be scored again as its only one.
+
+    Raises:
+        NotUsable: when there is none, or none that can be.
+    """
+    asked = session.rescore
+    if asked is None:
+        return session
+    folder = _found(asked.run, run_directory.runs_folder(root, session.keeping.run_dir))
+    kept, identity = _kept(folder)
+    info = identity.info
+    if info.marked:
+        raise NotUsable(
+            f"{OPTION} {asked.run!r}: it holds the runs of a test function, whose own asserts "
+            "decide: run the test itself"
+        )
+    indices = Plan.from_json(kept.plan).indices
+    spec = EvalSpec(
+        name=info.name,
+        agent=info.agent,
+        data=asked.data or Path(info.data),
+        model=_NO_MODEL,
+        eval_fns=asked.eval_fns or tuple(name for name in info.eval_fns if ":" in name),
+        grader=asked.grader or (None if asked.eval_fns else identity.asked.get("grader")),
+        n=kept.plan["n"],
+        pass_threshold=(
+            info.pass_threshold if asked.pass_threshold is None else asked.pass_threshold
+        ),
+        offset=min(indices),
+        limit=max(indices) - min(indices) + 1,
+    )
+    return session._replace(
+        evals=(spec,),
+        defaults=None if session.defaults is None else session.defaults._replace(model=_NO_MODEL),
+        keeping=session.keeping._replace(journal=False),
+        rescore=asked._replace(folder=folder),
+    )
+
+
+def _found(run: str, runs: Path) -> Path:
+    for folder in (runs / run, Path(run)):
+        if (folder / FILE).is_file():
+            return folder.resolve()
+    names = [folder.name for folder in run_directory.kept_in(runs)]
+    near = difflib.get_close_matches(run, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "osmosis eval runs lists what is kept"
+    raise NotUsable(f"{OPTION} {run!r}: no such evaluation in {runs}; {hint}")
+
+
+def _kept(folder: Path) -> tuple[Replay, Identity]:
+    try:
+        kept = journal.replay(folder / FILE)
+    except (JournalError, OSError) as error:
+        raise NotUsable(f"{OPTION}: {error}") from None
+    return kept, Identity.from_json({**kept.header, "plan": kept.plan})
+
+
+def prepare(
+    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: Hooks | None = None
+) -> Suite:
+    """The suite that scores what was recorded; raises like `preparation.prepare`."""
+    assert session.rescore is not None and session.rescore.folder is not None
+    folder, hooks = session.rescore.folder, hooks or Hooks()
+    kept, identity = _kept(folder)
+    dataset = read_rows(spec, validate=validate)
+    _refuse_changed(dataset, identity, folder.name)
+    roots = session.roots
+    try:
+        eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
+        loaded = LoadedAgent(_NoAgent())
+        if REWARD in identity.info.eval_fns and not session.rescore.eval_fns and not spec.grader:
+            # Its grader may stand in its module; what gives itself a reward has none.
+            loaded = load_agent(spec.agent, roots=roots, hooks=hooks)
+        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
+    except ImportingError as error:
+        raise NotUsable(str(error)) from None
+    info = replace(
+        identity.info,
+        eval_fns=(REWARD, *spec.eval_fns) if grading is not None else spec.eval_fns or (REWARD,),
+        n=spec.n,
+        pass_threshold=spec.pass_threshold,
+        rows=len(identity.plan.indices),
+        settings={**identity.info.settings, "rescored": folder.name},
+    )
+    suite = _Rescored(
+        spec,
+        session,
+        info=info,
+        dataset=dataset,
+        agent=loaded.agent,
+        redact=Redactor([*secrets_of(spec.model), *session.withheld]),
+        eval_fns=eval_fns,
+        grading=grading,
+        hooks=hooks,
+    )
+    suite.take(kept, folder)
+    return suite
+
+
+def _refuse_changed(dataset: Dataset, identity: Identity, name: str) -> None:
+    now, before = Plan.of(dataset, identity.plan.n), identity.plan
+    changed = now.changed_rows(before) + now.lost_rows(before)
+    if changed:
+        raise NotUsable(
+            f"{OPTION} {name!r}: dataset changed since ({changed} of {len(before.indices)} rows "
+            f"differ in {str(dataset.path)!r}): eval functions need the rows as they were"
+        )
+
+
+class _NoAgent:
+    """Stands where a suite has its agent: nothing asks for it."""
+
+    max_concurrent: int | None = None
+    reward_hint = "no reward was recorded: give --osmosis-eval-fn"
+
+    async def run(self, run: AgentRun) -> Outcome:
+        raise AssertionError("recorded conversations are not run")
+
+
+class _Rescored(Suite):
+    """Its runs have been recorded."""
+
+    def take(self, kept: Replay, folder: Path) -> None:
+        """The evaluation whose conversations these are."""
+        self._kept = kept
+        self._reader = Reader(folder / FILE)
+        self._said = Conversations(folder)
+
+    def runs_of(self, position: int) -> Iterable[int]:
+        """The recorded runs of a row."""
+        row_index = self.dataset.index_of(position)
+        return (run for run in super().runs_of(position) if (row_index, run) in self._kept.runs)
+
+    async def run(self, position: int, run_index: int, *, services: Services) -> Finished:
+        """The scores of one recorded run."""
+        row = self.dataset.row(position)
+        key = row.row_index, run_index
+        told, why = self._reader.run(self._kept.runs[key])
+        before = journal.result_of(told, self.spec.name)
+        if before.error_type not in (None, "eval_fn"):
+            return Finished(before, why)
+        recorded = self._said.read(key)
+        if recorded is None or recorded.messages is None:
+            return _not_recorded(before)
+        run = Run(self, row, run_index, services)
+        run.outcome = Outcome(
+            recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
+        )
+        await run.score(self.dataset.row_name(position))
+        finished = run.finished(before.started_at, before.duration_ms)
+        finished.result = finished.result._replace(
+            **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}
+        )
+        return finished
+
+
+_OF_THE_ROLLOUT = (
+    "model", "finish_reason", "llm_ms", "tokens", "prompt_tokens", "completion_tokens",
+    "llm_calls", "tool_calls", "retries", "cost_usd",
+)  # fmt: skip
+
+
+def _not_recorded(before: RunResult) -> Finished:
+    error = "its conversation was not kept: it was too long, or was lost when the machine stopped"
+    result = before._replace(
+        success=False, passed=False, scores={}, eval_errors={}, error=error, error_type="internal"
+    )
+    return Finished(result, error)

@@ -1,0 +1,398 @@
+"""One run on its way: its agent within a deadline, then its scores, then everything as a value.
+
+Whatever goes wrong is caught here, once, and becomes data. Knows neither pytest nor who is waiting.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+from osmosis_ai.rubric.reasons import heard
+
+from ..api_keys import advice
+from ..results import ANSWER_LIMIT, RunResult
+from ..storage.trajectories import Conversation
+from ..user_code.agent import AgentRun, Outcome, Services
+from ..user_code.eval_function import EvalFn, EvalFnError
+from ..user_code.messages import last_assistant_text
+from . import errors
+from .errors import AgentEnded, Failure
+from .failure_text import explanation, user_traceback
+from .guards.isolation import Home, LoopHeld, here
+from .guards.loop_proxy import reached_from
+from .guards.timeouts import DeadlineExceeded, LeftBehind, within
+
+if TYPE_CHECKING:
+    from ..dataset.rows import Row
+    from ..user_code.grading import Grading
+    from .suite import Suite
+
+REWARD = "reward"
+"""The score's name where a grader judges, or else the rollout's own reward is the score."""
+TEST = "test"
+"""The score's name for the outcome of a marked test itself: 1.0 or 0.0."""
+
+_NO_ERRORS: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class Finished:
+    """A run that has ended: its result, and what only its own process needs of it."""
+
+    result: RunResult
+    explanation: str = ""
+    """What the item prints when it did not pass."""
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    ground_truth: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    reward: float | None = None
+    sections: list[tuple[str, str]] = field(default_factory=list)
+    """What the run printed and logged."""
+    calls: Sequence[Mapping[str, Any]] = ()
+    """Usage of each model call."""
+    reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What judges said, by eval function."""
+    _encoded: tuple[RunResult, str] | None = None
+
+    def encoded(self) -> str:
+        """The result as JSON: what is kept, sent and reported is one and the same text."""
+        if self._encoded is None or self._encoded[0] is not self.result:
+            self._encoded = self.result, self.result.to_json()
+        return self._encoded[1]
+
+    def conversation(self) -> Conversation:
+        """What is written of the run beside its result."""
+        return Conversation(self.messages, self.calls, self.ground_truth, self.reasons)
+
+
+class Run:
+    """One run of one row."""
+
+    def __init__(self, suite: Suite, row: Row, run_index: int, services: Services) -> None:
+        self.suite = suite
+        self.row = row
+        self.run_index = run_index
+        self.outcome: Outcome | None = None
+        self.failure: Failure | None = None
+        self.scores: dict[str, float] = {}
+        self.eval_errors: dict[str, str] = {}
+        self.reasons: dict[str, list[str]] = {}
+        self.shown: list[str] = []
+        """What the item shows of each eval function that gave no score: frames, or a sentence."""
+        self._services = services
+        self._agent_run = self._for_agent(services)
+
+    def _for_agent(self, services: Services) -> AgentRun:
+        row, model = self.row, self.suite.spec.model
+        rollout_id = f"eval-{row.row_index}-run-{self.run_index}"
+        params = dict(model.sampling)
+        if model.seed is not None:
+            params["seed"] = model.seed + self.run_index
+        # The embedded endpoint errs by rollout, not by order of arrival: it is told which this is.
+        sent = params if model.persona is None else {**params, "user": rollout_id}
+        return AgentRun(
+            rollout_id=rollout_id,
+            messages=[
+                {"role": "system", "content": row.system_prompt},
+                {"role": "user", "content": row.user_prompt},
+            ],
+            metadata={**self.suite.own_copy(row.extra), **self._position, "execution_mode": "eval"},
+            ground_truth=row.ground_truth,
+            params=params,
+            sent=sent,
+            max_turns=self.suite.spec.max_turns,
+            services=services,
+            redact=self.suite.redact,
+            debug_dir=self.suite.debug_dir,
+        )
+
+    @property
+    def _position(self) -> dict[str, int]:
+        return {"row_index": self.row.row_index, "run_index": self.run_index}
+
+    # ---- the agent
+
+    async def rollout(self, leave: Callable[[], None]) -> None:
+        """Run the agent; afterwards there is an outcome or a failure.
+
+        `leave` is called where there is a failure, and the agent goes on all the same.
+        """
+
+        def left() -> None:
+            late = DeadlineExceeded(limit_s)
+            ignored = "it ignored its cancellation and was left behind"
+            self.failure = Failure("timeout", f"the agent {late}; {ignored}")
+            self._agent_run.close()
+            leave()
+
+        limit_s = self.suite.spec.agent_timeout_s
+        try:
+            self.outcome = await self._services.deadline(limit_s, leave=left).within(
+                self._guarded()
+            )
+        except LeftBehind:
+            raise
+        except DeadlineExceeded as late:
+            self.failure = Failure("timeout", f"the agent {late}")
+        except LoopHeld as held:
+            self.failure = Failure("timeout", f"the agent timed out after {limit_s:g} s: {held}")
+        except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
+            self.failure = errors.of_exception(error, self._agent_run, self.suite.hooks)
+            self._advise(self.failure)
+        finally:
+            self._agent_run.close()
+        if self.outcome is not None and self.outcome.error is not None:
+            self.failure = errors.of_word(self.outcome.error, self._agent_run)
+
+    async def _guarded(self) -> Outcome:
+        """The rollout, with what would end more than the run turned into an error of the agent."""
+        try:
+            suite = self.suite
+            outcome = await self._services.isolate(
+                suite.agent,
+                suite.spec.agent,
+                self._attempt,
+                within_s=suite.spec.agent_timeout_s,
+            )
+            await _take_cancellation()
+            return outcome
+        except (Exception, GeneratorExit):
+            raise
+        except asyncio.CancelledError as error:
+            if self._services.is_ending():
+                raise
+            raise AgentEnded(
+                "the agent ended in CancelledError: something was cancelled"
+            ) from error
+        except SystemExit as error:
+            raise AgentEnded(f"the agent called sys.exit({error.code!r})") from error
+        except KeyboardInterrupt as error:
+            _thread.interrupt_main()
+            raise AgentEnded("the agent raised KeyboardInterrupt") from error
+        except BaseException as error:  # pytest.fail() and its like, an agent's own
+            raise AgentEnded(f"the agent raised {type(error).__name__}: {error}") from error
+
+    def _advise(self, failure: Failure) -> None:
+        hint = advice(failure.message, self.suite.withheld)
+        if hint:
+            failure.message = f"{failure.message}\n{hint}"
+            failure.frames = f"{failure.frames}\n\n{hint}" if failure.frames else None
+
+    async def _attempt(self, home: Home) -> Outcome:
+        """The agent's part, in the loop that its services belong to or in one of its own."""
+        services = self._services if home is here else reached_from(home, self._services)
+        if self._agent_run.services is not services:  # it was moved, or has to be repeated at home
+            self._agent_run.close()
+            self._agent_run = self._for_agent(services)
+        return await self.suite.agent.run(self._agent_run)
+
+    # ---- the scores
+
+    async def score(self, row_name: str) -> None:
+        """Call every eval function; one that fails does not keep the others from scoring."""
+        outcome, suite = self.outcome, self.suite
+        assert outcome is not None
+        if suite.spec.marked:
+            return
+        if suite.grading is not None:
+            async with suite.grading.slot:
+                await self._score_with(REWARD, partial(self._graded, suite.grading, outcome))
+        elif not suite.eval_fns:
+            self._take_reward(outcome)
+        solution = last_assistant_text(outcome.messages)
+        metadata = self.row.metadata()
+        for eval_fn in suite.eval_fns:
+            given = {
+                "messages": outcome.messages,
+                "solution_str": solution,
+                "ground_truth": self.row.ground_truth,
+                "metadata": metadata,
+            }
+            await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
+
+    async def _graded(self, grading: Grading, outcome: Outcome) -> float:
+        metadata = self.suite.own_copy({**self.row.metadata(), **self._position})
+        run = self._agent_run
+        limit_s = self.suite.spec.grader_timeout_s
+        judged = self._services.isolate(
+            grading,
+            grading.name,
+            lambda home: grading.reward(run, outcome, metadata),
+            within_s=limit_s,
+        )
+        return await within(limit_s, judged)
+
+    async def _called(self, eval_fn: EvalFn, given: dict[str, Any], row_name: str) -> float:
+        services, limit_s = self._services, self.suite.spec.grader_timeout_s
+
+        async def limited(call: Callable[[], Any]) -> Any:
+            began = time.perf_counter()
+            returned = await services.run_sync(call, limit_s)
+            if type(returned) is not float and isawaitable(returned):
+                left_s = max(0.0, limit_s - (time.perf_counter() - began))
+                returned = await within(left_s, eval_fn.awaited(returned))
+            return returned
+
+        def section(home: Home) -> Coroutine[Any, Any, float]:
+            return eval_fn.call(**given, run_sync=limited, row=row_name)
+
+        if not eval_fn.is_async:
+            return await section(here)  # no task of its own: `limited` has the deadline
+        called = services.isolate(eval_fn, eval_fn.name, section, within_s=limit_s)
+        return await within(limit_s, called)
+
+    async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
+        try:
+            with heard() as reasons:
+                self.scores[name] = await score()
+            if reasons:
+                self.reasons[name] = [self.suite.redact(reason) for reason in reasons]
+        except DeadlineExceeded as late:
+            self._no_score(name, f"`{name}` {late}")
+        except LoopHeld as held:
+            limit = f"{self.suite.spec.grader_timeout_s:g} s"
+            self._no_score(name, f"`{name}` timed out after {limit}: {held}")
+        except EvalFnError as error:
+            self._no_score(name, str(error))
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
+                raise
+            if isinstance(error, KeyboardInterrupt):
+                _thread.interrupt_main()
+            message = f"`{name}` raised {type(error).__name__}: {error}"
+            self._no_score(name, message, shown=user_traceback(error))
+
+    def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:
+        hint = advice(message, self.suite.withheld)
+        self.eval_errors[name] = f"{message}\n{hint}" if hint else message
+        self.shown.append(f"{shown or message}\n\n{hint}".rstrip())
+
+    def _take_reward(self, outcome: Outcome) -> None:
+        if outcome.reward is None:
+            self._no_score(
+                REWARD,
+                "the rollout has no reward to score it by: "
+                f"{self.suite.agent.reward_hint} or give --osmosis-eval-fn",
+            )
+        else:
+            self.scores[REWARD] = outcome.reward
+
+    # ---- the value
+
+    def finished(self, started_at: float, duration_ms: float) -> Finished:
+        """Everything that is known of the run, redacted."""
+        suite, redact, failure = self.suite, self.suite.redact, self.failure
+        messages = self._messages()
+        error_type, error = self._error()
+        result = RunResult(
+            suite=suite.spec.name,
+            row_index=self.row.row_index,
+            run_index=self.run_index,
+            row_id=self.row.row_id,
+            success=failure is None,
+            passed=self._passed(),
+            scores=self.scores,
+            error=None if error is None else redact(error),
+            error_type=error_type,  # type: ignore[arg-type]
+            eval_errors=self._eval_errors(),
+            answer=self._answer(messages) if suite.keep_answers and messages else None,
+            model=suite.info.model,
+            started_at=started_at,
+            duration_ms=duration_ms,
+            fatal=failure is not None and failure.fatal,
+            error_kind=None if failure is None else failure.kind,
+            **self._usage(),
+        )
+        text = ""
+        if (result.outcome != "passed" and not suite.spec.marked) or result.error is not None:
+            text = redact(self._explanation(result, messages))
+        return Finished(
+            result,
+            text,
+            messages,
+            self.row.ground_truth,
+            {**self.row.metadata(), **self._position},
+            self.outcome.reward if self.outcome is not None else None,
+            calls=self._agent_run.llm.calls if self._agent_run.llm is not None else (),
+            reasons=self.reasons,
+        )
+
+    def _eval_errors(self) -> Mapping[str, str]:
+        """One for all runs where there are none: results are kept to the end."""
+        redact = self.suite.redact
+        return {name: redact(text) for name, text in self.eval_errors.items()} or _NO_ERRORS
+
+    def _answer(self, messages: list[dict[str, Any]]) -> str | None:
+        """The last thing the agent said; of a run that failed, if it said anything."""
+        text = self.suite.redact(last_assistant_text(messages))[:ANSWER_LIMIT]
+        return text if text or self.outcome is not None else None
+
+    def _messages(self) -> list[dict[str, Any]]:
+        """The whole conversation; of a run that failed, as much as was recorded."""
+        if self.outcome is not None:
+            return self.outcome.messages
+        return self._agent_run.recorded()
+
+    def _passed(self) -> bool:
+        threshold = self.suite.spec.pass_threshold
+        return (
+            self.failure is None
+            and not self.eval_errors
+            and all(score >= threshold for score in self.scores.values())
+        )
+
+    def _error(self) -> tuple[str | None, str | None]:
+        if self.failure is not None:
+            return self.failure.type, self.failure.message
+        if self.eval_errors:
+            return "eval_fn", "; ".join(self.eval_errors.values())
+        return None, None
+
+    def _usage(self) -> dict[str, Any]:
+        llm = self._agent_run.llm
+        if llm is None:
+            return {}
+        return {
+            "llm_ms": llm.llm_latency_ms,
+            "tokens": llm.total_tokens,
+            "prompt_tokens": llm.prompt_tokens,
+            "completion_tokens": llm.response_tokens,
+            "llm_calls": llm.num_llm_calls,
+            "tool_calls": self.outcome.tool_calls if self.outcome is not None else 0,
+            "retries": llm.retries,
+            "cost_usd": llm.cost_usd,
+            "finish_reason": next(reversed(llm.finish_reasons), None),
+        }
+
+    def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
+        frames = "\n\n".join(self.shown) if self.failure is None else self.failure.frames
+        return explanation(
+            result,
+            threshold=self.suite.spec.pass_threshold,
+            messages=messages,
+            ground_truth=self.row.ground_truth,
+            frames=frames,
+            reasons=self.reasons,
+            whole=self.suite.trajectories,
+        )
+
+
+async def _take_cancellation() -> None:
+    """Let an agent that has cancelled its own task, and returned, feel it itself."""
+    task: Any = asyncio.current_task()
+    if not hasattr(task, "cancelling") or not task.cancelling():  # before Python 3.11 nobody knows
+        return
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        task.uncancel()
+        raise

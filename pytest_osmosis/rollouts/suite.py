@@ -1,0 +1,113 @@
+"""One evaluation ready to run: its rows, agent and eval functions.
+
+`Suite.run` turns a row into a `Finished`. How that goes is told in `run`, how an agent is run in
+`agents`. Knows neither pytest nor who is waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dataset.errors import DatasetError
+from ..results import RunResult, SuiteInfo
+from ..user_code.copies import copied
+from ..user_code.user_hooks import Hooks
+from .rollout import REWARD, TEST, Finished, Run
+
+if TYPE_CHECKING:
+    from osmosis_ai.secret import Redactor
+
+    from ..dataset.dataset import Dataset
+    from ..spec import EvalSpec, SessionSpec
+    from ..user_code.agent import Agent, Services
+    from ..user_code.eval_function import EvalFn
+    from ..user_code.grading import Grading
+
+__all__ = ["REWARD", "TEST", "Finished", "Suite"]
+
+
+class Suite:
+    """An `EvalSpec` with everything loaded that it names."""
+
+    own_copy = staticmethod(copied)
+
+    def __init__(
+        self,
+        spec: EvalSpec,
+        session: SessionSpec,
+        *,
+        info: SuiteInfo,
+        dataset: Dataset,
+        agent: Agent,
+        redact: Redactor,
+        eval_fns: Sequence[EvalFn] = (),
+        grading: Grading | None = None,
+        hooks: Hooks | None = None,
+    ) -> None:
+        self.spec = spec
+        self.info = info
+        self.dataset = dataset
+        self.agent = agent
+        self.redact = redact
+        self.eval_fns = eval_fns
+        self.grading = grading
+        self.keep_answers = session.answers
+        self.trajectories = session.reports.trajectories
+        self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
+        self.hooks = hooks or Hooks()
+        self.withheld = session.withheld
+        self.observed = spec.baseline_of is not None
+        """Whether its runs are observations, which something else decides on."""
+        limit = agent.max_concurrent
+        self._slots = None if limit is None else asyncio.Semaphore(limit)
+
+    def runs_of(self, position: int) -> Iterable[int]:
+        """The run indices of the row at a position."""
+        return range(self.spec.n)
+
+    async def run(self, position: int, run_index: int, *, services: Services) -> Finished:
+        """One run of the row at `position` of the selection."""
+        try:
+            row = self.dataset.row(position)
+        except DatasetError as changed:
+            gone = self.lost(position, run_index, error=str(changed), error_type="internal")
+            return Finished(gone, gone.error or "")
+        run = Run(self, row, run_index, services)
+        if self._slots is None:
+            return await self._run(run, position, services.leave)
+        await self._slots.acquire()
+        slots = [self._slots]
+
+        def leave(finished: Finished) -> None:
+            slots.pop().release()
+            services.leave(finished)
+
+        try:
+            return await self._run(run, position, leave)
+        finally:
+            if slots:
+                slots.pop().release()
+
+    async def _run(self, run: Run, position: int, leave: Callable[[Finished], None]) -> Finished:
+        started_at, started = time.time(), time.perf_counter()
+
+        def finished() -> Finished:
+            return run.finished(started_at, (time.perf_counter() - started) * 1000.0)
+
+        await run.rollout(lambda: leave(finished()))
+        if run.failure is None:
+            await run.score(self.dataset.row_name(position))
+        return finished()
+
+    def lost(self, position: int, run_index: int, *, error: str, error_type: Any) -> RunResult:
+        """The result of a run that something other than its own code ended."""
+        return RunResult(
+            suite=self.spec.name,
+            row_index=self.dataset.index_of(position),
+            run_index=run_index,
+            error=self.redact(error),
+            error_type=error_type,
+        )

@@ -1,0 +1,134 @@
+"""When to stop starting runs, and how many may be in flight: decided in one place per session.
+
+The process that gathers results tells every one as it ends. Stops for good: an endpoint that
+refuses every row alike (a wrong key, an unknown model) or cannot be reached, and a budget that is
+spent. Slows down: additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts
+in flight when the endpoint says that it is too much. Knows neither processes nor pytest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ..results import RunResult
+from ..spec import Budget
+
+UNREACHABLE_RUNS = 3
+"""So many first runs that could not reach the endpoint, and none that could, end the session."""
+DECREASE = 0.5
+"""What is left of the window after a 429."""
+
+
+class Supervisor:
+    """Told every result; calls `halt(reason)` at most once, and `resize(window)`."""
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        budget: Budget,
+        halt: Callable[[str], None],
+        resize: Callable[[int], None],
+    ) -> None:
+        self._budget = budget
+        self._halt = halt
+        self._halted = False
+        self._reached = False
+        self._unreachable = 0
+        self._tokens = 0
+        self._cost_usd = 0.0
+        self._pace = Pace(batch_size, resize)
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def start(self) -> None:
+        """The first run starts about now."""
+        limit_s = self._budget.time_s
+        if limit_s is not None:
+            reason = f"the time budget of {limit_s:g} s is spent"
+            self._timer = threading.Timer(limit_s, self.stop, args=(reason,))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def close(self) -> None:
+        """No further result comes."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def ended(self, result: RunResult) -> None:
+        """A run has ended; from any thread."""
+        with self._lock:
+            reason = self._reason(result)
+        if reason is not None:
+            self.stop(reason)
+
+    def pressed(self) -> None:
+        """A call was refused for its rate."""
+        self._pace.decrease()
+
+    def answered(self) -> None:
+        """A call was answered."""
+        self._pace.increase()
+
+    def stop(self, reason: str) -> None:
+        """Start nothing more."""
+        with self._lock:
+            if self._halted:
+                return
+            self._halted = True
+        self._halt(reason)
+
+    def _reason(self, result: RunResult) -> str | None:
+        if result.fatal:
+            return result.error or "the endpoint refuses every call"
+        if result.error_kind == "unreachable" and not self._reached:
+            self._unreachable += 1
+            if self._unreachable >= UNREACHABLE_RUNS:
+                return result.error
+        elif result.llm_calls or result.error_type == "provider":
+            self._reached = True  # a refusal, too, came from somebody
+        self._tokens += result.tokens or 0
+        self._cost_usd += result.cost_usd or 0.0
+        budget = self._budget
+        if budget.tokens is not None and self._tokens >= budget.tokens:
+            return f"the budget of {budget.tokens:,} tokens is spent ({self._tokens:,} used)"
+        if budget.cost_usd is not None and self._cost_usd >= budget.cost_usd:
+            return f"the budget of ${budget.cost_usd:g} is spent (${self._cost_usd:.4f} used)"
+        return None
+
+
+class Pace:
+    """How many rollouts may be in flight, as the endpoint bears it; never above the batch size."""
+
+    def __init__(self, most: int, resize: Callable[[int], None]) -> None:
+        self._most = most
+        self._window = float(most)
+        self._resize = resize
+        self._answered_since = 0
+        self._lock = threading.Lock()
+
+    def decrease(self) -> None:
+        """Halve, once per window of answers: the refusals of one burst count as one."""
+        with self._lock:
+            whole = int(self._window)
+            if self._answered_since < 0:
+                return
+            self._answered_since = -whole
+            self._window = max(1.0, self._window * DECREASE)
+            self._tell(whole)
+
+    def increase(self) -> None:
+        """One more for every window of answers."""
+        if self._window >= self._most:
+            return
+        with self._lock:
+            self._answered_since += 1
+            if self._answered_since > 0:
+                whole = int(self._window)
+                self._window = min(float(self._most), self._window + 1.0 / self._window)
+                self._tell(whole)
+
+    def _tell(self, before: int) -> None:
+        if int(self._window) != before:
+            self._resize(int(self._window))

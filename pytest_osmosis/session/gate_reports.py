@@ -1,0 +1,138 @@
+"""A gate as the terminal and JUnit are told of it: reports like any test's, and where they stand.
+
+The places that lean on pytest's own classes are here. Knows verdicts, and not how they came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ..gates.result import Verdict
+
+try:
+    from _pytest.nodeid import NodeId
+except ImportError:  # before pytest 9.2
+    NodeId = None  # type: ignore[assignment,misc]
+
+VERDICT = "osmosis_verdict"
+"""The attribute of a gate's report that holds its outcome."""
+
+
+def reports_of(
+    nodeid: str, location: tuple[str, None, str], verdict: Verdict
+) -> Iterable[pytest.TestReport]:
+    """The three reports of a test, for one gate."""
+    said = _sentence(verdict)
+    phases: tuple[tuple[Any, Any], ...] = (
+        ("setup", None),
+        ("call", None if verdict.outcome == "passed" else said),
+        ("teardown", None),
+    )
+    for when, longrepr in phases:
+        report = pytest.TestReport(
+            nodeid=nodeid,
+            location=location,
+            keywords={},
+            outcome="passed" if longrepr is None else "failed",
+            longrepr=longrepr,
+            when=when,
+            user_properties=list(_properties(verdict)),
+        )
+        setattr(report, VERDICT, verdict.outcome)
+        if NodeId is not None:
+            report._id = _GateId.of(nodeid)
+        yield report
+
+
+if NodeId is not None:
+
+    class _GateId(NodeId):
+        """A gate's node id, shown as it is.
+
+        Pytest 9.2 takes the bracket in "gates::mean[f] >= 0.5" for parameters, and puts another one
+        behind the end wherever it writes the id anew.
+        """
+
+        __slots__ = ()
+
+        @classmethod
+        def of(cls, nodeid: str) -> _GateId:
+            """The id as pytest parses it, but for the end."""
+            path, _, rest = nodeid.partition("::")
+            name, bracket, params = rest.partition("[")
+            return cls(path=path, names=tuple(name.split("::")), params=params if bracket else None)
+
+        def __str__(self) -> str:
+            return "::".join([self.path, self.rest])
+
+        @property
+        def rest(self) -> str:
+            """What stands behind the path."""
+            return "[".join(["::".join(self.names), *([self.params] if self.params else [])])
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, NodeId) and str(self) == str(other)
+
+        def __hash__(self) -> int:
+            return hash(NodeId.parse(str(self)))
+
+
+def _sentence(verdict: Verdict) -> str:
+    minus = " - baseline" if verdict.gate.against_baseline else ""
+    what = f"{verdict.gate.label}{minus} is " if verdict.figure is not None else ""
+    return f"{verdict.outcome}: {what}{verdict.sentence()}"
+
+
+def _properties(verdict: Verdict) -> Iterable[tuple[str, object]]:
+    yield "osmosis_verdict", verdict.outcome
+    for name in ("figure", "low", "high"):
+        value = getattr(verdict, name)
+        if value is not None:
+            yield f"osmosis_{name}", value
+
+
+def begin_line(config: pytest.Config) -> None:
+    """The runs' line has reached 100 %: the gates' letters stand on one of their own."""
+    terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None or config.get_verbosity() > 0:
+        return
+    if getattr(terminal, "showfspath", False):
+        terminal.currentfspath = None
+    else:
+        terminal.write_line("")
+
+
+def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
+    """Pytest 9.2 takes a bracket in a node id for parameters, which end the name."""
+    from _pytest.junitxml import xml_key
+
+    xml = config.stash.get(xml_key, None)
+    if xml is not None and "[" in name:
+        xml.node_reporter(nodeid).add_attribute("name", name)
+
+
+def keep_green(config: pytest.Config) -> None:
+    """To the terminal, a kind of outcome that it does not know is a warning; a passed gate is none.
+
+    Without the method that this leans on, the last line is yellow.
+    """
+    terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
+    determine = getattr(terminal, "_determine_main_color", None)
+    if determine is None:
+        return
+
+    def without_passed_gates(unknown_type_seen: bool) -> Any:
+        unknown = set(terminal.stats).difference(_KNOWN)
+        return determine(unknown_type_seen and bool(unknown))
+
+    terminal._determine_main_color = without_passed_gates
+
+
+_KNOWN = {
+    "", "failed", "passed", "skipped", "deselected", "xfailed", "xpassed", "warnings", "error",
+    "subtests passed", "subtests failed", "subtests skipped", "gate passed", "gates passed",
+}  # fmt: skip

@@ -1,0 +1,281 @@
+"""What decides in a pytest session: gates reported as the tests that they are, and the exit status.
+
+The verdicts come from `judging`; this module tells pytest, so that the terminal, JUnit, `--lf` and
+every other plugin see a gate. A worker needs of it only what gates there are (`gating`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..decision_options import told
+from ..gates.session_gates import Judge
+from ..items.gates import ROOT, Gating, is_gate, node_id
+from ..results import DECIDED, EvalResult, RunResult, SuiteInfo
+from ..rollouts.prepare import NotUsable
+from .gate_reports import VERDICT, begin_line, keep_green, name_in_junit, reports_of
+from .recorder import REPORT_FIELD
+
+if TYPE_CHECKING:
+    from ..analysis.planned_rows import PlannedRows
+    from ..dataset.dataset import Dataset
+    from ..gates.parser import Gate
+    from ..gates.result import Verdict
+    from ..rollouts.pool import RunKey
+    from ..rollouts.suite import Suite
+    from ..spec import SessionSpec
+    from ..storage.transcripts import Place
+
+_BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+"""What a session ends with that nobody cut short: nothing failed, something did."""
+
+
+class Decisions:
+    """One a session and process; a pytest plugin where results are reported."""
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        *,
+        suites: Mapping[str, Suite],
+        infos: Callable[[], Mapping[str, SuiteInfo]],
+        key_of: Callable[[pytest.Item], RunKey | None],
+    ) -> None:
+        """`suites` are this process's, `infos` are of all suites of the session."""
+        deciding = spec.deciding
+        self._spec = spec
+        self._suites = suites
+        self._infos = infos
+        self._several = sum(each.baseline_of is None for each in spec.evals) != 1
+        self._collected: frozenset[str] = frozenset()
+        self._observed_failures = 0
+        self._outcomes: Counter[str] = Counter()
+        self._session: pytest.Session
+        self._lists_only = False
+        self.judge = Judge(
+            deciding.gates,
+            confidence=deciding.confidence,
+            has_baseline=deciding.has_baseline,
+            rows_of=self._rows_of,
+        )
+        self.gating: Gating | None = None
+        """There where there are gates."""
+        if deciding.gates:
+            self.gating = Gating(self.judge, suites, several=self._several, key_of=key_of)
+
+    def decide_on_marked(self) -> None:
+        """The gates are for marked test functions: no data file is collected."""
+        self.judge.for_marked = self._several = True
+        if self.gating is not None:
+            self.gating.several = True
+
+    def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
+        from ..analysis.planned_rows import planned
+
+        suite = self._suites.get(info.name)
+        if suite is not None:
+            return planned(suite.dataset, columns)
+        return planned(_reloaded(info, self._spec), columns)
+
+    # ---- before anything runs
+
+    def check(self, info: SuiteInfo) -> None:
+        """Raises NotUsable when a gate does not suit a suite."""
+        from ..gates.parser import GateError
+
+        try:
+            self.judge.check(info)
+        except GateError as error:
+            raise NotUsable(told(error)) from None
+
+    def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
+        """Find what these suites are compared with, and check their gates; lines to be told.
+
+        `places`: where each is kept. Raises NotUsable.
+        """
+        there = [info for info in infos if info.baseline_of is None]
+        deciding = self._spec.deciding
+        if deciding.baseline is not None:
+            self._read_baseline(deciding.baseline, there)
+        elif deciding.last:
+            yield from self._find_last(there, places)
+        for info in there if deciding.gates else ():
+            self.check(info)
+
+    def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
+        from ..analysis.baseline import read_baselines
+        from ..reports.json_reader import UnreadableReport
+
+        try:
+            found = read_baselines(path, infos, shown=_shown(path), alone=not self._several)
+        except UnreadableReport as error:
+            raise NotUsable(f"--osmosis-baseline {error}") from None
+        for info in infos:
+            if info.name not in found:
+                raise NotUsable(
+                    f"--osmosis-baseline {_shown(path)}: it tells nothing of {info.name}; "
+                    "name a report of the same evaluation"
+                )
+        self.judge.baselines.update(found)
+
+    def _find_last(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
+        from ..storage.previous_run import last_complete
+
+        for info in infos:
+            place = places.get(info.name)
+            found = None if place is None else last_complete(info, Path(place.folder))
+            if found is None:
+                yield f"osmosis: no earlier complete evaluation of {info.name} to compare with"
+            else:
+                self.judge.baselines[info.name] = found
+                yield f"osmosis: {info.name} is compared with {found.source}"
+
+    def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None]:
+        """What is to be told of every run that ends: `halt` is called when all is decided."""
+        if not self._spec.deciding.stop_when_decided:
+            return lambda run: None
+        from ..gates.stopping import Stopping
+
+        stopping = Stopping(self.judge, infos=self._infos, selected=self._is_selected, halt=halt)
+        return stopping.ended
+
+    # ---- hooks
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Whose progress the gates are left out of."""
+        self._session = session
+        self._lists_only = bool(session.config.option.collectonly)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """The items are known, where this process has collected them."""
+        if self.gating is not None and self.gating.selected and not self._lists_only:
+            self.count_runs_only()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """A worker has collected: which gates were selected."""
+        self._collected = frozenset(filter(is_gate, ids))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Errors of runs that are observations do not fail the session."""
+        text = getattr(report, REPORT_FIELD, None)
+        if text is not None and report.failed and self.is_observed(json.loads(text)["suite"]):
+            self._observed_failures += 1
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """A passed gate counts as a gate; an inconclusive one is neither passed nor failed."""
+        outcome = getattr(report, VERDICT, None) if report.when == "call" else None
+        if outcome is None or outcome == "failed":
+            return None
+        gates = "gate" if self._outcomes[outcome] == 1 else "gates"
+        letter, color = (".", "green") if outcome == "passed" else ("?", "yellow")
+        return f"{gates} {outcome}", letter, (outcome.upper(), {color: True})
+
+    def count_runs_only(self) -> None:
+        """The runs have reached 100 % when they are done; the gates come after that."""
+        if self._session.config.get_verbosity() <= 0:
+            self._session.testscollected -= len(self.selected)
+
+    # ---- the end
+
+    @property
+    def selected(self) -> frozenset[str]:
+        """Node ids of the gates that are judged."""
+        collected_here = frozenset() if self.gating is None else self.gating.selected
+        return self._collected | collected_here
+
+    def is_observed(self, suite: str) -> bool:
+        """Whether a suite's runs are observations."""
+        info = self._infos().get(suite)
+        if info is None or info.baseline_of is not None:
+            return info is not None
+        return any(self._id(text, info) in self.selected for text in self._texts(info))
+
+    @property
+    def gated(self) -> bool:
+        """Whether gates decide."""
+        return bool(self.selected)
+
+    def judged(self, result: EvalResult) -> EvalResult:
+        """The result with intervals, verdicts and what changed."""
+        digests = self._spec.output is not None
+        told = self.judge.judged(result, selected=self._is_selected, digests=digests)
+        if result.halted != DECIDED:
+            return told
+        from ..gates.stopping import saved
+
+        return told._replace(saved=saved(result))
+
+    def settle(self, session: pytest.Session, result: EvalResult) -> None:
+        """Report every gate, and let the exit status be theirs.
+
+        A failure that is no run's stays one, and whatever else ended the session stays its reason.
+        """
+        verdicts = [(s.info, verdict) for s in result.suites for verdict in s.verdicts]
+        if not verdicts or session.exitstatus not in _BY_ITSELF:
+            return
+        others_failed = session.testsfailed > self._observed_failures
+        named_by_other = session.exitstatus != _BY_ITSELF[bool(session.testsfailed)]
+        self._outcomes.update(verdict.outcome for _, verdict in verdicts)
+        keep_green(session.config)
+        begin_line(session.config)
+        for info, verdict in verdicts:
+            self._report(session.config, info, verdict)
+        if not others_failed and not named_by_other:
+            from ..gates.result import exit_status
+
+            session.exitstatus = exit_status(verdict.outcome for _, verdict in verdicts)
+
+    def _is_selected(self, gate: Gate, info: SuiteInfo) -> bool:
+        return self._id(gate.text, info) in self.selected
+
+    def _id(self, text: str, info: SuiteInfo) -> str:
+        return node_id(text, info, several=self._several)
+
+    def _texts(self, info: SuiteInfo) -> Sequence[str]:
+        return self.judge.texts if self.judge.is_gated(info) else ()
+
+    def _report(self, config: pytest.Config, info: SuiteInfo, verdict: Verdict) -> None:
+        """The three reports of a test."""
+        nodeid = self._id(verdict.gate.text, info)
+        name = nodeid.removeprefix(f"{ROOT}::")
+        # Not the node id's own end, in which the terminal takes dots for the names of classes.
+        location = (ROOT, None, f"gate {name}")
+        name_in_junit(config, nodeid, name)
+        config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        for report in reports_of(nodeid, location, verdict):
+            config.hook.pytest_runtest_logreport(report=report)
+        config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
+    """The rows of a test function's suite, which only the workers have collected."""
+    from ..dataset.dataset import load_dataset
+    from ..dataset.shards import parse_shard
+
+    settings = info.settings
+    shard = None if spec.defaults is None else spec.defaults.shard
+    return load_dataset(
+        Path(info.data),
+        offset=settings.get("offset", 0),
+        limit=settings.get("limit"),
+        sample=settings.get("sample"),
+        sample_seed=settings.get("sample_seed", 0),
+        shard=parse_shard(shard) if shard else None,
+        validate=False,
+    )

@@ -1,0 +1,307 @@
+"""Controller only (or the only process): gathers what happened, aggregates it, writes reports.
+
+Registered unless the process is an xdist worker. Never asks a collector or an engine anything.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..analysis.aggregate import aggregate
+from ..reports.writers import Writer, in_actions, step_summary, wanted, wants_sections
+from ..results import EvalResult, RunResult, SuiteInfo, SuiteResult
+from ..rollouts.failure_text import clean
+from ..spec import SessionSpec
+from .sections import ReportSections
+
+if TYPE_CHECKING:
+    from ..storage.store import Keeper
+    from .gates_plugin import Decisions
+
+REPORT_FIELD = "osmosis"
+"""The attribute of a pytest report that carries a run's result as one JSON string."""
+AWAITED = 8192
+"""Results whose reports are awaited, at most; the others are read from their reports."""
+
+
+class Recorder:
+    """Reports in, `EvalResult` out."""
+
+    def __init__(self, config: pytest.Config, session: SessionSpec) -> None:
+        self._config = config
+        self._session = session
+        self._started = time.monotonic()
+        self._infos: dict[str, SuiteInfo] = {}
+        self._selected: Counter[str] = Counter()
+        self._runs: dict[tuple[str, int, int], RunResult] = {}
+        self._awaited: dict[str, RunResult] = {}
+        """Runs that have ended and are still to be reported, by their JSON."""
+        self._reported: set[str] = set()
+        self._reports: Counter[str] = Counter()
+        """How many items of each suite have been reported."""
+        self._halted: str | None = None
+        self._interrupted: str | None = None
+        self._lock = threading.Lock()
+        self.result: EvalResult | None = None
+        self._written: list[str] = []
+        self._problems: list[str] = []
+        self._notices: list[str] = []
+        self.environment: Mapping[str, Any] = {}
+        """Told of in the reports."""
+        self.on_first: Callable[[RunResult], None] = lambda run: None
+        """Told every run once, when it is first heard of; from any thread."""
+        self._sections = ReportSections()
+        self._wants_sections = wants_sections(session)
+        self.decisions: Decisions
+        """Judges the result; set before anything ends."""
+        self.keeper: Keeper | None = None
+        """Sees to it that a run is on disk before anybody else hears of it."""
+
+    # ---- told by the process that runs items
+
+    def declare(self, info: SuiteInfo) -> None:
+        """A suite of the session."""
+        self._infos[info.name] = info
+
+    def select(self, selected: dict[str, int]) -> None:
+        """How many runs of each suite were selected."""
+        self._selected = Counter(selected)
+
+    def note(self, run: RunResult, text: str | None = None) -> None:
+        """A run has ended; its item may be reported later, with `text`. From any thread."""
+        if text is not None:
+            if len(self._awaited) >= AWAITED:  # by runs whose reports told something else
+                self._awaited.clear()
+            self._awaited[text] = run
+        key = run.key
+        with self._lock:
+            is_first = key not in self._runs
+            self._runs[key] = run
+        if is_first:
+            self.on_first(run)
+
+    def noted(self, text: str) -> RunResult:
+        """The result that is this JSON: the one that was noted, if it still is to be reported."""
+        return self._awaited.get(text) or RunResult.from_json(text)
+
+    def selected(self) -> int:
+        """How many runs were selected in all."""
+        return self._selected.total()
+
+    def fail(self, problem: str) -> None:
+        """Something could not be written: said at the end, and by the exit status."""
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    def halt(self, reason: str) -> None:
+        """No further run is started."""
+        if self._halted is None:
+            self._halted = reason
+
+    def infos(self) -> Mapping[str, SuiteInfo]:
+        """The suites of the session, by name."""
+        return self._infos
+
+    def threshold_of(self, suite: str) -> float:
+        """The pass threshold of a declared suite."""
+        return self._infos[suite].pass_threshold
+
+    def has_report(self, nodeid: str) -> bool:
+        """Whether the run of this item has been reported."""
+        return nodeid in self._reported
+
+    def tell(self, notice: str) -> None:
+        """A line for the end of the session."""
+        self._notices.append(notice)
+
+    def interrupt(self, signal: str) -> None:
+        """The session was interrupted by a signal."""
+        self._interrupted = signal
+
+    # ---- hooks
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(
+        self, report: pytest.TestReport
+    ) -> Generator[None, object, object]:
+        """A run's final report: what it carries supersedes what was noted."""
+        text = getattr(report, REPORT_FIELD, None)
+        if text is None:
+            suite = report.nodeid.rpartition("[")[0]
+            if suite in self._infos and not report.passed:  # a test skipped or failed before it
+                self._received(report.nodeid, suite)
+            return (yield)
+        run = self._awaited.pop(text, None) or RunResult.from_json(text)
+        if self.keeper is not None:
+            self.keeper.report(run, text)
+        self._received(report.nodeid, run.suite)
+        if self._wants_sections:
+            self._sections.keep(run.key, report)
+        self.note(run)
+        try:
+            return (yield)
+        finally:
+            delattr(report, REPORT_FIELD)  # terminal and JUnit keep reports to the end
+
+    def _received(self, nodeid: str, suite: str) -> None:
+        if nodeid not in self._reported:
+            self._reported.add(nodeid)
+            self._reports[suite] += 1
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Aggregate, write, and let the exit status say what could not be written."""
+        if self._interrupted is not None:
+            self._say_interrupted(self._interrupted)
+        if self._config.option.collectonly or not any(self._selected.values()):
+            return
+        if self.keeper is not None:
+            self.keeper.flush()
+        gathered = self._aggregated()
+        self._guard(session, gathered)
+        self.result = self.decisions.judged(gathered)
+        self.decisions.settle(session, self.result)
+        self._tell_junit(self.result)
+        for path, write in wanted(self._session):
+            self._write(path, write)
+        if self._problems or (self._halted and not self.decisions.gated):
+            session.exitstatus = _at_least_failed(session.exitstatus)
+
+    def _say_interrupted(self, signal: str) -> None:
+        """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        told = getattr(terminal, "_keyboardinterrupt_memo", None)
+        if told is None or self._config.option.fulltrace:
+            return
+        kept = " and kept" if self._session.keeping.journal else ""
+        done, selected = len(self._runs), self.selected()
+        runs = f": {done} of {selected} runs are done{kept}" if selected else ""
+        told.reprcrash.message = f"interrupted by {signal}{runs}"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The evaluation's own section."""
+        for notice in self._notices:
+            terminalreporter.write_line(notice)
+        if self.result is None:
+            return
+        if self._config.get_verbosity() > -2:
+            self._show(terminalreporter, self.result)
+        self._tell_github(terminalreporter, self.result)
+        for problem in self._problems:
+            terminalreporter.write_line(f"ERROR: {problem}", red=True)
+
+    def _show(self, terminal: Any, result: EvalResult) -> None:
+        from ..reports.terminal import summary
+
+        terminal.write_sep("=", "osmosis summary")
+        for line in summary(result):
+            terminal.write_line(clean(line))
+        if self.keeper is not None and (next_step := self.keeper.next_step(result)):
+            terminal.write_line(next_step)
+        for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
+            for line in [lines] if isinstance(lines, str) else lines or ():
+                terminal.write_line(line)
+        for path in self._written:
+            terminal.write_line(f"report: {path}")
+        trajectories = self._session.reports.trajectories
+        if trajectories is not None and trajectories.exists():
+            terminal.write_line(f"conversations: {_shown(trajectories)}")
+
+    def _aggregated(self) -> EvalResult:
+        with self._lock:
+            runs = list(self._runs.values())
+        suites = tuple(
+            aggregate(
+                info,
+                (run for run in runs if run.suite == name),
+                selected=self._selected[name],
+            )
+            for name, info in self._infos.items()
+        )
+        duration_ms = (time.monotonic() - self._started) * 1000.0
+        return EvalResult(
+            suites, duration_ms, self._halted, self._interrupted, environment=self.environment
+        )
+
+    def _guard(self, session: pytest.Session, result: EvalResult) -> None:
+        """A session that ended by itself has a result for every run that was selected."""
+        cut_short = self._halted or self._interrupted or session.shouldstop or session.shouldfail
+        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if cut_short or not ended or session.config.option.maxfail:
+            return
+        for suite in result.suites:
+            name = suite.info.name
+            missing = self._selected[name] - self._reports[name]
+            if missing > 0:
+                self._problems.append(
+                    f"{name}: {missing} of {suite.selected} selected runs were never "
+                    f"reported{_named(suite, missing, self._reported)}"
+                )
+
+    def _tell_junit(self, result: EvalResult) -> None:
+        from _pytest.junitxml import xml_key
+
+        xml = self._config.stash.get(xml_key, None)
+        if xml is not None:
+            from ..reports import junit
+
+            for name, value in junit.properties(result):
+                xml.add_global_property(name, value)
+
+    def _write(self, path: Path, write: Writer) -> None:
+        assert self.result is not None
+        shown = _shown(path)
+        try:
+            write(self.result, path, self._sections)
+        except OSError as error:
+            self.fail(f"cannot write {shown}: {error.strerror or error}")
+        else:
+            self._written.append(shown)
+
+    def _tell_github(self, terminal: Any, result: EvalResult) -> None:
+        """In GitHub Actions: the step's summary, and annotations."""
+        if not in_actions():
+            return
+        from ..reports import github
+
+        for line in github.annotated(result):
+            terminal.write_line(line)
+        summary = step_summary()
+        if summary is not None:
+            try:
+                github.append_summary(result, summary, self._sections)
+            except OSError as error:
+                reason = error.strerror or error
+                terminal.write_line(f"warning: cannot write the step's summary: {reason}")
+
+
+def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
+    """The first of the missing runs, where it is plain which they are."""
+    have = {nodeid.rpartition("::")[2] for nodeid in reported}
+    offset = suite.info.settings.get("offset", 0)
+    rows = range(offset, offset + suite.info.rows)
+    every = (f"row-{row}[run-{run}]" for row in rows for run in range(suite.info.n))
+    names = [name for name in every if name not in have]
+    if len(names) != missing:
+        return ""
+    return f": {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
+
+
+def _at_least_failed(status: Any) -> Any:
+    failed = pytest.ExitCode.TESTS_FAILED
+    return failed if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else status
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

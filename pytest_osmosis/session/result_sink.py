@@ -1,0 +1,88 @@
+"""Where results come together, in the process that reports: recorded, kept, supervised.
+
+The controller gathers from its workers, a session without xdist from its own rollouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..results import RunResult
+from ..spec import SessionSpec
+from ..storage.store import Keeper
+from ..storage.transcripts import ConversationLogs
+from .budget import Supervisor
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from ..rollouts.rollout import Finished
+
+
+class Gathering:
+    """One a session."""
+
+    def __init__(self, spec: SessionSpec, recorder: Recorder, *, root: Path) -> None:
+        self.recorder = recorder
+        self.keeper = Keeper(spec.keeping, root=root, answers=spec.answers, on_failure=self.halt)
+        recorder.keeper = self.keeper
+        self._logs = ConversationLogs("main")
+        self.halt_runs: Callable[[str], None] = lambda reason: None
+        """Start no further run; set by whoever starts runs."""
+        self.resize_runs: Callable[[int], None] = lambda window: None
+        """So many may be in flight; set by whoever starts runs."""
+        self.supervisor = Supervisor(
+            batch_size=spec.batch_size,
+            budget=spec.budget,
+            halt=self.halt,
+            resize=self.resize,
+        )
+
+    def ended(self, result: RunResult, text: str, why: str = "", *, decided: bool = True) -> None:
+        """A run has ended, `text` is its JSON; from any thread.
+
+        `decided` unless asserts of a test are to come.
+        """
+        self.keeper.keep(result, text, why)
+        if decided:
+            self.recorder.note(result, text)
+        self.supervisor.ended(result)
+
+    def run_here_ended(
+        self, finished: Finished, *, decided: bool, redact: Callable[[str], str]
+    ) -> None:
+        """The same for a run of this process, whose conversation is kept as well."""
+        text = finished.encoded()
+        problem = self._logs.write(finished, text, redact=redact)
+        self.ended(finished.result, text, finished.explanation, decided=decided)
+        if problem is not None:
+            self.halt(problem)
+
+    def begin_keeping(self, suites: Iterable[str]) -> None:
+        """Runs of these suites are about to start in this process; NotUsable."""
+        self.keeper.begin(suites)
+        for suite, (folder, session) in self.keeper.places().items():
+            self._logs.begin(suite, Path(folder), session)
+
+    def paced(self, kind: str, not_before_s: float) -> None:
+        """A call was refused for its rate, or was answered after one had been."""
+        if kind == "ok":
+            self.supervisor.answered()
+        else:
+            self.supervisor.pressed()
+
+    def resize(self, window: int) -> None:
+        """So many rollouts may be in flight from here on."""
+        self.resize_runs(window)
+
+    def halt(self, reason: str) -> None:
+        """No further run is started."""
+        self.recorder.halt(reason)
+        self.halt_runs(reason)
+
+    def close(self) -> None:
+        """Nothing more comes; what was kept is on disk. Idempotent."""
+        self.supervisor.close()
+        self._logs.close()
+        self.keeper.close()

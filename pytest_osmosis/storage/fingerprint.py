@@ -1,0 +1,235 @@
+"""What an evaluation is made of, so that two of them can be told apart, and what they differ in.
+
+A run may be taken over from one session to the next only when all of this is the same. Rows are
+compared one by one, and n and the number of rows may differ: more of either is the same evaluation
+going on. How fast it is done is no part of it. Knows neither files of ours nor pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..results import SuiteInfo
+from ..spec import EvalSpec
+from .source_digest import digests, source_files
+
+if TYPE_CHECKING:
+    from ..dataset.dataset import Dataset
+    from .journal import RowRun
+
+DIGEST_LENGTH = 12
+"""Characters of a row's digest."""
+_NOT_COMPARED = frozenset(
+    {
+        "name",
+        "data",
+        "model",
+        "n",
+        "limit",
+        "offset",
+        "sample",
+        "sample_seed",
+        "shard",
+        "marked",
+        "label",
+        "baseline_of",
+    }
+)
+"""Fields of a spec that select what is run, or are compared in a way of their own."""
+_SHOWN_LIMIT = 60
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows and runs of an evaluation."""
+
+    n: int
+    indices: Sequence[int]
+    """Row indices, ascending."""
+    digests: str
+    """The rows' digests, one behind the other."""
+    names: Sequence[str] | None = None
+    """The rows' names in node ids; None for `row-<index>`."""
+
+    @classmethod
+    def of(cls, dataset: Dataset, n: int) -> Plan:
+        """The plan for the rows of a dataset."""
+        every = range(len(dataset))
+        indices = [dataset.index_of(position) for position in every]
+        names = [dataset.row_name(position) for position in every]
+        return cls(
+            n=n,
+            indices=indices,
+            digests="".join(dataset.row_digest(position)[:DIGEST_LENGTH] for position in every),
+            names=None if names == _usual_names(indices) else names,
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        """The plan that `to_json` gave."""
+        indices = [index for first, stop in data["rows"] for index in range(first, stop)]
+        return cls(data["n"], indices, data["digests"], data.get("names"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "n": self.n,
+            "rows": list(_ranges(self.indices)),
+            "digests": self.digests,
+            "names": None if self.names is None else list(self.names),
+        }
+
+    @property
+    def total(self) -> int:
+        """How many runs it has."""
+        return len(self.indices) * self.n
+
+    def runs(self) -> Iterator[RowRun]:
+        """All of them."""
+        return ((row, run) for row in self.indices for run in range(self.n))
+
+    @cached_property
+    def row_of_name(self) -> Mapping[str, int]:
+        """Row index by the name that the row has in node ids."""
+        return dict(zip(self.names or _usual_names(self.indices), self.indices, strict=True))
+
+    def changed_rows(self, before: Plan) -> int:
+        """How many rows of both plans are not what they were."""
+        old = dict(zip(before.indices, _split(before.digests), strict=True))
+        new = zip(self.indices, _split(self.digests), strict=True)
+        return sum(old.get(index, digest) != digest for index, digest in new)
+
+    def lost_rows(self, before: Plan) -> int:
+        """How many rows are no longer there."""
+        return len({*before.indices}.difference(self.indices))
+
+
+def _usual_names(indices: Sequence[int]) -> list[str]:
+    return [f"row-{index}" for index in indices]
+
+
+def _split(digests: str) -> list[str]:
+    return [digests[i : i + DIGEST_LENGTH] for i in range(0, len(digests), DIGEST_LENGTH)]
+
+
+def _ranges(indices: Iterable[int]) -> Iterator[list[int]]:
+    current: list[int] = []
+    for index in indices:
+        if current and index == current[1]:
+            current[1] += 1
+        else:
+            if current:
+                yield current
+            current = [index, index + 1]
+    if current:
+        yield current
+
+
+class Identity(NamedTuple):
+    """One evaluation, whole."""
+
+    info: SuiteInfo
+    asked: Mapping[str, Any]
+    """What was asked, by the words that a message uses for it."""
+    sources: Mapping[str, str]
+    """Digests of the code, by file."""
+    plan: Plan
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Identity:
+        """The identity that `to_json` gave."""
+        info = SuiteInfo(**{**data["info"], "eval_fns": tuple(data["info"]["eval_fns"])})
+        return cls(info, data["asked"], data["sources"], Plan.from_json(data["plan"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        info = {field.name: getattr(self.info, field.name) for field in fields(SuiteInfo)}
+        info |= {"eval_fns": list(self.info.eval_fns), "settings": dict(self.info.settings)}
+        return {
+            "info": info,
+            "asked": dict(self.asked),
+            "sources": dict(self.sources),
+            "plan": self.plan.to_json(),
+        }
+
+    def changes(self, before: Mapping[str, Any], plan: Plan) -> list[str]:
+        """What differs from a kept evaluation: a header's values, and its plan."""
+        return [
+            *_changed_values(before["asked"], self.asked),
+            *_changed_sources(before["sources"], self.sources),
+            *_changed_dataset(plan, self.plan),
+        ]
+
+
+def identity_of(
+    spec: EvalSpec, info: SuiteInfo, dataset: Dataset, *, roots: Sequence[Path], root: Path
+) -> Identity:
+    """The identity of an evaluation whose code has been loaded; `root` is the project's."""
+    return Identity(
+        info=info,
+        asked=_asked(spec, info),
+        sources=sources_of(spec, roots=roots, root=root),
+        plan=Plan.of(dataset, spec.n),
+    )
+
+
+def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str, str]:
+    """Digests of an evaluation's code, by file, once it was loaded."""
+    named = [name for name in (spec.agent, spec.grader, *spec.eval_fns) if name]
+    files = [file for name in named for file in source_files(name, roots)]
+    if spec.marked:
+        files.append(root / spec.name.partition("::")[0])
+    return digests(files, [root, *roots])
+
+
+def _asked(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
+    model = spec.model
+    endpoint = info.endpoint if model.persona is not None else model.base_url
+    sampling = {**model.sampling, "seed": model.seed}
+    names = [name for name in spec._fields if name not in _NOT_COMPARED]
+    return {
+        "model": model.model,
+        "endpoint": endpoint or info.endpoint,
+        **{_words(name): _plain(getattr(spec, name)) for name in names},
+        **{_words(name): value for name, value in sampling.items() if value is not None},
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_s").replace("_fns", "_functions").replace("_", " ")
+
+
+def _changed_values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name), new.get(name)
+        if before != after:
+            yield f"{name} was {_shown(before)} and is {_shown(after)}"
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == []:
+        return "not given"
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= _SHOWN_LIMIT else f"{text[:_SHOWN_LIMIT]}…"
+
+
+def _changed_sources(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    if changed:
+        more = f" and {len(changed) - 3} more files" if len(changed) > 3 else ""
+        yield f"the source of {', '.join(changed[:3])}{more} has changed"
+
+
+def _changed_dataset(old: Plan, new: Plan) -> Iterator[str]:
+    changed = new.changed_rows(old)
+    if changed:
+        differ = "differs" if changed == 1 else "differ"
+        yield f"dataset changed since ({changed} of {len(old.indices)} rows {differ})"

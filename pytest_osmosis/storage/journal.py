@@ -1,0 +1,192 @@
+"""The journal of one evaluation: what was asked, and every run that has ended, a line each.
+
+The first line is the header; a line for every session that worked on the evaluation follows, and
+one for every run that ended in it. Of several lines for one run the last one counts. A torn line at
+the end is what an interrupted write leaves, and is cut; a damaged one before the end is refused.
+Knows the file; does not know what makes an evaluation the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..results import OWN_ACCOUNT, RunResult
+from .atomic_write import write_whole
+from .group_commit import AppendFile
+from .sealing import encode, seal, unseal
+
+FORMAT = 1
+FILE = "journal.jsonl"
+
+RowRun = tuple[int, int]
+"""Row index and run index."""
+
+
+class JournalError(Exception):
+    """A journal that cannot be used; `str()` is the sentence for the user.
+
+    Exception
+      JournalError      it is damaged, or no journal
+        NewerJournal    a later version of this project wrote it
+    """
+
+
+class NewerJournal(JournalError):
+    """A journal that a later version wrote."""
+
+
+class Place(NamedTuple):
+    """A run's line in the journal, and what decides whether it must be run again."""
+
+    offset: int
+    length: int
+    error_type: str | None
+    passed: bool
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run ended on its own account: with scores, or an error of the user's code."""
+        return self.error_type is None or self.error_type in OWN_ACCOUNT
+
+
+@dataclass(slots=True)
+class Replay:
+    """What a journal holds."""
+
+    header: Mapping[str, Any]
+    sessions: list[Mapping[str, Any]] = field(default_factory=list)
+    runs: dict[RowRun, Place] = field(default_factory=dict)
+    ended_in_last_session: set[RowRun] = field(default_factory=set)
+    """Runs that the last session has written itself."""
+    size: int = 0
+    """Bytes up to the end of the last whole line."""
+    dropped: int = 0
+    """Torn lines at the end."""
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """The rows and runs that were last asked for."""
+        return next(session["plan"] for session in reversed(self.sessions) if session["plan"])
+
+
+def create(path: Path, header: Mapping[str, Any], session: Mapping[str, Any]) -> None:
+    """Make a journal with its first two lines, or none at all."""
+    lines = seal(encode({"osmosis_journal": FORMAT, **header})) + session_line(session)
+    write_whole(path, lines, mode=0o600)
+
+
+def session_line(session: Mapping[str, Any]) -> bytes:
+    """The line that begins a session."""
+    return seal(encode({"session": session}))
+
+
+def run_line(result: str, why: str) -> bytes:
+    """The line of a run: its result as JSON, and the text that explains why it did not pass."""
+    more = f',"why":{encode(why)}' if why else ""
+    return seal(f'{{"run":{result}{more}}}')
+
+
+def replay(path: Path) -> Replay:
+    """Read a journal from end to end, holding only where its runs are.
+
+    Raises:
+        JournalError: when a line before the last one is damaged.
+        OSError: when it cannot be read.
+    """
+    with path.open("rb") as file:
+        found = Replay(_header(path, file.readline()))
+        found.size = file.tell()
+        torn = 0
+        for number, line in enumerate(file, 2):
+            record = unseal(line)
+            if record is None:
+                torn = torn or number
+            elif torn:
+                raise JournalError(f"{path}:{torn}: this line is damaged, and others follow it")
+            else:
+                _take(found, record, len(line))
+                found.size += len(line)
+            found.dropped += record is None
+    return found
+
+
+def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
+    if "session" in record:
+        found.sessions.append(record["session"])
+        found.ended_in_last_session = set()
+    elif "run" in record:
+        run = record["run"]
+        key = run["row_index"], run["run_index"]
+        place = Place(found.size, length, run.get("error_type"), run.get("passed", False))
+        found.runs[key] = place
+        if place.is_done:
+            found.ended_in_last_session.add(key)
+
+
+def read_header(path: Path) -> Mapping[str, Any]:
+    """The first line alone; raises like `replay`."""
+    with path.open("rb") as file:
+        return _header(path, file.readline())
+
+
+def _header(path: Path, line: bytes) -> Mapping[str, Any]:
+    header = unseal(line)
+    if header is None or "osmosis_journal" not in header:
+        raise JournalError(f"{path}:1: this is not the first line of a journal")
+    if header["osmosis_journal"] > FORMAT:
+        raise NewerJournal(f"{path}: a newer version of pytest-osmosis wrote it")
+    return header
+
+
+def add(path: Path, lines: Iterable[bytes]) -> None:
+    """Append lines, and return once they are on disk."""
+    file = AppendFile(path)
+    try:
+        file.write(b"".join(lines))
+        file.sync()
+    finally:
+        file.close()
+
+
+def cut(path: Path, size: int) -> None:
+    """Take off what a torn write left behind `size`."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Reader:
+    """Reads single runs of a journal; from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def run(self, place: Place) -> tuple[dict[str, Any], str]:
+        """A run's fields, and its explanation."""
+        record = unseal(os.pread(self._descriptor, place.length, place.offset))
+        if record is None:
+            raise JournalError(f"{self._path}: it was changed while it was in use")
+        return record["run"], record.get("why", "")
+
+    def close(self) -> None:
+        """Give the descriptor back. Idempotent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def result_of(fields: Mapping[str, Any], suite: str, *, cached: bool = False) -> RunResult:
+    """A recorded run as one of the session's suite; fields of a later version are left out."""
+    known = {name: value for name, value in fields.items() if name in _FIELDS}
+    return RunResult(**{**known, "suite": suite, "cached": cached})
+
+
+_FIELDS = frozenset(RunResult._fields)

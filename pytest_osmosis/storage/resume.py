@@ -1,0 +1,212 @@
+"""Whether an evaluation goes on where it stopped, or a new one starts: decided for one run folder.
+
+An incomplete one goes on when nothing that it is made of has changed; what cannot go on is moved
+aside, never deleted and never mixed with anything. Knows journals; no pytest, and no runs going on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..rollouts.prepare import NotUsable
+from ..spec import Keeping
+from . import journal, run_directory
+from .fingerprint import Identity, Plan
+from .journal import FILE, JournalError, NewerJournal, Place, Replay, RowRun
+from .transcripts import Conversations
+
+_DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"
+
+
+@dataclass(slots=True)
+class Opened:
+    """A run folder that a session is going to write to."""
+
+    folder: Path
+    session: int
+    """Number of the session, from 1."""
+    begin: Callable[[], None]
+    """Makes it so on disk: to be called once, before the first run is kept. OSError."""
+    cached: dict[RowRun, Place] = field(default_factory=dict)
+    """Runs that are not run again."""
+    notes: list[str] = field(default_factory=list)
+    """What there is to say about it, a line each."""
+
+
+def open_folder(folder: Path, identity: Identity, keeping: Keeping) -> Opened:
+    """Go on with what is kept in `folder`, or start there anew; its lock is held.
+
+    Raises:
+        NotUsable: when that is refused.
+        OSError: when it cannot be read or written.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return _new(folder, identity, _notes_of_others(folder, identity, keeping))
+    try:
+        kept = journal.replay(path)
+    except NewerJournal as error:
+        return _refuse_or_archive(folder, identity, keeping, [str(error)])
+    except JournalError as error:
+        if not keeping.fresh:
+            raise NotUsable(f"{error}; {_DAMAGED}") from None
+        return _archive(folder, identity, "--osmosis-fresh was given")
+    return _decide(folder, identity, keeping, kept)
+
+
+def _decide(folder: Path, identity: Identity, keeping: Keeping, kept: Replay) -> Opened:
+    plan = Plan.from_json(kept.plan)
+    recovered = _recovered(folder, kept)
+    done = {key for key, place in kept.runs.items() if place.is_done} | recovered.keys()
+    complete = all(key in done for each in (plan, identity.plan) for key in each.runs())
+    if keeping.fresh:
+        return _archive(folder, identity, "--osmosis-fresh was given", unfinished=not complete)
+    changes = identity.changes(kept.header, plan)
+    if changes and (keeping.resume or not complete):
+        return _refuse_or_archive(folder, identity, keeping, changes)
+    if changes or (complete and not keeping.resume and keeping.retry is None):
+        return _archive(folder, identity)
+    return _go_on(folder, identity, keeping, kept, recovered)
+
+
+def _refuse_or_archive(
+    folder: Path, identity: Identity, keeping: Keeping, changes: list[str]
+) -> Opened:
+    reason = "; ".join(changes)
+    if keeping.resume:
+        raise NotUsable(
+            f"--osmosis-resume: {folder.name} cannot be resumed: {reason}; "
+            "without the option it is kept aside and a new evaluation starts"
+        )
+    return _archive(folder, identity, reason, unfinished=True)
+
+
+def _archive(
+    folder: Path, identity: Identity, reason: str = "", *, unfinished: bool = False
+) -> Opened:
+    aside = run_directory.aside(folder, _stamp(folder))
+    which = "the unfinished one" if unfinished else "the one before"
+    notes = [f"starting anew: {reason}; {which} is kept as {aside.name}"] if reason else []
+    return _new(folder, identity, notes, aside=aside)
+
+
+def _stamp(folder: Path) -> str:
+    """When the evaluation was begun, for its name."""
+    try:
+        begun = journal.read_header(folder / FILE)["created_at"]
+    except (JournalError, KeyError):
+        begun = (folder / FILE).stat().st_mtime
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime(begun))
+
+
+def _new(
+    folder: Path, identity: Identity, notes: list[str], *, aside: Path | None = None
+) -> Opened:
+    def begin() -> None:
+        if aside is not None:
+            os.rename(folder, aside)
+        run_directory.make_private(folder)
+        data = identity.to_json()
+        plan = data.pop("plan")
+        header = {"name": folder.name, "created_at": time.time(), **data}
+        journal.create(folder / FILE, header, _session(1, plan))
+
+    return Opened(folder, 1, begin, notes=notes)
+
+
+def _session(number: int, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"number": number, "started_at": time.time(), "pid": os.getpid(), "plan": plan}
+
+
+def _go_on(
+    folder: Path,
+    identity: Identity,
+    keeping: Keeping,
+    kept: Replay,
+    recovered: Mapping[RowRun, bytes],
+) -> Opened:
+    path, number = folder / FILE, len(kept.sessions) + 1
+    notes = []
+    if kept.dropped:
+        lines = "1 unfinished line" if kept.dropped == 1 else f"{kept.dropped} unfinished lines"
+        notes.append(f"{lines} dropped from the end of the journal")
+        journal.cut(path, kept.size)
+    if recovered:
+        journal.add(path, recovered.values())
+        kept = journal.replay(path)
+    cached = {key: place for key, place in kept.runs.items() if _stays(place, keeping)}
+    asked = identity.plan.total
+    have = sum(key in cached for key in identity.plan.runs())
+    if have:
+        notes.insert(0, f"resuming: {have} of {asked} runs done")
+
+    def begin() -> None:
+        plan = identity.plan.to_json()
+        same = plan == kept.plan
+        journal.add(path, [journal.session_line(_session(number, None if same else plan))])
+
+    return Opened(folder, number, begin, cached=cached, notes=notes)
+
+
+def _stays(place: Place, keeping: Keeping) -> bool:
+    """Whether a run is reported as it is, and not run again."""
+    if not place.is_done:
+        return False
+    if keeping.retry == "all":
+        return place.passed
+    return keeping.retry is None or place.error_type is None
+
+
+def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
+    """Lines for runs that had ended when the last session was killed, before it could say so."""
+    found: dict[RowRun, bytes] = {}
+    said = Conversations(folder, session=len(kept.sessions))
+    for key in said:
+        recorded = None if key in kept.ended_in_last_session else said.read(key)
+        if recorded is not None:
+            result = journal.result_of(recorded.result, recorded.result["suite"])
+            if Place(0, 0, result.error_type, result.passed).is_done:
+                found[key] = journal.run_line(result.to_json(), recorded.why)
+    return found
+
+
+def _notes_of_others(folder: Path, identity: Identity, keeping: Keeping) -> list[str]:
+    """The same evaluation of another model, left unfinished: it stays, and is named."""
+    for other in run_directory.kept_in(folder.parent):
+        change = _other_model(other, identity)
+        if change is None:
+            continue
+        if keeping.resume:
+            raise NotUsable(f"--osmosis-resume: nothing to resume: {change} in {other.name}")
+        return [f"starting anew: {change} in {other.name}, which stays unfinished"]
+    return []
+
+
+def _other_model(folder: Path, identity: Identity) -> str | None:
+    """How an unfinished evaluation of the same agent and data differs in its model; else None."""
+    if run_directory.is_archived(folder) or run_directory.user_of(folder) is not None:
+        return None
+    try:
+        header = journal.read_header(folder / FILE)
+        if header["info"]["data"] != identity.info.data or is_complete(folder):
+            return None
+        if header["info"]["agent"] != identity.info.agent:
+            return None
+        changes = identity.changes(header, Plan.from_json(journal.replay(folder / FILE).plan))
+    except (JournalError, OSError, KeyError):
+        return None
+    return next((change for change in changes if change.startswith("model ")), None)
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether every run that was last asked for ended on its own account; raises like `replay`."""
+    kept = journal.replay(folder / FILE)
+    return all(
+        (place := kept.runs.get(key)) is not None and place.is_done
+        for key in Plan.from_json(kept.plan).runs()
+    )

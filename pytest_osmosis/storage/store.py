@@ -1,0 +1,297 @@
+"""Keeps every run that ends, and knows those that earlier sessions kept. One a session, in the
+process that reports.
+
+A run's line is appended as soon as the run has ended, and is on disk before pytest hears of the
+run. When that can no longer be done, no further run is started: what is spent must be kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..results import OWN_ACCOUNT, EvalResult, RunResult
+from ..rollouts.cached import Kept
+from ..rollouts.prepare import NotUsable
+from ..spec import Keeping
+from . import journal, run_directory
+from .fingerprint import Identity, Plan
+from .group_commit import AppendFile, GroupCommit
+from .journal import FILE, Reader
+from .locking import FileLock, InUse, NoLocks
+from .resume import Opened, open_folder
+from .transcripts import Conversations, Place
+
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@dataclass(slots=True)
+class _Suite:
+    folder: Path
+    plan: Plan
+    lock: FileLock | None
+    reader: Reader | None = None
+    """There when an earlier session's runs are taken over."""
+    file: AppendFile | None = None
+    """There once the first run may end."""
+    opened: Opened = field(init=False)
+
+
+@dataclass(slots=True)
+class _Noted:
+    """A run that has ended and whose report is still to come."""
+
+    ticket: int
+    text: str
+    """The result as JSON."""
+    why: str
+
+
+class Keeper:
+    """The journals of the session's suites."""
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        *,
+        root: Path,
+        answers: bool = True,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """`on_failure` is told once, with the reason, when nothing more can be kept."""
+        self._keeping = keeping
+        self._root = root
+        self._runs = run_directory.runs_folder(root, keeping.run_dir)
+        self._answers = answers
+        self._suites: dict[str, _Suite] = {}
+        self._locks: list[FileLock] = []
+        self._noted: dict[tuple[str, int, int], _Noted] = {}
+        self._on_failure = on_failure
+        self._commit = GroupCommit(on_failure=self._failed)
+        self.lines: list[str] = []
+        """What there is to say about what was opened."""
+        self._usual: set[str] = set()
+        """Those of them that tell no news."""
+
+    # ---- at the start
+
+    def open(self, identities: Sequence[Identity]) -> None:
+        """Find what is kept of these evaluations and decide what is to be done with it.
+
+        Raises:
+            NotUsable: when they cannot go on, or cannot be kept.
+        """
+        names = {identity.info.name: _name(identity, self._root) for identity in identities}
+        every = list(names.values())
+        for identity in identities:
+            name = names[identity.info.name]
+            if every.count(name) > 1:
+                name = run_directory.marked(name, identity.info.name)
+            with self._told(self._runs / name):
+                self._open(identity, self._runs / name)
+
+    def _open(self, identity: Identity, folder: Path) -> None:
+        info = identity.info
+        run_directory.make_private(folder.parent)
+        kept = _Suite(folder, identity.plan, self._locked(folder))
+        self._suites[info.name] = kept
+        kept.opened = opened = open_folder(folder, identity, self._keeping)
+        if opened.cached:
+            kept.reader = Reader(folder / FILE)
+        if info.marked and opened.cached:  # its test runs again, and needs what was said
+            said = Conversations(folder)
+            opened.cached = {k: p for k, p in opened.cached.items() if said.has_messages(k)}
+        resuming = [note for note in opened.notes if note.startswith("resuming")]
+        line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])
+        self.lines.append(line)
+        if not resuming:
+            self._usual.add(line)
+        self.lines += [f"osmosis: {note}" for note in opened.notes if note not in resuming]
+
+    def guard_report(self, path: Path) -> None:
+        """Nobody else writes this report meanwhile; raises like `open`."""
+        mark = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        try:
+            run_directory.make_private(self._runs)
+            self._locks.append(run_directory.lock(self._runs / f"report-{mark}"))
+        except InUse as error:
+            raise NotUsable(
+                f"--osmosis-output {str(path)!r} is {error}: wait for it, or name another file"
+            ) from None
+        except (NoLocks, OSError):
+            return  # what the journals meet as well, and tell
+
+    def begin(self, suites: Iterable[str]) -> None:
+        """Runs of these suites are about to start; raises like `open`."""
+        for name in suites:
+            kept = self._suites.get(name)
+            if kept is not None and kept.file is None:
+                with self._told(kept.folder):
+                    kept.opened.begin()
+                    kept.file = AppendFile(kept.folder / FILE)
+
+    @contextmanager
+    def _told(self, folder: Path) -> Iterator[None]:
+        """What keeps an evaluation from being kept becomes a sentence."""
+        try:
+            yield
+        except InUse as error:
+            raise NotUsable(
+                f"{self._shown(folder)} is {error}: wait for it, or keep this evaluation "
+                "elsewhere with --osmosis-run-dir PATH"
+            ) from None
+        except OSError as error:
+            for name in [n for n, kept in self._suites.items() if kept.folder == folder]:
+                _let_go(self._suites.pop(name))
+            self._cannot_keep(error, self._shown(folder))
+
+    def _locked(self, folder: Path) -> FileLock | None:
+        try:
+            return run_directory.lock(folder)
+        except NoLocks as error:
+            self.lines.append(
+                f"osmosis: warning: {self._shown(folder)} cannot be locked ({error}): do not run "
+                "the same evaluation twice at once, or give --osmosis-run-dir PATH on a local disk"
+            )
+            return None
+
+    def _cannot_keep(self, error: OSError, shown: str) -> None:
+        reason = error.strerror or str(error)
+        if error.errno not in _READ_ONLY or self._keeping.run_dir or self._keeping.resume:
+            raise NotUsable(
+                f"{shown}: the journal cannot be written: {reason}; name another place with "
+                "--osmosis-run-dir PATH, or keep none with --osmosis-no-journal"
+            )
+        self.lines.append(
+            f"osmosis: warning: no journal, {shown} cannot be written ({reason}): a session that "
+            "is cut short cannot be resumed; name a place with --osmosis-run-dir PATH"
+        )
+
+    def take_lines(self, *, quiet: bool = False) -> list[str]:
+        """What there is to say since the last time; `quiet`: the news alone."""
+        lines, self.lines = self.lines, []
+        return [line for line in lines if not quiet or line not in self._usual]
+
+    def places(self) -> dict[str, Place]:
+        """Where conversations go, by suite."""
+        return {
+            name: Place(str(suite.folder), suite.opened.session)
+            for name, suite in self._suites.items()
+        }
+
+    # ---- what earlier sessions kept
+
+    def resumes(self) -> bool:
+        """Whether any run is going to be reported as an earlier session left it."""
+        return any(suite.opened.cached for suite in self._suites.values())
+
+    def has(self, suite: str, row_index: int, run_index: int) -> bool:
+        """Whether a run is reported as an earlier session left it."""
+        kept = self._suites.get(suite)
+        return kept is not None and (row_index, run_index) in kept.opened.cached
+
+    def kept(self, suite: str, row_index: int, run_index: int) -> Kept | None:
+        """The run, if it is."""
+        if not self.has(suite, row_index, run_index):
+            return None
+        found = self._suites[suite]
+        assert found.reader is not None
+        fields, why = found.reader.run(found.opened.cached[row_index, run_index])
+        result = journal.result_of(fields, suite, cached=True)
+        return Kept(result if self._answers else result._replace(answer=None), why)
+
+    def plans(self) -> Mapping[str, Plan]:
+        """The rows and runs of every suite that is kept."""
+        return {name: suite.plan for name, suite in self._suites.items()}
+
+    # ---- runs that end
+
+    def keep(self, result: RunResult, text: str, why: str = "") -> None:
+        """Append a run that has ended; `text` is its JSON. From any thread."""
+        suite = self._suites.get(result.suite)
+        if suite is not None and suite.file is not None:
+            ticket = self._commit.append(suite.file, journal.run_line(text, why))
+            self._noted[result.key] = _Noted(ticket, text, why)
+
+    def report(self, result: RunResult, text: str) -> None:
+        """A run is about to be reported: return once it is on disk.
+
+        What pytest reports may differ from how the run ended: a hook changed it, or the asserts of
+        a test have decided. Then that is appended as well.
+        """
+        if result.cached:
+            return
+        noted = self._noted.pop(result.key, None)
+        if noted is None:
+            self.keep(result, text)
+            noted = self._noted.pop(result.key, None)
+        elif noted.text != text:
+            self.keep(result, text, noted.why)
+            self._noted.pop(result.key, None)
+        if noted is not None:
+            self._commit.wait(noted.ticket)
+
+    def next_step(self, result: EvalResult) -> str | None:
+        """What there is to do about runs that have no score through no fault of the agent's."""
+        kept = [suite for suite in result.suites if suite.info.name in self._suites]
+        errors = Counter(
+            {
+                kind: number
+                for suite in kept
+                for kind, number in suite.errors.items()
+                if kind not in OWN_ACCOUNT
+            }
+        )
+        number = sum(errors.values())
+        if not number or result.halted or result.interrupted:
+            return None
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(errors.items()))
+        runs, it = ("1 run has", "it") if number == 1 else (f"{number} runs have", "them")
+        return f"{runs} no score ({kinds}): run the same command again to fill {it} in"
+
+    def flush(self) -> None:
+        """Return once everything is on disk."""
+        self._commit.flush()
+
+    def _failed(self, path: Path, error: OSError) -> None:
+        self._on_failure(
+            f"cannot write the journal {self._shown(path)}: {error.strerror or error}; nothing "
+            "more is started, so that nothing is spent that is not kept"
+        )
+
+    def _shown(self, path: Path) -> str:
+        return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
+
+    def close(self) -> None:
+        """Write what waits, and let go of everything. Idempotent."""
+        self._commit.close()
+        while self._suites:
+            _let_go(self._suites.popitem()[1])
+        while self._locks:
+            self._locks.pop().release()
+
+
+def _let_go(suite: _Suite) -> None:
+    for held in (suite.file, suite.reader):
+        if held is not None:
+            held.close()
+    if suite.lock is not None:
+        suite.lock.release()
+
+
+def _name(identity: Identity, root: Path) -> str:
+    info = identity.info
+    subject = info.name
+    if not info.marked:
+        data = Path(info.data)
+        subject = (data.relative_to(root) if data.is_relative_to(root) else data).as_posix()
+        subject = subject.removesuffix(data.suffix)
+    shard = info.settings.get("shard")
+    if shard is not None:  # the others may go on beside it
+        subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
+    return run_directory.run_name(subject.replace("/", "."), info.model)

@@ -1,0 +1,1 @@
+"""Import, wrap and call what the user wrote: agents, graders, eval functions, hooks."""

@@ -1,0 +1,159 @@
+"""What every kind of agent is to a run: something that turns an `AgentRun` into an `Outcome`.
+
+One strategy object a kind: `loop`, `workflow`, `command`. What an agent raises propagates
+untouched: `blame` tells whose fault it is. Knows no scores and no deadlines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from ..rollouts.guards.isolation import Isolate, within_loop
+
+if TYPE_CHECKING:
+    from osmosis_ai.agents.client import ModelLLM
+    from osmosis_ai.agents.sample import RolloutSample
+    from osmosis_ai.bridge import Account, Bridge
+    from osmosis_ai.models.base import ChatModel
+
+    from ..rollouts.guards.timeouts import TaskDeadline
+    from ..rollouts.rollout import Finished
+
+T = TypeVar("T")
+
+
+class RunSync(Protocol):
+    """Runs a synchronous call off the event loop."""
+
+    def __call__(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Await the result of `call`.
+
+        Raises:
+            DeadlineExceeded: when there was none after `within_s` seconds; nobody waits any more.
+        """
+
+
+class SetDeadline(Protocol):
+    """Makes a deadline of the run's task."""
+
+    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
+        """One that has not begun."""
+
+
+PROGRAM = "cmd:"
+"""What is written before an agent that is a program."""
+
+
+class Services(NamedTuple):
+    """What the process offers to a run."""
+
+    model: Callable[[], Awaitable[ChatModel]]
+    """The model under test, opened in the event loop that runs agents."""
+    bridge: Callable[[], Awaitable[Bridge]]
+    """The same model behind a URL on loopback."""
+    run_sync: RunSync
+    """Runs a synchronous call off the event loop."""
+    deadline: SetDeadline
+    """Holds the run's task to a deadline."""
+    isolate: Isolate = within_loop
+    """Runs a section of user code where it holds up nobody."""
+    write: Callable[[str, str], None] = lambda kind, text: None
+    """Keeps text (`stdout`, `stderr`) in the section of the run's item."""
+    leave: Callable[[Finished], None] = lambda finished: None
+    """Ends the run with this, while its task is in code that heeds no cancellation."""
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether the session cancels what is in flight: then a cancellation is nobody's error."""
+
+
+@dataclass(slots=True)
+class AgentRun:
+    """One run as an agent gets it; all of it is the run's own and may be changed."""
+
+    rollout_id: str
+    """`eval-<row_index>-run-<run_index>`."""
+    messages: list[dict[str, Any]]
+    """System then user."""
+    metadata: dict[str, Any]
+    """The row's extra columns, `row_index`, `run_index` and `execution_mode`."""
+    ground_truth: str | None
+    params: Mapping[str, Any]
+    """The sampling options that were given."""
+    sent: Mapping[str, Any]
+    """What goes with every model call: those, and what tells the embedded endpoint its rollouts."""
+    max_turns: int
+    services: Services
+    redact: Callable[[str], str]
+    debug_dir: str | None = None
+    llm: ModelLLM | None = None
+    """What the rollout takes; the agent leaves it here as soon as there is one."""
+    account: Account | None = None
+    """The rollout's account at the bridge, if it has one."""
+
+    async def open_account(self) -> Account:
+        """An account at the bridge for this run; the run closes it."""
+        bridge = await self.services.bridge()
+        self.account = bridge.open_account(params=self.sent, record=True)
+        self.llm = self.account.llm
+        return self.account
+
+    def close(self) -> None:
+        """The rollout has ended: its model takes no more calls."""
+        if self.account is not None:
+            self.account.close()
+        elif self.llm is not None:
+            self.llm.close()
+
+    def recorded(self) -> list[dict[str, Any]]:
+        """The conversation so far, as the model saw it: of a run that did not come to its end."""
+        if self.account is not None:
+            return self.account.trajectory.last()
+        if self.llm is None:
+            return []
+        answer = self.llm.last_answer
+        asked: list[Any] = self.llm.last_asked  # the agent's own list, whatever it put in there
+        said = [message for message in asked if isinstance(message, dict)]
+        return said if answer is None or answer in said else [*said, answer]
+
+    def artifacts_dir(self) -> Path | None:
+        """A directory for the run's own files, below the debug directory; None without that."""
+        if self.debug_dir is None:
+            return None
+        path = Path(self.debug_dir, "artifacts", self.rollout_id)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How an agent's part of a run ended."""
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    """The whole conversation."""
+    error: str | None = None
+    """The agent's own word that it failed."""
+    reward: float | None = None
+    """The reward that the agent gave itself."""
+    tool_calls: int = 0
+    sample: RolloutSample | None = None
+    """What a grader judges; None where that is the messages, if there are any."""
+
+
+class Agent(Protocol):
+    """A kind of agent, with the one agent that it runs."""
+
+    max_concurrent: int | None
+    """How many of its rollouts may be in flight in one process; None for no limit of its own."""
+    reward_hint: str
+    """How it gives a reward of its own, for the message that there is none."""
+
+    async def run(self, run: AgentRun) -> Outcome:
+        """One rollout."""
+
+
+def count_tool_results(messages: list[dict[str, Any]]) -> int:
+    """How many tool calls a conversation shows the results of."""
+    return sum(message.get("role") == "tool" for message in messages)

@@ -1,0 +1,69 @@
+"""`RolloutAgentLoop`s: `run(ctx)` with the model behind `ctx.chat`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from .agent import AgentRun, Outcome
+
+if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
+
+
+class LoopAgent:
+    """Runs an agent loop."""
+
+    max_concurrent: int | None = None
+    reward_hint = "return ctx.complete(messages, reward=...)"
+
+    def __init__(self, loop: RolloutAgentLoop) -> None:
+        self._loop = loop
+        self._tools_of = f"{type(loop).__name__}.get_tools"
+
+    async def run(self, run: AgentRun) -> Outcome:
+        """One rollout of the loop."""
+        sdk = _sdk()
+        loop = self._loop
+        request = sdk.eval_request(
+            rollout_id=run.rollout_id,
+            messages=run.messages,
+            completion_params=dict(run.params),
+            metadata={**run.metadata, "ground_truth": run.ground_truth},
+            max_turns=run.max_turns,
+        )
+        tools = loop.get_tools(request)
+        run.llm = sdk.ModelLLM(
+            await run.services.model(),
+            tools=sdk.dump_tools(tools, owner=self._tools_of),
+            params=run.sent,
+            record=True,
+        )
+        result = await sdk.run_rollout(
+            loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
+        )
+        failed = result.status == "ERROR"
+        return Outcome(
+            result.final_messages,
+            error=(result.error_message or "") if failed else None,
+            reward=result.reward,
+            tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
+        )
+
+
+class _SDK:
+    """What a rollout takes of the SDK: loaded with the first one, not with the plugin."""
+
+    def __init__(self) -> None:
+        from osmosis_ai.agents.bare import eval_request
+        from osmosis_ai.agents.client import ModelLLM
+        from osmosis_ai.agents.runner import run_rollout
+        from osmosis_ai.agents.tools import dump_tools
+
+        self.eval_request = eval_request
+        self.ModelLLM = ModelLLM
+        self.run_rollout = run_rollout
+        self.dump_tools = dump_tools
+
+
+_sdk = cache(_SDK)

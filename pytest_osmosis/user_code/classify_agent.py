@@ -1,0 +1,92 @@
+"""What the agent option names, told apart and made ready: an agent loop or a workflow.
+
+Tells by names and by what an object has: nothing of the SDK is imported for it. Does not know how
+an agent is run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from .import_mistakes import ImportingError, kind_of, user_traceback
+
+if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
+
+AgentKind = Literal["loop", "workflow"]
+_EXPECTED = "a RolloutAgentLoop, as an instance or a class"
+
+
+def classify_agent(agent: object) -> AgentKind | None:
+    """Whether an object, or a class's instances, are agent loops or workflows; None for neither."""
+    cls = agent if inspect.isclass(agent) else type(agent)
+    bases = {base.__name__ for base in cls.__mro__}
+    if "RolloutAgentLoop" in bases:
+        return "loop"
+    if "AgentWorkflow" in bases:
+        return "workflow"
+    has_both = callable(getattr(cls, "run", None)) and callable(getattr(cls, "get_tools", None))
+    return "loop" if has_both else None
+
+
+def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
+    """The agent loop itself, or one made from a class that needs no arguments."""
+    if classify_agent(agent) != "loop":
+        raise ImportingError(
+            f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}{_others(spec)}"
+        )
+    if inspect.isclass(agent):
+        agent = instantiated(agent, spec=spec, option=option)
+    return cast("RolloutAgentLoop", agent)
+
+
+def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:
+    """An instance made from `arguments`; ImportingError names what the class needs besides."""
+    prefix = f"{option} {spec!r}"
+    if abstract := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ImportingError(
+            f"{prefix}: the class {cls.__name__} does not define {_joined(abstract)}"
+        )
+    if required := [name for name in _required(cls) if name not in arguments]:
+        raise ImportingError(
+            f"{prefix}: the class {cls.__name__} needs {_joined(required)} to be made; "
+            f"make an instance in the module and name that, or give {_them(required)} a default"
+        )
+    try:
+        return cls(**arguments)
+    except Exception as error:  # noqa: BLE001 - the user's constructor: what it raises is the message
+        raise ImportingError(
+            f"{prefix}: {cls.__name__}() cannot be made\n{user_traceback(error)}"
+        ) from None
+
+
+def _required(cls: type) -> list[str]:
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+
+
+def _joined(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _them(names: list[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _others(spec: str) -> str:
+    """The agent loops that the module has, where it is known by its own name."""
+    module = sys.modules.get(spec.partition(":")[0])
+    if module is None:
+        return ""
+    names = [name for name, value in vars(module).items() if _is_loop_instance(value)]
+    return f"; the module has {_joined(names)}" if names else ""
+
+
+def _is_loop_instance(value: object) -> bool:
+    return not inspect.isclass(value) and classify_agent(value) == "loop"

@@ -1,0 +1,135 @@
+"""Programs in any language: the request on standard input, the model at a URL in the environment.
+
+The program prints the final messages; what it writes to standard error belongs to its item.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..rollouts.errors import AgentFailed
+from .agent import PROGRAM, AgentRun, Outcome
+from .child_process import Ended, Program, TooMuchOutput
+from .import_mistakes import ImportingError
+from .printed_result import read_printed
+
+STDERR_QUOTED = 400
+"""Characters of the last of standard error that an error quotes."""
+_NOT_INHERITED = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
+
+
+class CommandAgent:
+    """Runs a program, once a rollout."""
+
+    max_concurrent: int | None = None
+    reward_hint = 'print {"messages": [...], "reward": ...}'
+
+    def __init__(self, argv: Sequence[str], *, cwd: Path, withheld: Iterable[str] = ()) -> None:
+        self._argv = argv
+        self._cwd = cwd
+        self._withheld = frozenset(withheld)
+
+    async def run(self, run: AgentRun) -> Outcome:
+        """One rollout; whatever ends it, the program and its children end with it."""
+        account = await run.open_account()
+        last_words = _Tail()
+        program = Program(
+            argv=self._argv,
+            cwd=self._cwd,
+            env=self._environment(run, url=account.url, key=account.key.reveal()),
+            stdin=_request(run),
+            on_stderr=lambda text: _keep(run, last_words, text),
+        )
+        try:
+            ended = await run.services.run_sync(program.run)
+        except (OSError, TooMuchOutput) as error:
+            raise AgentFailed(f"{self._named}: {error}") from None
+        finally:
+            program.kill()
+        if ended.status:
+            raise AgentFailed(f"{self._named} {_said(ended)}{last_words.quoted()}")
+        return read_printed(ended.stdout, prompt=run.messages, recorded=run.recorded())
+
+    @property
+    def _named(self) -> str:
+        return f"`{shlex.join(self._argv)}`"
+
+    def _environment(self, run: AgentRun, *, url: str, key: str) -> dict[str, str]:
+        """That of this process, with the bridge's key in place of the evaluated model's."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in self._withheld and not name.startswith(_NOT_INHERITED)
+        }
+        artifacts = run.artifacts_dir()
+        if artifacts is not None:
+            inherited["OSMOSIS_ARTIFACTS_DIR"] = str(artifacts)
+        return {
+            **inherited,
+            "OPENAI_BASE_URL": url,
+            "OPENAI_API_BASE": url,
+            "OPENAI_API_KEY": key,
+            "OSMOSIS_ROLLOUT_ID": run.rollout_id,
+        }
+
+
+def parse_command(spec: str, *, option: str, cwd: Path) -> list[str]:
+    """The words of `cmd:…`, its program found; ImportingError says what is wrong with it."""
+    line = spec.removeprefix(PROGRAM)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ImportingError(f"{option} {spec!r}: {error}") from None
+    if not words:
+        raise ImportingError(f"{option} {spec!r}: expected a command line, as cmd:'node agent.js'")
+    name = words[0]
+    program = shutil.which(str(cwd / name) if os.sep in name else name)
+    if program is None:
+        where = f"in {cwd}" if os.sep in name else "in PATH"
+        raise ImportingError(f"{option} {spec!r}: no program {name!r} {where}")
+    return [program, *words[1:]]
+
+
+def _request(run: AgentRun) -> bytes:
+    request = {
+        "rollout_id": run.rollout_id,
+        "messages": run.messages,
+        "metadata": {**run.metadata, "ground_truth": run.ground_truth},
+        "completion_params": dict(run.params),
+        "max_turns": run.max_turns,
+    }
+    return json.dumps(request, ensure_ascii=True).encode("ascii") + b"\n"
+
+
+class _Tail:
+    """The end of a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def add(self, text: str) -> None:
+        self._text = (self._text + text)[-STDERR_QUOTED:]
+
+    def quoted(self) -> str:
+        text = self._text.strip()
+        return f":\n{text}" if text else ""
+
+
+def _keep(run: AgentRun, last_words: _Tail, text: str) -> None:
+    last_words.add(text)
+    run.services.write("stderr", text)
+
+
+def _said(ended: Ended) -> str:
+    if ended.status > 0:
+        return f"ended with status {ended.status}"
+    try:
+        return f"was ended by {signal.Signals(-ended.status).name}"
+    except ValueError:
+        return f"was ended by signal {-ended.status}"

@@ -1,0 +1,158 @@
+"""One call of an eval function: copies in, one finite number out.
+
+What the function itself raises propagates untouched. Knows what counts as a score; does not know
+which rows and runs there are, nor in which thread a synchronous function runs.
+
+    Exception
+      EvalFnError    no score was returned, sys.exit was called, or the input cannot be copied
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import reprlib
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from .copies import copied
+from .import_mistakes import kind_of
+from .signature import Mode, Plan
+
+T = TypeVar("T")
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
+
+
+class EvalFnError(Exception):
+    """An eval function gave no score; `str()` names the function and what it returned."""
+
+
+class RunSync(Protocol):
+    """Runs a synchronous call off the event loop."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """Await the result of `call`."""
+
+
+class EvalFn(NamedTuple):
+    """One eval function, ready to be called for any number of runs at once."""
+
+    name: str
+    """As the user gave it, `rewards:compute_reward`."""
+    function: Callable[..., Any]
+    is_async: bool
+    """Whether the call itself belongs on the event loop; awaitable results are always awaited."""
+    plan: Plan
+
+    @property
+    def mode(self) -> Mode:
+        """`simple` gets the last assistant text, `full` gets the messages."""
+        return self.plan.mode
+
+    async def call(
+        self,
+        *,
+        messages: Sequence[Mapping[str, Any]],
+        solution_str: str,
+        ground_truth: str | None,
+        metadata: Mapping[str, Any],
+        run_sync: RunSync,
+        row: str = "",
+    ) -> float:
+        """The score of one run; `row` is how its row is called in an EvalFnError."""
+        call = self._prepared(messages, solution_str, ground_truth, metadata)
+        try:
+            result = call() if self.is_async else await run_sync(call)
+        except SystemExit as error:
+            raise self._exited(error) from error
+        if type(result) is not float and inspect.isawaitable(result):
+            result = await self.awaited(result)
+        if type(result) is float and math.isfinite(result):
+            return result
+        return self._score(result, row)
+
+    async def awaited(self, result: Awaitable[Any]) -> Any:
+        """What the function's awaitable comes to."""
+        try:
+            return await result
+        except SystemExit as error:  # it would end the event loop, and every other run with it
+            raise self._exited(error) from error
+
+    def _exited(self, error: SystemExit) -> EvalFnError:
+        return EvalFnError(f"`{self.name}` called sys.exit({error.code!r})")
+
+    def _prepared(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        solution_str: str,
+        ground_truth: str | None,
+        metadata: Mapping[str, Any],
+    ) -> Callable[[], Any]:
+        given: dict[str, Any] = {"solution_str": solution_str, "ground_truth": ground_truth}
+        for name, value in (
+            ("messages", messages),
+            ("metadata", metadata),
+            ("extra_info", metadata),
+        ):
+            if self.plan.uses(name):
+                given[name] = self._copy(name, value)
+        positional = [given[name] if name else default for name, default in self.plan.positional]
+        return _Call(self.function, positional, {name: given[name] for name in self.plan.keywords})
+
+    def _copy(self, name: str, value: object) -> Any:
+        try:
+            return copied(value)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise EvalFnError(f"the {name} cannot be copied for `{self.name}`: {reason}") from error
+
+    def _score(self, result: object, row: str) -> float:
+        if isinstance(result, (float, int)) or _is_numpy_number(result):
+            try:
+                score = float(result)  # type: ignore[arg-type]
+            except OverflowError:
+                score = math.inf
+            if math.isfinite(score):
+                return score
+        where = f" for {row}" if row else ""
+        raise EvalFnError(
+            f"`{self.name}` returned {_described(result)}{where}; expected a finite float"
+        )
+
+
+class _Call:
+    """A call that is ready to be made, in whatever thread."""
+
+    __slots__ = ("_function", "_keywords", "_positional")
+
+    def __init__(
+        self, function: Callable[..., Any], positional: list[Any], keywords: dict[str, Any]
+    ) -> None:
+        self._function, self._positional, self._keywords = function, positional, keywords
+
+    def __call__(self) -> Any:
+        try:
+            return self._function(*self._positional, **self._keywords)
+        except StopIteration as error:  # no future can carry it: its waiter would wait for ever
+            raise RuntimeError("the eval function raised StopIteration") from error
+
+
+def _is_numpy_number(value: object) -> bool:
+    numpy = sys.modules.get("numpy")  # a numpy scalar cannot exist where numpy is not loaded
+    return numpy is not None and isinstance(value, numpy.generic) and value.dtype.kind in "biuf"
+
+
+def _described(value: object) -> str:
+    if value is None or isinstance(value, float):
+        return repr(value)
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return "a generator (it has `yield`)"
+    if _is_numpy_number(value):
+        return f"{value} ({kind_of(value)})"
+    if isinstance(value, int):
+        return "an int too large for a float"
+    text = _short.repr(value)
+    printable = text if text.isprintable() else text.encode("unicode_escape").decode()
+    return f"{printable} ({kind_of(value)})"

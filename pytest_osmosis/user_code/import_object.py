@@ -1,0 +1,184 @@
+"""`module:attribute` or `path/to/file.py:attribute` to the object that it names.
+
+Knows sys.path, files and modules; does not know what the object is for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .import_mistakes import ImportingError, closest, user_frames, user_traceback
+from .import_timeout import DEADLINE_S, ImportDeadline, watched
+
+
+def load_object(
+    spec: str, *, option: str, roots: Sequence[Path], deadline_s: float = DEADLINE_S
+) -> Any:
+    """The object that `spec` names; `roots` are put in front of sys.path, once each, and stay."""
+    prefix = f"{option} {spec!r}"
+    module = load_module(spec, option=option, roots=roots, deadline_s=deadline_s)
+    return _attribute(module, _split(spec, prefix)[1], prefix)
+
+
+def load_module(
+    spec: str, *, option: str, roots: Sequence[Path], deadline_s: float = DEADLINE_S
+) -> ModuleType:
+    """The module in which `spec` names an object; `roots` as for `load_object`."""
+    prefix = f"{option} {spec!r}"
+    source, _ = _split(spec, prefix)
+    for root in reversed(roots):
+        put_on_path(root)
+    if source.endswith(".py"):
+        load = _file_loader(_found_file(source, roots, prefix))
+        shown = Path(source).name
+    else:
+        load, shown = _Loader(source, None), source
+    return _imported(load, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
+
+
+def put_on_path(folder: Path) -> None:
+    """Make a folder the first place where modules are looked for."""
+    entry = str(folder.resolve())
+    if sys.path[:1] != [entry]:
+        with_entry = [path for path in sys.path if path != entry]
+        sys.path[:] = [entry, *with_entry]
+
+
+class _Loader:
+    """Imports a module by its name, or a file under a name that no other module has."""
+
+    def __init__(self, name: str, file: Path | None) -> None:
+        self.name = name
+        self._file = file
+
+    def __call__(self) -> ModuleType:
+        if self._file is None:
+            return importlib.import_module(self.name)
+        if self.name in sys.modules:
+            return sys.modules[self.name]
+        spec = importlib.util.spec_from_file_location(self.name, self._file)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{self._file} is not a Python file")
+        module = sys.modules[self.name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[self.name]
+            raise
+        return module
+
+
+def _split(spec: str, prefix: str) -> tuple[str, str]:
+    source, colon, attribute = spec.strip().rpartition(":")
+    names = attribute.split(".")
+    drive = source[1:3] in (":\\", ":/")  # C:\agents\server.py:loop
+    one_colon = ":" not in (source[2:] if drive else source)
+    if not (colon and source and one_colon and all(name.isidentifier() for name in names)):
+        raise ImportingError(f"{prefix}: expected module:attribute, such as server:agent_loop")
+    if not source.endswith(".py") and not all(part.isidentifier() for part in source.split(".")):
+        raise ImportingError(
+            f"{prefix}: {source!r} is neither a module's name nor a .py file; "
+            "expected module:attribute or path/to/file.py:attribute"
+        )
+    return source, attribute
+
+
+def _found_file(source: str, roots: Sequence[Path], prefix: str) -> Path:
+    for folder in (Path.cwd(), *roots):
+        file = folder / source
+        if file.is_file():
+            return file.resolve()
+    searched = ", ".join(dict.fromkeys(str(folder) for folder in (Path.cwd(), *roots)))
+    near = closest(Path(source).name, _siblings(Path(source).parent, Path.cwd()))
+    raise ImportingError(f"{prefix}: no file {source!r} (looked in {searched}).{near}")
+
+
+def _siblings(parent: Path, folder: Path) -> list[str]:
+    return [file.name for file in (folder / parent).glob("*.py")]
+
+
+def _file_loader(file: Path) -> _Loader:
+    """By its own name where that finds this file, so that it pickles; else by a name of its own."""
+    top, name = file.parent, file.stem
+    while (top / "__init__.py").is_file():
+        top, name = top.parent, f"{top.name}.{name}"
+    put_on_path(top)
+    if _finds(name, file):
+        return _Loader(name, None)
+    import hashlib
+
+    mark = hashlib.sha256(str(file).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return _Loader(f"{file.stem}_{mark}", file)
+
+
+def _finds(name: str, file: Path) -> bool:
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        origin = getattr(loaded, "__file__", None)
+    elif "." in name:
+        return True  # a look for it would import its package; the import itself will tell
+    else:
+        importlib.invalidate_caches()
+        try:
+            found = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return False
+        origin = found.origin if found is not None else None
+    return origin is not None and Path(origin).resolve() == file
+
+
+def _imported(
+    load: _Loader, shown: str, *, prefix: str, roots: Sequence[Path], deadline_s: float
+) -> ModuleType:
+    try:
+        with watched(shown, deadline_s):
+            return load()
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except ImportDeadline as error:
+        where = "".join(traceback.format_list(user_frames(error.stack))).rstrip()
+        message = (
+            f"the import of {shown!r} was not done after {deadline_s:g} s; it was at:\n{where}"
+        )
+    except ModuleNotFoundError as error:
+        message = _not_found(error, load.name, shown, roots)
+    except SystemExit as error:
+        called = f"{shown!r} called sys.exit({error.code!r}) while it was imported"
+        message = f"{called}\n{user_traceback(error)}"
+    except BaseException as error:  # noqa: BLE001 - what the user's module raises is the message
+        message = f"{shown!r} cannot be imported\n{user_traceback(error)}"
+    raise ImportingError(f"{prefix}: {message}") from None
+
+
+def _not_found(error: ModuleNotFoundError, name: str, shown: str, roots: Sequence[Path]) -> str:
+    missing = error.name or ""
+    if missing == name or name.startswith(f"{missing}."):
+        searched = ", ".join(dict.fromkeys(str(root) for root in roots)) or sys.path[0]
+        names = {file.stem for root in roots for file in root.glob("*.py")}
+        names |= {folder.parent.name for root in roots for folder in root.glob("*/__init__.py")}
+        return f"no module {missing!r} (searched {searched} and sys.path).{closest(missing, names)}"
+    frames = user_frames(traceback.extract_tb(error.__traceback__))
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{shown!r} imports {missing!r}, which is missing{where}; install it or correct the name"
+
+
+def _attribute(module: ModuleType, attribute: str, prefix: str) -> Any:
+    value: Any = module
+    path = f"module {module.__name__!r}"
+    for name in attribute.split("."):
+        try:
+            value = getattr(value, name)
+        except AttributeError:
+            names = [other for other in dir(value) if not other.startswith("_")]
+            raise ImportingError(
+                f"{prefix}: {path} has no {name!r}.{closest(name, names)}"
+            ) from None
+        path = f"{name!r}"
+    return value

@@ -1,0 +1,132 @@
+"""From what `--osmosis-agent` and `--osmosis-grader` name to an agent and its grading.
+
+What cannot be used is an `ImportingError` of one sentence. Tells kinds by what classes are called
+and have: an agent loop is loaded without the rest of the SDK.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from .agent import PROGRAM, Agent
+from .agent_loop import LoopAgent
+from .classify_agent import as_agent_loop, classify_agent, instantiated
+from .grading import Grading
+from .import_mistakes import ImportingError, kind_of
+from .import_object import load_module, load_object
+from .user_hooks import Hooks, blaming
+from .workflow import WorkflowAgent
+
+AGENT = "--osmosis-agent"
+GRADER = "--osmosis-grader"
+
+
+class LoadedAgent(NamedTuple):
+    """An agent, and the module that it came from, where a grader may be found."""
+
+    agent: Agent
+    module: ModuleType | None = None
+    needs_scores: bool = False
+    """It gives itself no reward: a grader or an eval function must score it."""
+
+
+def load_agent(
+    spec: str, *, roots: Sequence[Path], hooks: Hooks, withheld: Sequence[str] = ()
+) -> LoadedAgent:
+    """The agent that the option names; `withheld` are variables that a program does not get."""
+    if spec.startswith(PROGRAM):
+        from .command import CommandAgent, parse_command
+
+        argv = parse_command(spec, option=AGENT, cwd=roots[0])
+        return LoadedAgent(CommandAgent(argv, cwd=roots[0], withheld=withheld))
+    named = load_object(spec, option=AGENT, roots=roots)
+    if hooks.build_agent is not None:
+        with blaming("pytest_osmosis_build_agent"):
+            built = hooks.build_agent(named, spec)
+        named = named if built is None else built
+    if classify_agent(named) != "workflow":
+        return LoadedAgent(LoopAgent(as_agent_loop(named, spec=spec, option=AGENT)))
+    module = load_module(spec, option=AGENT, roots=roots)
+    workflow = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
+    return LoadedAgent(WorkflowAgent(workflow), module, needs_scores=True)
+
+
+def load_grading(
+    named: str | None, loaded: LoadedAgent, *, agent: str, roots: Sequence[Path]
+) -> Grading | None:
+    """The named grader, else the one in the agent's module; None when there is none."""
+    if named is not None:
+        found = load_object(named, option=GRADER, roots=roots)
+        if not _is_a(found, "Grader"):
+            raise ImportingError(f"{GRADER} {named!r}: is {kind_of(found)}; expected a Grader")
+        module = load_module(named, option=GRADER, roots=roots)
+        return Grading(_made(found, module, spec=named, option=GRADER, config_base="GraderConfig"))
+    if loaded.module is None:
+        return None
+    found = _only(_graders(loaded.module), loaded.module, agent)
+    if found is None:
+        return None
+    return Grading(
+        _made(found, loaded.module, spec=agent, option=AGENT, config_base="GraderConfig")
+    )
+
+
+def _made(found: Any, module: ModuleType, *, spec: str, option: str, config_base: str) -> Any:
+    """The instance itself, or one of the class, with the module's config where it has one."""
+    if not inspect.isclass(found):
+        return found
+    configs = {
+        id(value): value for value in vars(module).values() if _is_instance(value, config_base)
+    }
+    if len(configs) == 1 and "config" in inspect.signature(found).parameters:
+        [config] = configs.values()
+        return instantiated(found, spec=spec, option=option, config=config)
+    return instantiated(found, spec=spec, option=option)
+
+
+def _graders(module: ModuleType) -> list[Any]:
+    """What could grade: the module's own graders, else those that it imports."""
+    found = {id(value): value for value in vars(module).values() if _is_concrete_grader(value)}
+    own = [value for value in found.values() if _home(value) == module.__name__]
+    return own or list(found.values())
+
+
+def _only(graders: list[Any], module: ModuleType, agent: str) -> Any:
+    """The one grader; an instance counts for more than the class that it was made of."""
+    instances = [value for value in graders if not inspect.isclass(value)]
+    if len(instances) == 1:
+        return instances[0]
+    if len(graders) > 1:
+        names = [name for name, value in vars(module).items() if value in graders]
+        raise ImportingError(
+            f"{AGENT} {agent!r}: its module has several graders ({', '.join(sorted(names))}); "
+            f"name one with {GRADER}"
+        )
+    return graders[0] if graders else None
+
+
+def _is_concrete_grader(value: object) -> bool:
+    if not _is_a(value, "Grader") or getattr(value, "__name__", "") == "Grader":
+        return False
+    return not (inspect.isclass(value) and inspect.isabstract(value))
+
+
+def _is_instance(value: object, base: str) -> bool:
+    return not inspect.isclass(value) and _is_a(value, base)
+
+
+def _is_a(value: object, base: str) -> bool:
+    """Whether a class, or the class of an instance, descends from the SDK's class of that name."""
+    cls = value if inspect.isclass(value) else type(value)
+    return any(
+        parent.__name__ == base and parent.__module__.startswith("osmosis_ai.")
+        for parent in cls.__mro__
+    )
+
+
+def _home(value: object) -> str:
+    return str((value if inspect.isclass(value) else type(value)).__module__)

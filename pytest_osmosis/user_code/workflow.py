@@ -1,0 +1,78 @@
+"""`AgentWorkflow`s: `run(ctx)` with the model behind the bridge's URL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .agent import AgentRun, Outcome, count_tool_results
+
+if TYPE_CHECKING:
+    from osmosis_ai.bridge import Account
+    from osmosis_ai.rollout import AgentWorkflow, RolloutSample
+
+
+class WorkflowAgent:
+    """Runs a workflow."""
+
+    reward_hint = "write a Grader"
+
+    def __init__(self, workflow: AgentWorkflow) -> None:
+        self._workflow = workflow
+        self._config = workflow_config(workflow)
+        self.max_concurrent = max_concurrent(self._config)
+
+    async def run(self, run: AgentRun) -> Outcome:
+        """One rollout of the workflow, as the ambient one of its task."""
+        from osmosis_ai.agents.context import RolloutContext
+        from osmosis_ai.agents.workflow import AgentWorkflowContext, run_workflow
+
+        account = await run.open_account()
+        ambient = RolloutContext(
+            rollout_id=run.rollout_id,
+            chat_completions_url=account.url,
+            api_key=account.key,
+            debug_dir=run.debug_dir,
+            redact=run.redact,
+        )
+        ctx = AgentWorkflowContext(
+            prompt=run.messages,
+            config=self._config,
+            metadata=run.metadata,
+            artifacts_dir=run.artifacts_dir(),
+        )
+        sample = _completed(await run_workflow(self._workflow, ctx, ambient), account)
+        if sample is None:
+            return Outcome()
+        sample.label = run.ground_truth
+        return Outcome(
+            sample.messages,
+            reward=sample.reward,
+            tool_calls=count_tool_results(sample.messages),
+            sample=sample,
+        )
+
+
+def workflow_config(workflow: AgentWorkflow) -> Any:
+    """The workflow's config; one with its name alone where it has none."""
+    from osmosis_ai.agents.workflow import AgentWorkflowConfig
+
+    config = getattr(workflow, "config", None)
+    return AgentWorkflowConfig(name=type(workflow).__name__) if config is None else config
+
+
+def max_concurrent(config: Any) -> int | None:
+    """`concurrency.max_concurrent` of a workflow's or a grader's config."""
+    return getattr(getattr(config, "concurrency", None), "max_concurrent", None)
+
+
+def _completed(sample: RolloutSample | None, account: Account) -> RolloutSample | None:
+    """The sample with what the bridge recorded, where the workflow told nothing itself."""
+    from osmosis_ai.agents.sample import RolloutSample
+
+    if sample is None:
+        if not account.trajectory:
+            return None
+        sample = RolloutSample(messages=account.trajectory.last())
+    if sample.trajectory_messages is None and account.trajectory:
+        sample.trajectory_messages = account.trajectory.all()
+    return sample

@@ -1,0 +1,401 @@
+"""The embedded endpoint, spoken to over real connections on loopback."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from osmosis_ai.embedded import PERSONAS, EmbeddedEndpoint, start_embedded
+from osmosis_ai.http_server import MAX_BODY
+
+QUESTION = "What is (17 * 23) - (4 + 5)?"
+CHAT = "/v1/chat/completions"
+
+
+def function_tool(name: str, **properties: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+NUMBER = {"type": "number"}
+OPERATIONS = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+}
+TOOLS = [function_tool(name, a=NUMBER, b=NUMBER) for name in OPERATIONS]
+
+
+class Client:
+    """One keep-alive connection."""
+
+    def __init__(self, endpoint: EmbeddedEndpoint) -> None:
+        self.model = endpoint.model
+        self.address = httpx.URL(endpoint.base_url)
+        self.connection = http.client.HTTPConnection(self.address.host, self.address.port)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def request(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        data = json.dumps(body) if isinstance(body, dict | list) else body
+        self.connection.request(method, path, data, headers or {})
+        response = self.connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def chat(self, messages: list[dict[str, Any]], *, rollout: str = "", **more: Any) -> Any:
+        headers = {"X-Osmosis-Rollout": rollout} if rollout else {}
+        body = {"model": self.model, "messages": messages, **more}
+        status, answer = self.request("POST", CHAT, body, headers)
+        assert status == 200, answer
+        return answer
+
+    def roll(self, question: str = QUESTION, *, turns: int = 10, **more: Any) -> list[Any]:
+        """One rollout with an honest calculator behind the tools; the whole conversation."""
+        messages = [{"role": "user", "content": question}]
+        more.setdefault("tools", TOOLS)
+        for _ in range(turns):
+            message = self.chat(messages, **more)["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                break
+            messages += [calculated(call) for call in message["tool_calls"]]
+        return messages
+
+
+def calculated(call: dict[str, Any]) -> dict[str, Any]:
+    arguments = json.loads(call["function"]["arguments"])
+    result = OPERATIONS[call["function"]["name"]](*arguments.values())
+    return {"role": "tool", "tool_call_id": call["id"], "content": str(result)}
+
+
+def answer(messages: list[Any]) -> str:
+    return messages[-1]["content"].rpartition("#### ")[2]
+
+
+def calls_of(message: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        (call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message["tool_calls"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def perfect() -> Iterator[EmbeddedEndpoint]:
+    with start_embedded("perfect") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def client(perfect: EmbeddedEndpoint) -> Iterator[Client]:
+    with Client(perfect) as client:
+        yield client
+
+
+# Rollouts
+
+
+def test_a_perfect_model_calls_tools_in_parallel_and_answers(client: Client) -> None:
+    _, first, _, _, second, _, last = client.roll()
+    assert first["content"] is None
+    assert calls_of(first) == [("multiply", {"a": 17, "b": 23}), ("add", {"a": 4, "b": 5})]
+    assert calls_of(second) == [("subtract", {"a": 391, "b": 9})]
+    assert last == {"role": "assistant", "content": "The result is 382.\n#### 382"}
+
+
+def test_parallel_calls_can_be_declined(client: Client) -> None:
+    messages = client.roll(parallel_tool_calls=False)
+    calls = [call for message in messages[1::2][:-1] for call in calls_of(message)]
+    assert [name for name, _ in calls] == ["multiply", "add", "subtract"]
+    assert answer(messages) == "382"
+
+
+@pytest.mark.parametrize(
+    "tools", [None, [], [function_tool("get_weather", city={"type": "string"})]]
+)
+def test_without_a_tool_that_fits_the_model_works_it_out_itself(client: Client, tools: Any) -> None:
+    messages = client.roll(tools=tools)
+    assert len(messages) == 2
+    assert messages[-1]["content"] == (
+        "17 * 23 = 391. 4 + 5 = 9. 391 - 9 = 382. The result is 382.\n#### 382"
+    )
+
+
+def test_a_step_without_a_tool_is_worked_between_the_others(client: Client) -> None:
+    tools = [tool for tool in TOOLS if tool["function"]["name"] != "add"]
+    messages = client.roll("What is (4 + 5) * 3?", tools=tools)
+    assert calls_of(messages[1]) == [("multiply", {"a": 9, "b": 3})]
+    assert answer(messages) == "27"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (function_tool("calc_multiply_numbers", x=NUMBER, y=NUMBER), {"x": 6, "y": 7}),
+        (function_tool("multiplyNumbers", left=NUMBER, right=NUMBER), {"left": 6, "right": 7}),
+        (
+            function_tool(
+                "calculate", op={"type": "string", "enum": ["+", "*"]}, a=NUMBER, b=NUMBER
+            ),
+            {"op": "*", "a": 6, "b": 7},
+        ),
+        (function_tool("evaluate", expression={"type": "string"}), {"expression": "6 * 7"}),
+    ],
+)
+def test_tools_are_recognised_by_name_and_schema(client: Client, tool: Any, arguments: Any) -> None:
+    message = client.chat([{"role": "user", "content": "6 times 7"}], tools=[tool])
+    calls = calls_of(message["choices"][0]["message"])
+    assert calls == [(tool["function"]["name"], arguments)]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        function_tool("multiply", a=NUMBER, b=NUMBER, unit={"type": "string"}),
+        function_tool("multiply", a={"type": "integer"}, b={"type": "integer"}),
+        function_tool("multiply"),
+        {"type": "function", "function": {"name": "multiply"}},
+        {"type": "function", "function": {"name": "multiply", "parameters": []}},
+    ],
+)
+def test_a_tool_that_does_not_fit_is_left_alone(client: Client, tool: Any) -> None:
+    assert answer(client.roll("What is 1.5 times 3?", tools=[tool])) == "4.5"
+
+
+def test_tool_choice_none_means_no_tools(client: Client) -> None:
+    assert len(client.roll(tool_choice="none")) == 2
+
+
+def test_what_the_tools_say_counts(client: Client) -> None:
+    messages = [{"role": "user", "content": "What is 2 + 2?"}]
+    messages.append(client.chat(messages, tools=TOOLS)["choices"][0]["message"])
+    call_id = messages[-1]["tool_calls"][0]["id"]
+    for content, said in (("5", "5"), ("Error: no such tool", "4"), ('{"result": 4.5}', "4.5")):
+        result = {"role": "tool", "tool_call_id": call_id, "content": content}
+        final = client.chat([*messages, result], tools=TOOLS)["choices"][0]["message"]
+        assert answer([final]) == said
+
+
+def test_a_division_by_zero_is_called_undefined(client: Client) -> None:
+    assert answer(client.roll("What is 10 / 0 + 1?", tools=None)) == "undefined"
+
+
+def test_what_grows_beyond_all_floats_is_called_undefined(client: Client) -> None:
+    question = "What is 5 / 2? " + "Multiply it by it. " * 20
+    for tools in (None, TOOLS):
+        assert answer(client.roll(question, tools=tools, turns=25)) == "undefined"
+
+
+def test_a_question_without_arithmetic_is_declined(client: Client) -> None:
+    message = client.roll("Who wrote Faust?")[-1]
+    assert message["content"].startswith("I can only do arithmetic")
+
+
+def test_the_last_user_message_is_the_question(client: Client) -> None:
+    parts = [{"type": "text", "text": "And what"}, {"type": "text", "text": "is 2 * 8?"}]
+    messages = [*client.roll(), {"role": "user", "content": parts}]
+    assert answer([client.chat(messages)["choices"][0]["message"]]) == "16"
+
+
+def test_usage_adds_up_and_repeats(client: Client) -> None:
+    messages = [{"role": "user", "content": QUESTION}]
+    first, second = (client.chat(messages, tools=TOOLS, seed=1) for _ in range(2))
+    usage = first["usage"]
+    assert usage == second["usage"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+    assert min(usage.values()) > 0
+
+
+def test_max_tokens_cuts_the_answer_short(client: Client) -> None:
+    choice = client.chat([{"role": "user", "content": QUESTION}], max_tokens=2)["choices"][0]
+    assert choice["finish_reason"] == "length"
+    assert len(choice["message"]["content"]) == 8
+
+
+# Being wrong
+
+
+def answers(client: Client, questions: list[str], **more: Any) -> list[str]:
+    return [answer(client.roll(question, **more)) for question in questions]
+
+
+def test_a_broken_model_is_never_right() -> None:
+    with start_embedded("broken") as endpoint, Client(endpoint) as client:
+        for left in range(40):
+            question = f"What is {left} * 2 - {left}?"
+            for more in ({"tools": None}, {}):
+                assert answer(client.roll(question, rollout=f"r{left}", **more)) != str(left)
+
+
+def test_the_default_model_is_right_most_of_the_time_and_less_often_when_it_is_hard() -> None:
+    def share(questions: list[str], solution: str) -> float:
+        said = [
+            answer(client.roll(question, rollout=f"r{run}", tools=None))
+            for question in questions
+            for run in range(5)
+        ]
+        return said.count(solution) / len(said)
+
+    with start_embedded() as endpoint, Client(endpoint) as client:
+        easy = share([f"What is {n} + {40 - n}?" for n in range(40)], "40")
+        chain = " + ".join(["1"] * 12)
+        hard = share([f"What is {n} + {39 - n} + {chain} - 11?" for n in range(40)], "40")
+    assert 0.85 < easy < 1.0
+    assert 0.3 < hard < easy - 0.2
+
+
+def test_the_same_rollout_ends_the_same_whatever_came_before() -> None:
+    questions = [f"What is {n} * 7 + 1?" for n in range(12)]
+    with start_embedded("sloppy") as one, Client(one) as client:
+        forth = [answers(client, questions, rollout=f"eval-0-run-{run}") for run in range(3)]
+    with start_embedded("sloppy") as two, Client(two) as client:
+        back = [
+            answers(client, questions[::-1], rollout=f"eval-0-run-{run}")[::-1]
+            for run in reversed(range(3))
+        ]
+    assert forth == back[::-1]
+    assert forth[0] != forth[1]
+
+
+@pytest.mark.parametrize("identity", ["seed", "user", "metadata"])
+def test_a_request_can_say_which_run_it_is(identity: str) -> None:
+    values = {"seed": (1, 2), "user": ("a", "b"), "metadata": ({"run": "1"}, {"run": "2"})}
+    one, two = values[identity]
+    questions = [f"What is {n} * 7 + 1?" for n in range(20)]
+    with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
+        first = answers(client, questions, **{identity: one})
+        assert first == answers(client, questions, **{identity: one})
+        assert first != answers(client, questions, **{identity: two})
+
+
+def test_the_seed_of_a_request_comes_before_its_rollout() -> None:
+    questions = [f"What is {n} * 7 + 1?" for n in range(20)]
+    with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
+        first = answers(client, questions, seed=1, rollout="a")
+        assert first == answers(client, questions, seed=1, rollout="b")
+
+
+def test_runs_that_say_nothing_differ_and_each_makes_up_its_mind_once() -> None:
+    """The first turn draws a number; the tool calls' ids carry it to the later ones."""
+    with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
+        runs = [client.roll("What is 8 * 7 + 1?") for _ in range(20)]
+        again = [client.chat(run[:-1], tools=TOOLS)["choices"][0]["message"] for run in runs]
+    assert len({answer(run) for run in runs}) > 1
+    assert again == [run[-1] for run in runs]
+
+
+def test_another_seed_of_the_endpoint_is_another_model() -> None:
+    questions = [f"What is {n} * 7 + 1?" for n in range(20)]
+    said = []
+    for seed in (0, 0, 1):
+        with start_embedded("sloppy", seed=seed) as endpoint, Client(endpoint) as client:
+            said.append(answers(client, questions, rollout="r"))
+    assert said[0] == said[1] != said[2]
+
+
+# Personas
+
+
+def test_a_chatty_model_uses_no_tools() -> None:
+    with start_embedded("chatty") as endpoint, Client(endpoint) as client:
+        assert len(client.roll()) == 2
+
+
+def test_an_endless_model_never_stops_calling_tools() -> None:
+    with start_embedded("endless") as endpoint, Client(endpoint) as client:
+        assert client.roll(turns=30)[-1]["role"] == "tool"
+
+
+def test_a_model_name_may_ask_for_another_persona(client: Client) -> None:
+    assert client.chat([{"role": "user", "content": "1 + 1"}], rollout="r", seed=None)
+    client.model = "embedded/broken"
+    assert answer(client.roll("What is 1 + 1?")) != "2"
+    client.model = "my-own-7b"
+    assert answer(client.roll("What is 1 + 1?")) == "2"
+
+
+def test_an_unknown_persona_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"known are default, perfect,.*Did you mean 'sloppy'"):
+        start_embedded("slopy")
+
+
+def test_models_are_listed(client: Client, perfect: EmbeddedEndpoint) -> None:
+    status, listed = client.request("GET", "/v1/models")
+    assert status == 200
+    names = [model["id"] for model in listed["data"]]
+    assert names[0] == perfect.model == "embedded/perfect"
+    assert len(names) == len(set(names)) == len(PERSONAS)
+
+
+# Requests that are wrong
+
+
+USER = {"role": "user", "content": "1 + 1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ("{", None),
+        ("[" * 100_000, None),
+        ("[]", None),
+        ({"messages": [USER]}, "model"),
+        ({"model": "embedded", "messages": []}, "messages"),
+        ({"model": "embedded", "messages": "hello"}, "messages"),
+        ({"model": "embedded", "messages": ["hello"]}, "messages[0]"),
+        ({"model": "embedded", "messages": [USER, {"role": "robot"}]}, "messages[1]"),
+        ({"model": "embedded", "messages": [{"role": "tool", "content": "1"}]}, "messages[0]"),
+        (
+            {"model": "embedded", "messages": [{"role": "assistant", "tool_calls": [{}]}]},
+            "messages[0]",
+        ),
+        ({"model": "embedded", "messages": [USER], "tools": {}}, "tools"),
+        ({"model": "embedded", "messages": [USER], "tools": [{"name": "add"}]}, "tools[0]"),
+        ({"model": "embedded", "messages": [USER], "tool_choice": "all"}, "tool_choice"),
+        ({"model": "embedded", "messages": [USER], "seed": "1"}, "seed"),
+        ({"model": "embedded", "messages": [USER], "n": 2}, "n"),
+        ({"model": "embedded", "messages": [USER], "stream": True}, "stream"),
+        ({"model": "embedded", "messages": [USER], "max_tokens": 0}, "max_tokens"),
+    ],
+)
+def test_a_wrong_request_is_answered_with_openais_error(
+    client: Client, body: Any, param: str | None
+) -> None:
+    status, answered = client.request("POST", CHAT, body)
+    assert status == 400
+    assert answered["error"]["type"] == "invalid_request_error"
+    assert answered["error"]["param"] == param
+    assert answered["error"]["message"]
+    assert client.request("GET", "/v1/models")[0] == 200  # the connection goes on
+
+
+def test_an_unknown_model_does_not_exist(client: Client) -> None:
+    body = {"model": "embedded/perfetc", "messages": [USER]}
+    status, answered = client.request("POST", CHAT, body)
+    assert (status, answered["error"]["code"]) == (404, "model_not_found")
+    assert "Did you mean 'perfect'?" in answered["error"]["message"]
+
+
+def test_other_paths_and_methods_are_refused(client: Client) -> None:
+    assert client.request("GET", "/v2/models")[0] == 404
+    assert client.request("POST", "/v1/models", "{}")[0] == 405
+    assert client.request("GET", CHAT)[0] == 405
+    assert client.request("GET", "/v1/models?limit=1")[0] == 200
+
+
+def test_a_body_past_the_limit_is_read_to_its_end_and_refused(client: Client) -> None:
+    status, answered = client.request("POST", CHAT, b" " * (MAX_BODY + 1))
+    assert status == 413
+    assert "longer than" in answered["error"]["message"]
+    assert client.request("GET", "/v1/models")[0] == 200  # on a new connection

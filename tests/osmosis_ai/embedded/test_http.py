@@ -1,0 +1,188 @@
+"""The embedded endpoint's HTTP, byte by byte, and its life from start to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from osmosis_ai.embedded import PERSONAS, EmbeddedEndpoint, start_embedded
+from osmosis_ai.http_server import MAX_HEAD
+
+CHAT = "/v1/chat/completions"
+USER = {"role": "user", "content": "1 + 1"}
+
+
+@pytest.fixture(scope="module")
+def perfect() -> Iterator[EmbeddedEndpoint]:
+    with start_embedded("perfect") as endpoint:
+        yield endpoint
+
+
+def listing(endpoint: EmbeddedEndpoint) -> http.client.HTTPConnection:
+    """A connection over which the models have been listed once."""
+    url = httpx.URL(endpoint.base_url)
+    connection = http.client.HTTPConnection(url.host, url.port)
+    connection.request("GET", "/v1/models")
+    response = connection.getresponse()
+    assert response.status == 200
+    assert response.read()
+    return connection
+
+
+def exchange(endpoint: EmbeddedEndpoint, *pieces: bytes) -> bytes:
+    """Send pieces, hang up the sending half, and read what comes until the other side is done."""
+    url = httpx.URL(endpoint.base_url)
+    with socket.create_connection((url.host, url.port or 0)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in pieces:
+            connection.sendall(piece)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"HELLO\r\n\r\n", 400),
+        (b"GET /v1/models SPDY/3\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nno colon\r\n\r\n", 400),
+        (b"POST /v1/models HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nX: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
+        (b"GET /v1/models HTTP/1.0\r\n\r\n", 200),
+        (b"GET /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n", 200),
+    ],
+)
+def test_the_connection_ends_after_a_broken_or_a_last_request(
+    perfect: EmbeddedEndpoint, raw: bytes, status: int
+) -> None:
+    received = exchange(perfect, raw)
+    assert received.startswith(b"HTTP/1.1 %d " % status)
+    assert b"Connection: close" in received
+
+
+def raw_chat() -> bytes:
+    body = json.dumps({"model": "embedded", "messages": [USER]}).encode()
+    return b"POST %s HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body
+
+
+def test_a_request_may_arrive_in_any_pieces(perfect: EmbeddedEndpoint) -> None:
+    raw = raw_chat()
+    pieces = [raw[at : at + 7] for at in range(0, len(raw), 7)]
+    assert exchange(perfect, *pieces).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_requests_sent_ahead_are_answered_one_after_the_other() -> None:
+    for persona in ("perfect", "slow"):
+        with start_embedded(persona) as endpoint:
+            url = httpx.URL(endpoint.base_url)
+            with socket.create_connection((url.host, url.port or 0)) as connection:
+                connection.sendall(raw_chat() * 2 + b"GET /none HTTP/1.1\r\n\r\n")
+                received = b""
+                while received.count(b"\r\n\r\n") < 3 or not received.endswith(b"}"):
+                    received += connection.recv(65536)
+        assert received.count(b"HTTP/1.1 200 OK") == 2
+        assert received.rfind(b"404 Not Found") > received.rfind(b"200 OK")
+
+
+def test_a_client_that_asks_first_is_told_to_go_on(perfect: EmbeddedEndpoint) -> None:
+    raw = raw_chat().replace(b"HTTP/1.1\r\n", b"HTTP/1.1\r\nExpect: 100-continue\r\n")
+    received = exchange(perfect, raw)
+    assert received.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+
+
+def test_a_hundred_clients_at_once_are_served() -> None:
+    async def all_at_once(endpoint: EmbeddedEndpoint) -> list[int]:
+        limits = httpx.Limits(max_connections=100)
+        async with httpx.AsyncClient(base_url=endpoint.base_url, limits=limits) as client:
+            body = {"model": endpoint.model, "messages": [USER]}
+            calls = (client.post("/chat/completions", json=body) for _ in range(100))
+            return [response.status_code for response in await asyncio.gather(*calls)]
+
+    with start_embedded("slow") as endpoint:
+        assert asyncio.run(all_at_once(endpoint)) == [200] * 100
+
+
+def test_a_closed_endpoint_refuses_connections_and_closes_twice() -> None:
+    endpoint = start_embedded()
+    connection = listing(endpoint)
+    assert "open" in repr(endpoint)
+    endpoint.close()
+    endpoint.close()
+    assert "closed" in repr(endpoint)
+    with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
+        connection.request("GET", "/v1/models")
+        connection.getresponse()
+    connection.close()
+
+
+def test_closing_drops_clients_that_wait_for_a_slow_answer() -> None:
+    slow = replace(PERSONAS["slow"], latency_s=3600.0)
+    endpoint = EmbeddedEndpoint(slow, seed=0, host="127.0.0.1")
+    url = httpx.URL(endpoint.base_url)
+    with socket.create_connection((url.host, url.port or 0)) as connection:
+        connection.sendall(raw_chat())
+        endpoint.close()
+        try:
+            received = connection.recv(65536)
+        except ConnectionError:
+            received = b""
+    assert received == b""
+
+
+def test_closing_drops_clients_that_have_only_just_connected() -> None:
+    for _ in range(30):
+        endpoint = start_embedded()
+        url = httpx.URL(endpoint.base_url)
+        with socket.create_connection((url.host, url.port or 0), timeout=10.0) as connection:
+            endpoint.close()
+            with contextlib.suppress(ConnectionError):
+                assert connection.recv(1) == b""
+
+
+def test_a_host_that_is_not_ours_is_an_error_for_the_caller() -> None:
+    with pytest.raises(OSError):
+        start_embedded(host="192.0.2.1")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("end", ["endpoint.close()", "pass"])
+def test_a_process_ends_quietly_with_and_without_closing_the_endpoint(end: str) -> None:
+    done = python(
+        "from osmosis_ai.embedded import start_embedded\n"
+        "import http.client\n"
+        "endpoint = start_embedded()\n"
+        "client = http.client.HTTPConnection('127.0.0.1', int(endpoint.base_url[17:-3]))\n"
+        "client.request('GET', '/v1/models')\n"
+        "print(client.getresponse().status)\n"
+        f"client.close()\n{end}\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "200\n", "")
+
+
+def test_importing_the_package_loads_no_event_loop() -> None:
+    done = python(
+        "import sys\n"
+        "from osmosis_ai.embedded import persona_name, find_persona\n"
+        "print(persona_name('embedded'), persona_name('embedded/slow'), persona_name('gpt'))\n"
+        "print(sorted({'asyncio', 'socket', 'http', 'json', 'difflib'} & set(sys.modules)))\n"
+    )
+    assert done.stdout == "default slow None\n[]\n", done.stderr

@@ -1,0 +1,111 @@
+"""The door to LiteLLM: silent, offline, and no burden to others who use LiteLLM."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.endpoints import Endpoint
+
+KEY = "sk-door-0123456789abcdef"
+
+SESSION = """
+    import asyncio, logging, os, socket, sys, warnings
+
+    warnings.simplefilter("error")
+    logging.basicConfig(level=logging.DEBUG, format="%(name)s %(message)s")
+
+    resolve = socket.getaddrinfo
+    def only_loopback(host, *args, **kwargs):
+        if host not in ("127.0.0.1", None):
+            sys.exit(f"resolves {host}")
+        return resolve(host, *args, **kwargs)
+    socket.getaddrinfo = only_loopback
+
+    import osmosis_ai.models.litellm.client
+    from osmosis_ai.models.base import ProviderError
+    from osmosis_ai.models.litellm.model import open_litellm_model
+    from osmosis_ai.secret import Secret
+    assert "litellm" not in sys.modules, "imported too early"
+
+    async def ask(model, **params):
+        opened = open_litellm_model(
+            model=model, api_base=sys.argv[1], api_key=Secret(os.environ["A_KEY"], "A_KEY")
+        )
+        try:
+            await opened.complete([{"role": "user", "content": "x"}], params=params)
+        except ProviderError as error:
+            assert error.status in (404, 400), error
+        finally:
+            await opened.aclose()
+
+    asyncio.run(ask("openai/echo"))
+    asyncio.run(ask("openai/fault-400"))
+    asyncio.run(ask("anthropic/claude-sonnet-4-5", response_format={"type": "json_object"}))
+    assert "FROM_DOTENV" not in os.environ, "read .env"
+    assert "LITELLM_MODE" not in os.environ
+
+    import litellm
+    async def somebody_else():
+        reply = await litellm.acompletion(
+            model="openai/echo", messages=[{"role": "user", "content": "theirs"}],
+            api_base=sys.argv[1], api_key="theirs",
+        )
+        print(reply.choices[0].message.content)
+
+    warnings.simplefilter("ignore")
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger("LiteLLM").warning("their warning")
+    asyncio.run(somebody_else())
+"""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """A process that asks well and badly through the door, then uses LiteLLM on its own."""
+    where = tmp_path_factory.mktemp("door")
+    (where / ".env").write_text("FROM_DOTENV=1\n")
+    (where / "session.py").write_text(textwrap.dedent(SESSION))
+    root = str(Path(__file__).parents[2])
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    with Endpoint() as endpoint:
+        done = subprocess.run(
+            [sys.executable, "session.py", endpoint.base_url],
+            cwd=where,
+            env={**kept, "PYTHONPATH": root, "A_KEY": KEY},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_nothing_but_the_users_own_words_reaches_the_terminal(
+    session: subprocess.CompletedProcess[str],
+) -> None:
+    assert session.stdout == "theirs\n"
+    for chatter in ("Give Feedback", "LiteLLM.Info", "HTTP Request", "Traceback", KEY):
+        assert chatter not in session.stderr.partition("their warning")[0]
+
+
+def test_what_others_log_through_litellm_is_left_alone(
+    session: subprocess.CompletedProcess[str],
+) -> None:
+    assert "their warning" in session.stderr
+
+
+def test_records_logged_outside_the_door_pass_its_filter() -> None:
+    from osmosis_ai.models.litellm.client import _Hush, _hushed
+
+    record = logging.LogRecord("LiteLLM", logging.WARNING, __file__, 1, "x", None, None)
+    assert _Hush().filter(record)
+    with _hushed():
+        assert not _Hush().filter(record)

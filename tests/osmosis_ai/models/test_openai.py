@@ -1,0 +1,732 @@
+"""Every way in which an endpoint misbehaves, over real connections: what the caller gets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from osmosis_ai.models.base import ChatCompletion, ChatModel, ProviderError
+from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.retry import RetryPolicy
+from osmosis_ai.secret import Secret
+from tests.endpoints import Endpoint, completion
+
+KEY = "sk-proj-a+b/c=0123456789"
+FAST = RetryPolicy(base_s=0.01, cap_s=0.02)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Endpoint]:
+    """One endpoint for the tests that count nothing but their own row."""
+    with Endpoint("42") as endpoint:
+        yield endpoint
+
+
+def opened(endpoint: Endpoint, model: str, **options: Any) -> ChatModel:
+    settings: dict[str, Any] = {
+        "base_url": endpoint.base_url,
+        "api_key": Secret(KEY, "MY_KEY"),
+        "pool_size": 4,
+        "request_timeout_s": 5.0,
+        "retry": FAST,
+        **options,
+    }
+    return open_chat_model(model=model, **settings)
+
+
+def ask(
+    endpoint: Endpoint, model: str, row: str = "", *, params: Any = None, **options: Any
+) -> ChatCompletion:
+    """The answer to one question, in an event loop of its own that must end clean."""
+
+    async def main() -> ChatCompletion:
+        chat = opened(endpoint, model, **options)
+        try:
+            return await chat.complete(
+                [{"role": "user", "content": row or model}], params=params or {}
+            )
+        finally:
+            await chat.aclose()
+
+    return asyncio.run(main())
+
+
+def error(endpoint: Endpoint, model: str, row: str = "", **options: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        ask(endpoint, model, row, **options)
+    assert caught.value.endpoint == endpoint.netloc
+    assert len(str(caught.value)) < 800
+    assert caught.value.__cause__ is None
+    return caught.value
+
+
+# An endpoint that behaves.
+
+
+def test_an_answer_carries_message_usage_and_latency() -> None:
+    with Endpoint("six times seven is 42") as endpoint:
+        answer = ask(endpoint, "some/model:7b", "What is 6 x 7?", params={"temperature": 0.5})
+        (seen,) = endpoint.seen
+    assert answer.message == {"role": "assistant", "content": "six times seven is 42"}
+    assert answer.finish_reason == "stop"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (10, 5)
+    assert answer.usage.total_tokens == 15
+    assert answer.model == "some/model:7b"
+    assert answer.retries == 0
+    assert answer.latency_ms > 0
+    assert seen.path == "/v1/chat/completions"
+    assert seen.headers["authorization"] == f"Bearer {KEY}"
+    assert seen.headers["host"] == endpoint.netloc
+    assert seen.body == {
+        "model": "some/model:7b",
+        "messages": [{"role": "user", "content": "What is 6 x 7?"}],
+        "temperature": 0.5,
+    }
+
+
+def test_without_a_key_no_authorization_is_sent(shared: Endpoint) -> None:
+    ask(shared, "m", "keyless", api_key=None)
+    assert "authorization" not in shared.last_headers
+
+
+def test_tools_are_sent_and_an_empty_list_of_them_is_not() -> None:
+    tool = {"type": "function", "function": {"name": "add", "parameters": {}}}
+
+    async def main(endpoint: Endpoint) -> None:
+        chat = opened(endpoint, "m")
+        await chat.complete([], tools=[tool])
+        await chat.complete([], tools=[])
+        await chat.aclose()
+
+    with Endpoint("42") as endpoint:
+        asyncio.run(main(endpoint))
+        first, second = endpoint.seen
+    assert first.body["tools"] == [tool]
+    assert "tools" not in second.body
+
+
+def test_text_beyond_ascii_and_lone_surrogates_can_be_sent(shared: Endpoint) -> None:
+    ask(shared, "m", "Grüße 😀 \ud800")
+    assert "Grüße 😀 ?" in shared.by_row
+
+
+def test_what_is_no_json_is_the_callers_mistake(shared: Endpoint) -> None:
+    with pytest.raises(TypeError, match="request to m is not JSON"):
+        ask(shared, "m", params={"temperature": float("nan")})
+    with pytest.raises(TypeError, match="request to m is not JSON"):
+        ask(shared, "m", params={"stop": object()})
+    with pytest.raises(ValueError, match="stream=True is not supported"):
+        ask(shared, "m", params={"stream": True})
+
+
+def test_connections_are_kept_and_never_more_than_the_pool_holds() -> None:
+    async def main(endpoint: Endpoint) -> None:
+        chat = opened(endpoint, "m", pool_size=3)
+        questions = [[{"role": "user", "content": str(n)}] for n in range(30)]
+        await asyncio.gather(*(chat.complete(question) for question in questions))
+        await chat.aclose()
+
+    with Endpoint("42", latency_s=0.01) as endpoint:
+        asyncio.run(main(endpoint))
+        assert endpoint.wait_until(lambda e: e.open_connections == 0)
+    assert endpoint.requests == 30
+    assert endpoint.max_in_flight == 3
+    assert endpoint.connections == 3
+
+
+def test_a_cancelled_call_closes_its_connection_and_frees_its_place() -> None:
+    async def main(endpoint: Endpoint) -> str:
+        chat = opened(endpoint, "fault-silent", pool_size=1)
+        hanging = asyncio.create_task(chat.complete([{"role": "user", "content": "a"}]))
+        waiting = asyncio.create_task(chat.complete([{"role": "user", "content": "b"}]))
+        await asyncio.to_thread(endpoint.wait_until, lambda e: e.in_flight == 1)
+        waiting.cancel()
+        hanging.cancel()
+        await asyncio.wait([hanging, waiting])
+        assert await asyncio.to_thread(endpoint.wait_until, lambda e: e.hung_up == 1)
+        other = opened(endpoint, "m", pool_size=1)
+        answer = await other.complete([])
+        await chat.aclose()
+        await other.aclose()
+        await chat.aclose()
+        return str(answer.message["content"])
+
+    with Endpoint("42") as endpoint:
+        assert asyncio.run(main(endpoint)) == "42"
+        assert endpoint.by_row == {"a": 1, "": 1}
+
+
+def test_a_closed_model_ends_its_calls_and_takes_no_more() -> None:
+    async def main(endpoint: Endpoint) -> None:
+        chat = opened(endpoint, "fault-silent")
+        hanging = asyncio.create_task(chat.complete([]))
+        await asyncio.to_thread(endpoint.wait_until, lambda e: e.in_flight == 1)
+        await chat.aclose()
+        with pytest.raises(RuntimeError, match="the model is closed"):
+            await hanging
+        with pytest.raises(RuntimeError, match="the model is closed"):
+            await chat.complete([])
+
+    with Endpoint("42") as endpoint:
+        asyncio.run(main(endpoint))
+    assert endpoint.requests == 1
+
+
+def test_a_place_is_handed_on_when_the_one_who_waited_for_it_is_gone() -> None:
+    async def main(endpoint: Endpoint) -> int:
+        chat = opened(endpoint, "m", pool_size=1)
+        calls = [asyncio.create_task(chat.complete([])) for _ in range(6)]
+        await asyncio.sleep(0)
+        calls[2].cancel()
+        calls[3].cancel()
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        await chat.aclose()
+        return sum(isinstance(answer, ChatCompletion) for answer in done)
+
+    with Endpoint("42", latency_s=0.01) as endpoint:
+        assert asyncio.run(main(endpoint)) == 4
+    assert endpoint.max_in_flight == 1
+
+
+@pytest.mark.parametrize("model", ["http10", "interim", "chunked", "gzip-good", "deflate-good"])
+def test_unusual_but_valid_http_is_read(shared: Endpoint, model: str) -> None:
+    assert ask(shared, f"fault-{model}").message["content"] == "42"
+
+
+# Connections.
+
+
+def test_a_refused_connection_is_unreachable_after_three_tries() -> None:
+    endpoint = Endpoint("42").start()
+    endpoint.close()
+    failure = error(endpoint, "m")
+    assert failure.kind == "unreachable"
+    assert (failure.status, failure.tries, failure.fatal) == (None, 3, False)
+    assert str(failure).startswith(f"cannot reach http://{endpoint.netloc} after 3 tries in ")
+    assert str(failure).endswith("(connection refused)")
+
+
+def test_a_name_that_does_not_resolve_is_unreachable() -> None:
+    async def main() -> None:
+        chat = open_chat_model(
+            model="m",
+            base_url="http://nowhere.invalid/v1",
+            api_key=None,
+            pool_size=1,
+            retry=FAST,
+        )
+        await chat.complete([])
+
+    with pytest.raises(ProviderError, match=r"cannot reach http://nowhere.invalid after 3 tries"):
+        asyncio.run(main())
+
+
+BROKEN = ["before", "headers", "body", "chunk"]
+
+
+@pytest.mark.parametrize("where", BROKEN)
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_a_connection_broken_once_is_tried_again(shared: Endpoint, how: str, where: str) -> None:
+    answer = ask(shared, f"fault-{how}-{where}-once")
+    assert answer.message["content"] == "42"
+    assert answer.retries == 1
+
+
+@pytest.mark.parametrize("where", BROKEN)
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_connections_that_always_break_end_as_unreachable(
+    shared: Endpoint, how: str, where: str
+) -> None:
+    failure = error(shared, f"fault-{how}-{where}", "always")
+    assert (failure.kind, failure.tries) == ("unreachable", FAST.max_tries)
+    assert f"no answer from {shared.netloc} after 8 tries" in str(failure)
+    assert "the connection was closed" in str(failure)
+
+
+def test_a_kept_connection_that_the_server_dropped_is_replaced_uncounted() -> None:
+    async def main(endpoint: Endpoint) -> list[int]:
+        chat = opened(endpoint, "m")
+        retries = [(await chat.complete([])).retries]
+        # Dropped while the request is on its way: the client cannot know before it sends.
+        endpoint.answers = lambda ask: ["close"] if ask.attempt == 2 else "42"
+        retries.append((await chat.complete([])).retries)
+        await chat.aclose()
+        return retries
+
+    with Endpoint("42") as endpoint:
+        assert asyncio.run(main(endpoint)) == [0, 0]
+    assert endpoint.requests == 3
+    assert endpoint.connections == 2
+
+
+def test_an_idle_connection_that_was_closed_is_not_used_again() -> None:
+    async def main(endpoint: Endpoint) -> None:
+        chat = opened(endpoint, "fault-stale")
+        for _ in range(3):
+            await chat.complete([])
+            await asyncio.to_thread(endpoint.wait_until, lambda e: e.open_connections == 0)
+        await chat.aclose()
+
+    with Endpoint("42") as endpoint:
+        asyncio.run(main(endpoint))
+    assert (endpoint.requests, endpoint.connections) == (3, 3)
+
+
+@pytest.mark.parametrize("model", ["not-http", "broken-chunk", "big-headers", "endless-headers"])
+def test_what_is_not_http_is_said_to_be_so(shared: Endpoint, model: str) -> None:
+    failure = error(shared, f"fault-{model}")
+    assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 1, False)
+    assert f"not an HTTP reply from {shared.netloc}" in str(failure)
+
+
+# Statuses.
+
+
+def test_a_wrong_key_is_fatal_and_named_by_its_variable() -> None:
+    with Endpoint("42", api_key="another") as endpoint:
+        failure = error(endpoint, "m")
+    assert (failure.kind, failure.status, failure.tries, failure.fatal) == ("auth", 401, 1, True)
+    assert str(failure) == (
+        f'401 from {endpoint.netloc}: the key in MY_KEY was refused ("Incorrect API key provided")'
+    )
+
+
+def test_a_missing_key_is_fatal_and_said_to_be_missing(shared: Endpoint) -> None:
+    failure = error(shared, "fault-401", api_key=None)
+    assert failure.fatal
+    assert "it wants an API key and none is set" in str(failure)
+
+
+@pytest.mark.parametrize("model", ["fault-403", "fault-gemini-wrong-key"])
+def test_other_refusals_of_a_key_are_fatal_too(shared: Endpoint, model: str) -> None:
+    failure = error(shared, model)
+    assert (failure.kind, failure.tries, failure.fatal) == ("auth", 1, True)
+
+
+@pytest.mark.parametrize("code", ["403", "no-route"])
+def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str) -> None:
+    async def main(endpoint: Endpoint) -> ProviderError:
+        chat = opened(endpoint, f"fault-{code}")
+        endpoint.answers = "42"
+        chat._succeeded = True  # type: ignore[attr-defined]
+        with pytest.raises(ProviderError) as caught:
+            await chat.complete([])
+        await chat.aclose()
+        return caught.value
+
+    with Endpoint("42") as endpoint:
+        assert not asyncio.run(main(endpoint)).fatal
+
+
+@pytest.mark.parametrize("dialect", ["", "-vllm", "-ollama", "-sglang", "-deepseek", "-openrouter"])
+def test_an_unknown_model_is_fatal_in_every_dialect(shared: Endpoint, dialect: str) -> None:
+    model = f"fault-model-not-found{dialect}"
+    failure = error(shared, model)
+    assert (failure.kind, failure.tries, failure.fatal) == ("model_not_found", 1, True)
+    assert f"model '{model}' is not known at {shared.base_url}" in str(failure)
+
+
+def test_a_path_that_serves_nothing_is_fatal_and_hints_at_v1(shared: Endpoint) -> None:
+    failure = error(shared, "fault-no-route", base_url=f"http://{shared.netloc}")
+    assert (failure.kind, failure.status, failure.fatal) == ("model_not_found", 404, True)
+    assert f"nothing is served at http://{shared.netloc}/chat/completions" in str(failure)
+    assert f"did you mean http://{shared.netloc}/v1?" in str(failure)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_bad_request_fails_its_row_with_the_endpoints_words(
+    shared: Endpoint, status: int
+) -> None:
+    failure = error(shared, f"fault-{status}")
+    assert (failure.kind, failure.status, failure.tries) == ("bad_request", status, 1)
+    assert not failure.fatal
+    assert str(failure).startswith(f'{status} from {shared.netloc} ("')
+
+
+def test_a_context_that_is_too_long_is_no_unknown_model(shared: Endpoint) -> None:
+    assert "maximum context length is 8192" in error(shared, "fault-400").detail
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_passing_statuses_are_tried_again(shared: Endpoint, status: int) -> None:
+    answer = ask(shared, f"fault-{status}-twice")
+    assert (answer.message["content"], answer.retries) == ("42", 2)
+
+
+def test_statuses_that_do_not_pass_end_with_tries_and_time(shared: Endpoint) -> None:
+    failure = error(shared, "fault-503")
+    assert (failure.kind, failure.status, failure.tries) == ("overloaded", 503, 8)
+    assert failure.elapsed_s > 0
+    assert str(failure).startswith(f"503 from {shared.netloc} after 8 tries in ")
+    assert str(failure).endswith('("overloaded")')
+    assert error(shared, "fault-429").kind == "rate_limited"
+
+
+@pytest.mark.parametrize("form", ["429-retry-after-0.2", "503-retry-after-ms-200"])
+def test_no_request_is_sent_before_its_retry_after(form: str) -> None:
+    model = f"fault-{form}-once"
+
+    async def main(endpoint: Endpoint) -> None:
+        chat = opened(endpoint, model, pool_size=8)
+
+        async def again(row: int) -> None:
+            await asyncio.sleep(row * 0.02)
+            await chat.complete([{"role": "user", "content": "first" if row < 2 else "other"}])
+
+        await asyncio.gather(*(again(row) for row in range(8)))
+        await chat.aclose()
+
+    with Endpoint("42") as endpoint:
+        asyncio.run(main(endpoint))
+    assert endpoint.early == 0
+    assert endpoint.requests >= 9
+
+
+def test_a_retry_after_that_is_a_date_is_waited_for() -> None:
+    with Endpoint("42") as endpoint:
+        assert ask(endpoint, "fault-429-retry-after-date-1-once").retries == 1
+    assert (endpoint.requests, endpoint.early) == (2, 0)
+
+
+@pytest.mark.parametrize("text", ["garbage", "nan", "-5", "inf"])
+def test_a_retry_after_that_says_nothing_is_ignored(shared: Endpoint, text: str) -> None:
+    assert ask(shared, f"fault-429-retry-after-{text}-once").retries == 1
+
+
+def test_a_retry_after_of_a_day_fails_at_once(shared: Endpoint) -> None:
+    failure = error(shared, "fault-429-retry-after-99999")
+    assert (failure.kind, failure.tries) == ("rate_limited", 1)
+    assert "asked to wait 27 h" in str(failure)
+
+
+def test_an_exhausted_quota_is_fatal(shared: Endpoint) -> None:
+    failure = error(shared, "fault-quota")
+    assert (failure.kind, failure.status, failure.tries, failure.fatal) == ("quota", 429, 1, True)
+    assert "the account has no quota left" in str(failure)
+    assert error(shared, "fault-402").kind == "quota"
+
+
+def test_the_endpoint_can_forbid_and_ask_for_another_try(shared: Endpoint) -> None:
+    assert error(shared, "fault-503-no-retry").tries == 1
+    assert ask(shared, "fault-400-retry-once").retries == 1
+
+
+# Deadlines.
+
+
+@pytest.mark.parametrize("model", ["silent", "slow-30", "trickle", "trickle-head"])
+def test_the_deadline_of_a_try_is_total_and_leaves_nothing_open(model: str) -> None:
+    with Endpoint("42") as endpoint:
+        failure = error(endpoint, f"fault-{model}", request_timeout_s=0.1)
+        assert endpoint.wait_until(lambda e: e.hung_up == 2 and e.open_connections == 0)
+    assert (failure.kind, failure.tries, failure.fatal) == ("timeout", 2, False)
+    assert f"no whole answer from {endpoint.netloc} within 0.1 s after 2 tries" in str(failure)
+
+
+def test_a_try_that_was_too_slow_is_repeated(shared: Endpoint) -> None:
+    assert ask(shared, "fault-silent-once", request_timeout_s=0.1).retries == 1
+
+
+def test_all_tries_together_have_a_deadline(shared: Endpoint) -> None:
+    slow = RetryPolicy(base_s=60.0, cap_s=60.0)
+    failure = error(shared, "fault-503", "hurry", retry=slow, total_timeout_s=1.0)
+    assert failure.tries == 1
+
+
+def test_the_wait_for_a_connection_counts_towards_the_deadline() -> None:
+    async def main(endpoint: Endpoint) -> ProviderError:
+        chat = opened(
+            endpoint,
+            "fault-silent",
+            pool_size=1,
+            request_timeout_s=0.1,
+            retry=RetryPolicy(max_tries=1),
+        )
+        calls = [chat.complete([]) for _ in range(2)]
+        first, second = await asyncio.gather(*calls, return_exceptions=True)
+        await chat.aclose()
+        assert isinstance(first, ProviderError)
+        assert isinstance(second, ProviderError)
+        return second
+
+    with Endpoint("42") as endpoint:
+        assert asyncio.run(main(endpoint)).kind == "timeout"
+
+
+# A 200 that is no answer.
+
+NO_JSON = {
+    "empty": "a 200 with an empty body",
+    "204": "a 204 with an empty body",
+    "bad-json": "a 200 that is not JSON (application/json)",
+    "html": "a 200 that is not JSON (text/html)",
+    "nested": "a 200 that is nested too deeply",
+    "utf-16": "a 200 that is not UTF-8",
+    "latin-1": "a 200 that is not UTF-8",
+    "choices-empty": "an answer without choices",
+    "choices-absent": "an answer without choices",
+    "choices-null": "an answer without choices",
+    "message-null": "an answer without a message",
+}
+
+
+@pytest.mark.parametrize("model", NO_JSON)
+def test_a_200_that_is_no_answer_is_tried_once_more(shared: Endpoint, model: str) -> None:
+    failure = error(shared, f"fault-{model}", "always")
+    assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 2, False)
+    assert str(failure).startswith(f"{NO_JSON[model]}")
+    assert f"from {shared.netloc} after 2 tries" in str(failure)
+    assert ask(shared, f"fault-{model}-once").retries == 1
+
+
+def test_an_html_page_is_quoted_by_its_beginning(shared: Endpoint) -> None:
+    failure = error(shared, "fault-html", "quoted")
+    assert "Welcome to nginx!" in str(failure)
+    assert len(failure.detail) == 200
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("json-null", "a 200 whose JSON is null, no object"),
+        ("json-string", "a 200 whose JSON is a string, no object"),
+        ("json-list", "a 200 whose JSON is a list, no object"),
+        ("content-number", "an answer whose content is a number, no text"),
+        ("tool-calls-text", "an answer whose tool_calls is no list of calls"),
+        ("stream", "an answer streamed although not asked"),
+        ("gzip-broken", "a broken compressed body"),
+        ("gzip-cut", "a compressed body cut short"),
+        ("encoding-br", "a body in an unknown encoding"),
+    ],
+)
+def test_what_can_be_no_answer_fails_at_once(shared: Endpoint, model: str, message: str) -> None:
+    failure = error(shared, f"fault-{model}")
+    assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 1, False)
+    assert str(failure).startswith(f"{message} from {shared.netloc}")
+
+
+def test_a_number_of_too_many_digits_is_an_error_of_ours(shared: Endpoint) -> None:
+    assert error(shared, "fault-digits").kind == "protocol"
+
+
+def test_a_byte_order_mark_is_skipped(shared: Endpoint) -> None:
+    assert ask(shared, "fault-utf-8-sig").message["content"] == "café"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "tries"),
+    [
+        ("503", "overloaded", 8),
+        ("429", "rate_limited", 8),
+        ("rate_limit_exceeded", "rate_limited", 8),
+        ("server_error", "overloaded", 8),
+        ("400", "bad_request", 1),
+        ("invalid_request_error", "bad_request", 1),
+        ("401", "auth", 1),
+        ("insufficient_quota", "quota", 1),
+        ("model_not_found", "model_not_found", 1),
+    ],
+)
+def test_an_error_inside_a_200_is_what_its_code_says(
+    shared: Endpoint, code: str, kind: str, tries: int
+) -> None:
+    failure = error(shared, f"fault-error-object-{code}")
+    assert (failure.kind, failure.tries) == (kind, tries)
+    assert failure.fatal == (kind in ("auth", "quota", "model_not_found"))
+    assert "Provider returned error" in str(failure)
+
+
+# Unusual answers.
+
+
+@pytest.mark.parametrize("kind", ["null", "absent"])
+def test_no_content_is_a_valid_answer(shared: Endpoint, kind: str) -> None:
+    assert ask(shared, f"fault-content-{kind}").message["content"] is None
+
+
+def test_empty_content_is_a_valid_answer(shared: Endpoint) -> None:
+    assert ask(shared, "fault-content-empty").message["content"] == ""
+
+
+def test_text_parts_are_joined(shared: Endpoint) -> None:
+    assert ask(shared, "fault-content-parts").message["content"] == "The answer is 42"
+
+
+def test_a_refusal_and_the_finish_reason_are_kept(shared: Endpoint) -> None:
+    refusal = ask(shared, "fault-refusal")
+    assert refusal.message["refusal"] == "I cannot help with that"
+    assert refusal.message["content"] is None
+    assert ask(shared, "fault-finish-length").finish_reason == "length"
+    assert ask(shared, "fault-finish-content_filter").finish_reason == "content_filter"
+    assert ask(shared, "fault-finish-null").finish_reason is None
+
+
+@pytest.mark.parametrize("kind", ["absent", "null", "strings", "nan", "negative"])
+def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str) -> None:
+    answer = ask(shared, f"fault-usage-{kind}")
+    assert answer.message["content"] == "42"
+    usage = answer.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (None,) * 3
+
+
+def test_tool_calls_get_ids_and_arguments_as_text(shared: Endpoint) -> None:
+    (call,) = ask(shared, "fault-tool-no-id").message["tool_calls"]
+    assert call["id"] == "call_1_0"
+    (call,) = ask(shared, "fault-tool-arguments-dict").message["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"a": 1}
+    (call,) = ask(shared, "fault-tool-arguments-bad").message["tool_calls"]
+    assert call["function"]["arguments"] == '{"a": '
+
+
+@pytest.mark.parametrize("kind", ["null", "empty"])
+def test_tool_calls_without_calls_are_none(shared: Endpoint, kind: str) -> None:
+    message = ask(shared, f"fault-tool-calls-{kind}").message
+    assert message == {"role": "assistant", "content": "42"}
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize("model", ["huge-3", "huge-length", "gzip-bomb"])
+def test_a_body_is_cut_off_at_the_cap_on_decoded_bytes(shared: Endpoint, model: str) -> None:
+    failure = error(shared, f"fault-{model}", max_body_bytes=2**21)
+    assert (failure.kind, failure.tries) == ("too_large", 1)
+    assert f"too large an answer from {shared.netloc}" in str(failure)
+    assert "of 2 MiB" in str(failure)
+
+
+def test_the_cap_is_32_mib(shared: Endpoint) -> None:
+    assert "of 32 MiB" in str(error(shared, "fault-huge-length"))
+
+
+# Redirects.
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(code: int) -> None:
+    with Endpoint("42") as endpoint:
+        failure = error(endpoint, f"fault-redirect-{code}")
+    assert (failure.kind, failure.status, failure.tries) == ("redirect", code, 1)
+    assert endpoint.requests == 1
+    assert f"redirects to {endpoint.base_url}/elsewhere ({code})" in str(failure)
+    assert "set the base URL" in str(failure)
+
+
+def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint) -> None:
+    message = str(error(shared, "fault-redirect-other"))
+    assert "http://127.0.0.2:9/v1/chat/completions" in message
+    assert "pass" not in message
+    assert "abc" not in message
+    assert "/v1/chat/completions" in str(error(shared, "fault-redirect-loop"))
+
+
+# What an answer may hold.
+
+
+def test_lone_surrogates_of_an_answer_are_replaced(shared: Endpoint) -> None:
+    text = ask(shared, "fault-surrogate").message["content"]
+    assert text == "lone \ufffd and paired \U0001f600"
+    assert "\x1b[31m" in ask(shared, "fault-control").message["content"]
+
+
+def test_an_error_that_quotes_the_key_does_not_show_it(shared: Endpoint) -> None:
+    failure = error(shared, "fault-error-key")
+    assert KEY not in str(failure)
+    assert KEY not in failure.detail
+    assert KEY not in repr(failure)
+    assert "your key is ***" in failure.detail
+
+
+def test_neither_model_nor_traceback_shows_the_key(shared: Endpoint) -> None:
+    async def main() -> None:
+        chat = opened(shared, "fault-400")
+        assert KEY not in repr(chat)
+        with pytest.raises(ProviderError) as caught:
+            await chat.complete([])
+        frames = str(caught.getrepr(showlocals=True, style="long"))
+        assert "osmosis_ai/models/openai.py" in frames
+        assert KEY not in frames
+        await chat.aclose()
+
+    asyncio.run(main())
+
+
+def test_with_three_of_ten_tries_failing_every_row_ends_alike_twice() -> None:
+    def session() -> dict[str, int]:
+        async def main() -> None:
+            chat = opened(endpoint, "fault-flaky-30", pool_size=8)
+            rows = [[{"role": "user", "content": f"row {n}"}] for n in range(60)]
+            answers = await asyncio.gather(*(chat.complete(row) for row in rows))
+            for n, answer in enumerate(answers):
+                # A reset on a kept connection is made good uncounted.
+                assert answer.retries <= endpoint.by_row[f"row {n}"] - 1
+            assert sum(answer.retries for answer in answers) > 5
+            await chat.aclose()
+
+        with Endpoint("42") as endpoint:
+            asyncio.run(main())
+            return dict(endpoint.by_row)
+
+    first = session()
+    assert len(first) == 60
+    assert sum(first.values()) > 65
+    assert first == session()
+
+
+# The gate.
+
+
+class CountingGate:
+    def __init__(self) -> None:
+        self.acquired = 0
+        self.notes: list[tuple[str, float]] = []
+
+    async def acquire(self) -> None:
+        self.acquired += 1
+
+    def note(self, kind: str, not_before_s: float) -> None:
+        self.notes.append((kind, not_before_s))
+
+
+def test_a_gate_is_passed_before_each_try_and_told_how_it_ended(shared: Endpoint) -> None:
+    gate = CountingGate()
+    ask(shared, "fault-429-retry-after-0.05-twice", "gate", gate=gate)
+    error(shared, "fault-400", "gate", gate=gate)
+    assert gate.acquired == 4
+    limited = ("rate_limited", 0.05)
+    assert gate.notes == [limited, limited, ("ok", 0.0), ("failed", 0.0)]
+
+
+def test_a_call_that_is_cancelled_leaves_the_gate(shared: Endpoint) -> None:
+    gate = CountingGate()
+
+    async def main() -> None:
+        chat = opened(shared, "fault-silent", gate=gate)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(chat.complete([]), 0.05)
+        await chat.aclose()
+
+    asyncio.run(main())
+    assert gate.notes == [("failed", 0.0)]
+
+
+def test_an_answer_with_token_ids_logprobs_and_cost_keeps_them(shared: Endpoint) -> None:
+    body = completion("42", usage={"prompt_tokens": 1, "completion_tokens": 2.0, "cost": 0.01})
+    body["choices"][0].update(token_ids=[1, 2], logprobs={"content": []})
+    with Endpoint(body) as endpoint:
+        answer = ask(endpoint, "m")
+    assert answer.token_ids == [1, 2]
+    assert answer.logprobs == {"content": []}
+    assert answer.cost_usd == 0.01
+    assert answer.usage.total_tokens == 3
+
+
+def test_waiting_for_the_endpoint_takes_no_processor_time(shared: Endpoint) -> None:
+    before = time.thread_time()
+    ask(shared, "fault-slow-0.3")
+    assert time.thread_time() - before < 0.2

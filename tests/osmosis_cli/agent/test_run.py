@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from osmosis_cli.agent.interactive import told
+from osmosis_cli.agent.rollouts import Ended
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from tests.endpoints import Endpoint
+
+AGENT = """
+import asyncio
+from osmosis_ai.rollout import RolloutAgentLoop
+
+ADD = {"type": "function", "function": {"name": "add", "description": "Add two numbers.",
+       "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}}
+
+class Echo(RolloutAgentLoop):
+    name = "echo"
+    def get_tools(self, request):
+        return [ADD]
+    async def run(self, ctx):
+        messages = list(ctx.request.messages)
+        if "raise" in messages[-1]["content"]:
+            raise ValueError("this row cannot be run")
+        for text in ("once", "twice"):
+            answer = await ctx.chat(messages)
+            messages.append(answer.message)
+            messages.append({"role": "user", "content": text})
+        return ctx.complete(messages[:-1])
+
+agent_loop = Echo()
+
+class Forgetful(Echo):
+    async def run(self, ctx):
+        self.task = asyncio.ensure_future(asyncio.sleep(3600))
+        self.task.add_done_callback(lambda task: print("the task has ended"))
+        return await super().run(ctx)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("project")
+    (directory / "agent.py").write_text(AGENT)
+    prompts = ["first", "second", "third", "please raise"]
+    rows = [{"system_prompt": "Repeat.", "user_prompt": p, "ground_truth": None} for p in prompts]
+    (directory / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as running:
+        yield running
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+OsmosisTest = Callable[..., Done]
+
+
+@pytest.fixture
+def osmosis_test(
+    project: Path,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[OsmosisTest]:
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    usual = ["-m", "agent:agent_loop", "-d", "data.jsonl", "--model", "echo"]
+
+    def run_here(*words: str, stdin: str = "") -> Done:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        status = run(cli, ["test", *usual, "--base-url", endpoint.base_url, *words])
+        return Done(status, *capsys.readouterr())
+
+    yield run_here
+    sys.modules.pop("agent", None)
+
+
+def test_there_is_a_line_a_row_and_an_error_is_status_1(osmosis_test: OsmosisTest):
+    done = osmosis_test()
+    lines = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines[:4]] == [
+        ["row-0", "COMPLETED"],
+        ["row-1", "COMPLETED"],
+        ["row-2", "COMPLETED"],
+        ["row-3", "ERROR"],
+    ]
+    assert "ValueError: this row cannot be run" in lines[3]
+    assert lines[-1].startswith("4 rollouts, 3 completed, 1 in error")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_rows_that_go_well_are_status_0(osmosis_test: OsmosisTest):
+    done = osmosis_test("--limit", "3", "--batch-size", "3")
+    assert done.returncode == 0, done.stderr
+    assert "3 rollouts, 3 completed" in done.stdout
+
+
+def test_a_line_fits_into_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = Ended(
+        row="row-0", row_index=0, status="COMPLETED", finish_reason="stop", error=None,
+        model_calls=2, tool_calls=1, tokens=722, duration_s=0.31, answer="long " * 100,
+    )  # fmt: skip
+    assert len(told(ended)) > 80
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert len(told(ended)) == 80
+    failed = replace(ended, error="a reason " * 20, status="ERROR")
+    assert told(failed).endswith(("a reason " * 20).rstrip())
+
+
+def test_one_json_document_holds_all_rows(osmosis_test: OsmosisTest):
+    done = osmosis_test("--limit", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    rollouts = json.loads(done.stdout)["rollouts"]
+    assert [one["row_index"] for one in rollouts] == [0, 1]
+    assert {one["model_calls"] for one in rollouts} == {2}
+    failed = osmosis_test("--json")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    error = json.loads(failed.stderr)["error"]
+    assert "this row cannot be run" in error["message"]
+    assert len(error["details"]["rollouts"]) == 4
+
+
+def test_a_wrong_key_ends_it_early(osmosis_test: OsmosisTest):
+    done = osmosis_test("--model", "fault-401")
+    assert done.returncode == 1
+    assert "1 rollout, 0 completed, 1 in error, 3 not run" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-d", "nothing.jsonl"], "nothing.jsonl"),
+        (["-m", "agent:agnet_loop"], "agent_loop"),
+        (["--base-url", "localhost"], "--base-url"),
+        (["--max-turns", "0"], "at least 1"),
+        (["--row", "9"], "--row 9"),
+        (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+        (["--interactive", "--json"], "--json"),
+    ],
+)
+def test_wrong_use_is_status_2(osmosis_test: OsmosisTest, words: list[str], sentence: str):
+    done = osmosis_test(*words)
+    assert done.returncode == 2, done.stdout
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+STEPS = """help
+tools
+messages
+next
+messages
+continue
+row 77
+row 2
+nonsense
+n
+quit
+"""
+
+
+def test_model_calls_are_stepped_through(osmosis_test: OsmosisTest):
+    done = osmosis_test("--interactive", "--limit", "3", stdin=STEPS)
+    assert done.returncode == 0, done.stderr
+    told = [line.strip() for line in done.stdout.splitlines()]
+    assert "continue  run on to the end of the row" in told
+    assert "add(a, b)  Add two numbers." in told
+    assert told.count("system     Repeat.") == 2
+    assert told.count("assistant  first") == 2  # as the answer, and in the conversation
+    assert "row 77: the rows are 0 to 2" in told
+    assert "no such command: nonsense (help lists them)" in told
+
+
+def test_the_end_of_the_input_ends_the_dialogue(osmosis_test: OsmosisTest):
+    done = osmosis_test("-i", "--row", "1", stdin="next\n")
+    assert done.returncode == 0, done.stderr
+    assert "row-1: second" in done.stdout
+    assert "row-0" not in done.stdout
+
+
+def test_tasks_that_an_agent_leaves_behind_end_with_the_row(osmosis_test: OsmosisTest):
+    words = ("-m", "agent:Forgetful", "-i", "--row", "0")
+    ended = osmosis_test(*words, stdin="continue\n")
+    left = osmosis_test(*words, stdin="quit\n")
+    for done in (ended, left):
+        assert done.returncode == 0, done.stderr
+        assert "the task has ended" in done.stdout
+        assert "Task was destroyed" not in done.stderr
+
+
+def test_a_row_that_fails_is_status_1_in_a_dialogue_too(osmosis_test: OsmosisTest):
+    done = osmosis_test("-i", "--row", "3", stdin="next\n")
+    assert done.returncode == 1
+    assert "ValueError: this row cannot be run" in done.stdout

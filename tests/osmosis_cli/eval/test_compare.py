@@ -1,0 +1,122 @@
+"""`osmosis eval compare`: reports held against the first one, row by row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from osmosis_cli.main import cli
+from pytest_osmosis.reports import json_report as report
+from pytest_osmosis.results import SuiteResult
+from tests.sessions import NASTY, result_of, suite_of
+
+Written = Callable[..., str]
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    """Writes a report of suites under a name, and gives the name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, *suites: SuiteResult) -> str:
+        report.write(result_of(*suites), Path(name))
+        return name
+
+    return write
+
+
+def compare(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["eval", "compare", *words])
+
+
+def test_it_tells_the_difference_and_which_rows_broke_or_were_mended(written: Written):
+    before = written("before.json", suite_of([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]], answer="old"))
+    after = written("after.json", suite_of([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]], answer="new"))
+    done = compare(before, after)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[:2] == [
+        "baseline  before.json  (calc-7b, 6 runs, pass >= 1)",
+        "now       after.json  (calc-7b, 6 runs, pass >= 1)",
+    ]
+    assert "rewards:exact, 3 rows compared" in lines
+    assert any(line.split()[:4] == ["mean", "0.667", "0.667", "+0.000"] for line in lines)
+    broken = lines.index("  newly broken: 1 row")
+    assert lines[broken + 1 : broken + 4] == [
+        "    row-1  2/2 → 0/2", "      was  old", "      now  new",
+    ]  # fmt: skip
+    assert "    row-2  0/2 → 2/2" in lines
+    assert max(map(len, lines)) <= 80
+
+
+def test_each_further_report_is_compared_with_the_first(written: Written):
+    names = [written(f"{i}.json", suite_of([[float(i)], [1.0]])) for i in range(3)]
+    lines = compare(*names).output.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("now ")] == names[1:]
+    assert [line.split()[1] for line in lines if line.startswith("baseline ")] == names[:1] * 2
+
+
+def test_the_same_runs_do_not_differ(written: Written):
+    name = written("same.json", suite_of([[1.0], [0.0]]))
+    assert "rewards:exact, 2 rows compared: no difference" in compare(name, name).output
+
+
+def test_what_differs_in_the_settings_is_told(written: Written):
+    before = written("a.json", suite_of([[1.0, 1.0], [1.0, 0.0]], pass_threshold=0.5))
+    after = written("b.json", suite_of([[1.0], [1.0], [0.0]], digest="other"))
+    printed = compare(before, after).output
+    assert max(map(len, printed.splitlines())) <= 80
+    output = " ".join(printed.split())
+    assert "n is 1, in the baseline 2" in output
+    assert "the pass threshold is 1, in the baseline 0.5" in output
+    assert "1 row is not in the baseline" in output
+
+
+def test_several_suites_are_matched_by_name(written: Written):
+    a, b = (suite_of([[1.0]], name=name, data=name) for name in ("a.jsonl", "b.jsonl"))
+    done = compare(written("1.json", a, b), written("2.json", b, suite_of([[0.0]])))
+    assert "b.jsonl" in done.output
+    assert "not compared, in one report only: a.jsonl, data.jsonl" in done.output
+
+
+def test_reports_with_nothing_in_common_are_refused(written: Written):
+    suites = [suite_of([[1.0]], name=f"{name}.jsonl", data=name) for name in "abcd"]
+    done = compare(written("1.json", *suites[:2]), written("2.json", *suites[2:]))
+    assert done.exit_code == 1
+    assert "1.json and 2.json have no evaluation in common" in done.output
+
+
+def test_json_is_one_document(written: Written):
+    before = written("before.json", suite_of([[1.0], [1.0]]))
+    after = written("after.json", suite_of([[1.0], [0.0]], answer=NASTY))
+    document = json.loads(compare("--json", before, after).stdout)
+    [suite] = document["comparisons"][0]["suites"]
+    [function] = suite["eval_fns"]
+    assert function["differences"][0]["metric"] == "mean"
+    assert [row["name"] for row in function["broken"]] == ["row-1"]
+    assert function["broken"][0]["answer"] == NASTY
+
+
+@pytest.mark.parametrize("words", [[], ["one.json"]], ids=len)
+def test_one_report_is_not_enough(words: list[str]):
+    assert compare(*words).exit_code == 2
+
+
+def test_a_file_that_is_no_report_is_named(written: Written, tmp_path: Path):
+    good = written("good.json", suite_of([[1.0]]))
+    (tmp_path / "bad.json").write_text("{}")
+    done = compare(good, "bad.json")
+    assert done.exit_code == 1
+    assert "bad.json: not an evaluation's report: 'summary' is missing" in done.output
+
+
+def test_text_of_models_cannot_steer_the_terminal(written: Written):
+    nasty = "\x1b[2J\x1b]0;owned\x07 ok"
+    before = written("before.json", suite_of([[1.0]], answer=nasty))
+    output = compare(before, written("after.json", suite_of([[0.0]], answer=nasty))).output
+    assert "\x1b" not in output
+    assert "\\x1b[2J" in output

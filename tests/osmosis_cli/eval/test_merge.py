@@ -1,0 +1,209 @@
+"""`osmosis eval merge`: shards of an evaluation joined again, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from osmosis_cli.main import cli
+from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.planned_rows import tally_of
+from pytest_osmosis.gates.evaluate import evaluate, parse_gate
+from pytest_osmosis.reports import json_report as report
+from pytest_osmosis.reports.json_reader import read_report
+from pytest_osmosis.results import DECIDED, SuiteResult
+from tests.sessions import result_of, suite_of
+
+WHOLE = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])
+
+
+def shard(number: int, count: int, suite: SuiteResult = WHOLE, **changed: Any) -> SuiteResult:
+    """Every count-th row, as a session with `--osmosis-shard` reports it."""
+    rows = suite.rows[number - 1 :: count]
+    settings = {**suite.info.settings, "shard": f"{number}/{count}", **changed.pop("settings", {})}
+    info = replace(suite.info, rows=len(rows), settings=settings, **changed)
+    runs = [run for row in rows for run in row.runs]
+    return aggregate(info, runs, selected=info.total_runs)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Reports are written and named in a directory of their own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name: str, *suites: SuiteResult, environment: dict[str, Any] | None = None) -> str:
+    report.write(result_of(*suites, environment=environment), Path(name))
+    return name
+
+
+def shards(count: int) -> list[str]:
+    return [write(f"s{i}.json", shard(i, count)) for i in range(1, count + 1)]
+
+
+def merge(*names: str) -> Result:
+    return CliRunner().invoke(cli, ["eval", "merge", *names, "-o", "whole.json"])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_merged_shards_are_the_whole(count: int):
+    done = merge(*reversed(shards(count)))
+    assert done.exit_code == 0, done.output
+    write("expected.json", WHOLE)
+    [merged] = read_report(Path("whole.json")).suites
+    [expected] = read_report(Path("expected.json")).suites
+    assert merged == expected
+    assert "report: whole.json" in done.output
+    assert "shard" not in Path("whole.json").read_text()
+
+
+def test_it_has_the_environment_and_the_longest_time():
+    told = {
+        "versions": {"python": "3"}, "platform": "p", "command_line": "pytest",
+        "git": {"commit": "a" * 40, "dirty": False},
+    }  # fmt: skip
+    other = {**told, "git": {"commit": "b" * 40, "dirty": False}}
+    names = [
+        write("s1.json", shard(1, 2), environment=told),
+        write("s2.json", shard(2, 2), environment=other),
+    ]
+    done = merge(*names)
+    assert "warning: s1.json was run at commit aaaaaaaaaaaa and s2.json at bbbbbbbbbbbb" in (
+        done.output
+    )
+    merged = json.loads(Path("whole.json").read_text())
+    assert merged["environment"] == told
+    assert merged["summary"]["total_duration_ms"] == 31_200.0
+
+
+@pytest.mark.parametrize(
+    ("gate", "status"), [("mean >= 0.5", 0), ("mean >= 0.9", 1), ("mean >= 0.6", 8)]
+)
+def test_gates_are_judged_anew_over_the_whole(gate: str, status: int):
+    for i in (1, 2):
+        suite = shard(i, 2)
+        verdict = evaluate(parse_gate(gate), tally_of(suite))
+        write(f"s{i}.json", suite._replace(verdicts=(verdict,)))
+    done = merge("s1.json", "s2.json")
+    assert done.exit_code == status, done.output
+    [told] = json.loads(Path("whole.json").read_text())["gates"]
+    assert told["outcome"] == {0: "passed", 1: "failed", 8: "inconclusive"}[status]
+
+
+REFUSED = {
+    "missing": "missing: shard 2/3",
+    "twice": "shard 1/2 is in both s1.json and again.json",
+    "divisions": "they belong to different divisions",
+    "no shard": "whole.json is no shard of an evaluation: run it with --osmosis-shard I/K",
+    "incomplete": "s2.json (shard 2/2) has 1 of 2 runs of ",
+    "model": "the model is calc-7b in s1.json and other in s2.json",
+    "n": "n is 2 in s1.json and 3 in s2.json",
+    "threshold": "the pass threshold is 1.0 in s1.json and 0.5 in s2.json",
+    "functions": "the list of eval functions is rewards:exact in s1.json and a:b",
+    "data": "the digest of the data is 4f1c",
+    "setting": "temperature is not given in s1.json and 0.7 in s2.json",
+    "rows": "row 0 is in both s1.json and s2.json",
+    "number": "s1.json has 1 evaluations and s2.json has 2",
+}
+
+
+def _mixed(what: str) -> list[str]:
+    first = write("s1.json", shard(1, 2))
+    second: dict[str, SuiteResult] = {
+        "model": shard(2, 2, model="other"),
+        "n": shard(2, 2, suite_of([[1.0] * 3] * 5)),
+        "threshold": shard(2, 2, pass_threshold=0.5),
+        "functions": shard(2, 2, eval_fns=("a:b",)),
+        "data": shard(2, 2, digest="other"),
+        "setting": shard(2, 2, settings={"temperature": 0.7}),
+        "rows": shard(2, 2)._replace(rows=shard(1, 2).rows[:2], finished=4),
+        "incomplete": shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]])),
+    }
+    if what in second:
+        return [first, write("s2.json", second[what])]
+    return {
+        "missing": lambda: [write("s1.json", shard(1, 3)), write("s3.json", shard(3, 3))],
+        "twice": lambda: [first, write("again.json", shard(1, 2))],
+        "divisions": lambda: [first, write("other.json", shard(2, 3))],
+        "no shard": lambda: [first, write("whole.json", WHOLE)],
+        "number": lambda: [first, write("s2.json", shard(2, 2), shard(2, 2, name="b", data="b"))],
+    }[what]()
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_does_not_belong_together_is_refused_by_name(what: str):
+    names = _mixed(what)
+    Path("whole.json").touch(exist_ok=True)
+    before = Path("whole.json").read_text()
+    done = merge(*names)
+    assert done.exit_code == 1
+    assert REFUSED[what] in done.output
+    assert Path("whole.json").read_text() == before
+
+
+def gated(number: int, text: str, /, **told: Any) -> str:
+    """A shard's report with a gate, of which something else is told."""
+    suite = shard(number, 2)
+    name = write(
+        f"s{number}.json", suite._replace(verdicts=(evaluate(parse_gate(text), tally_of(suite)),))
+    )
+    document = json.loads(Path(name).read_text())
+    document["gates"][0].update(told)
+    Path(name).write_text(json.dumps(document))
+    return name
+
+
+def test_the_confidence_is_that_of_whichever_shard_tells_it():
+    names = [gated(1, "mean >= 0.1"), gated(2, "mean >= 0.1", confidence=0.5)]
+    assert merge(*names).exit_code == 0
+    [told] = json.loads(Path("whole.json").read_text())["gates"]
+    assert (told["confidence"], told["figure"]["confidence"]) == (0.5, 0.5)
+
+
+def test_a_slice_that_a_shard_does_not_tell_is_not_guessed():
+    gate = "mean >= 0.1 where kind = hard"
+    whole = [
+        gated(i, "mean >= 0.1", gate=gate, row_indices=rows) for i, rows in ((1, [0]), (2, None))
+    ]
+    done = merge(*whole)
+    assert done.exit_code == 8
+    assert "the shards do not tell which rows it looks at" in done.output
+
+
+def test_a_gate_that_cannot_be_read_is_told():
+    names = [gated(i, "mean >= 0.1", gate="maen >= 1") for i in (1, 2)]
+    done = merge(*names)
+    assert done.exit_code == 1
+    assert "Error: gate 'maen >= 1': 'maen' is not a metric" in done.output
+
+
+def test_a_shard_that_stopped_early_is_told_how_to_fill_it():
+    part = shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]]))
+    stopped = result_of(part)._replace(halted=DECIDED)
+    report.write(stopped, Path("s2.json"))
+    done = merge(write("s1.json", shard(1, 2)), "s2.json")
+    assert "run the same command again without --osmosis-stop-when-decided" in done.output
+
+
+@pytest.mark.parametrize("why", ["cannot be read: No such file", "it tells nothing of b"])
+def test_a_baseline_that_tells_nothing_is_refused(why: str):
+    two = [suite_of([[1.0]] * 2, name=name, data=name) for name in "ab"]
+    names = [write(f"s{i}.json", *(shard(i, 2, suite) for suite in two)) for i in (1, 2)]
+    if "nothing" in why:
+        write("old.json", two[0])
+    done = merge(*names, "--baseline", "old.json")
+    assert done.exit_code == 1
+    assert f"--baseline old.json: {why}" in done.output
+
+
+def test_an_output_that_cannot_be_written_is_told():
+    [name] = shards(1)
+    done = CliRunner().invoke(cli, ["eval", "merge", name, "-o", "gone/whole.json"])
+    assert done.exit_code == 1
+    assert "cannot write gone/whole.json: No such file or directory" in done.output

@@ -1,0 +1,287 @@
+"""`osmosis eval rubric` from the command line to the result file, against judges on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from tests.endpoints import Ask, Endpoint
+
+KEY = "sk-judge-0123456789abcdef"
+FILE = """
+version: 1
+default_score_max: 10
+rubrics:
+  - id: support_followup
+    title: Follow-up
+    rubric: The answer must follow up.
+    model_info:
+      provider: openai
+      model: judge-1
+      api_base: {base}
+      timeout: 5
+"""
+ROWS: list[dict[str, Any]] = [
+    {"conversation_id": "ticket-001", "rubric_id": "support_followup", "solution_str": "Hello"},
+    {"conversation_id": "ticket-047", "rubric_id": "policy", "solution_str": "No."},
+    {"solution_str": "Bye", "original_input": "Hi?", "ground_truth": "Goodbye"},
+]
+
+
+def answer(ask: Ask) -> str:
+    """7 for the greeting, 3 for the rest."""
+    return json.dumps({"score": 7 if "\nHello\n" in ask.row else 3, "explanation": "so it is"})
+
+
+@pytest.fixture
+def judge() -> Iterator[Endpoint]:
+    with Endpoint(answer) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def here(tmp_path: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
+    write_rows(tmp_path / "data.jsonl", ROWS)
+    return tmp_path
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def rubric(*args: str, data: str = "data.jsonl", name: str = "support_followup") -> int:
+    return run(cli, ["eval-rubric", "--rubric", name, "--data", data, *args])
+
+
+def written(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_each_run_and_the_statistics_are_printed(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rubric("-n", "2") == 0
+    told = capsys.readouterr()
+    assert told.out.splitlines()[:7] == [
+        "ticket-001",
+        "  run 1   7        so it is",
+        "  run 2   7        so it is",
+        "record 2",
+        "  run 1   3        so it is",
+        "  run 2   3        so it is",
+        "",
+    ]
+    assert "support_followup: openai/judge-1, 2 records x 2 runs" in told.out
+    assert "average 5  variance 4  standard deviation 2  min 3  max 7" in told.out
+    assert "60 tokens, price unknown" in told.out
+    assert "1 of 3 records are for other rubrics: skipped" in told.err
+    assert judge.requests == 4
+
+
+def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint) -> None:
+    judges = {"model_info_overrides": {"api_key": KEY}, "tools": [{"api_key": KEY}]}
+    extra = {"note": "from extra_info", "api_key": KEY, **judges}
+    row = {**ROWS[2], "metadata": {"lang": "en"}, "extra_info": extra}
+    write_rows(here / "data.jsonl", [row])
+    assert rubric() == 0
+    asked = judge.seen[0].row
+    assert all(text in asked for text in ("Bye", "Hi?", "Goodbye", "en", "from extra_info"))
+    assert "lowest score is 0, the highest 10" in asked
+    assert KEY not in asked
+
+
+def test_results_go_under_the_cache_directory_by_rubric_id(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rubric() == 0
+    (path,) = (here / "cache/osmosis/eval_result/support_followup").iterdir()
+    assert path.name.startswith("rubric_eval_result_") and path.suffix == ".json"
+    assert f"results: {path}" in capsys.readouterr().out
+    found = written(path)
+    assert found["complete"] is True
+    assert found["counts"] == {"runs": 2, "scored": 2, "failed": 0, "not_run": 0}
+    first = found["records"][0]
+    assert (first["conversation_id"], first["runs"][0]["score"]) == ("ticket-001", 7.0)
+    assert first["runs"][0]["raw"]["choices"]
+
+
+@pytest.mark.parametrize("directory", ["results", "results.d/"])
+def test_results_go_into_a_directory_that_is_made(here: Path, directory: str) -> None:
+    assert rubric("--output", directory) == 0
+    assert rubric("--output", directory) == 0
+    names = [path.name for path in (here / directory).iterdir()]
+    assert len(names) == 2
+    assert all(name.startswith("rubric_eval_result_") for name in names)
+
+
+def test_results_go_into_a_named_file(here: Path) -> None:
+    assert rubric("--output", "deep/mine.txt") == 0
+    assert written(here / "deep/mine.txt")["rubric_id"] == "support_followup"
+
+
+def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rubric("--json", "--output", "mine.json") == 0
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert document["output"] == "mine.json"
+    assert document["statistics"]["average"] == 5.0
+    assert {**written(here / "mine.json"), "output": "mine.json"} == document
+
+
+def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter(['{"score": "high", "explanation": "x"}', '{"score": 4, "explanation": "y"}'])
+    with Endpoint(lambda ask: next(answers)) as judge:
+        (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
+        assert rubric("--output", "mine.json", "--batch-size", "1") == 1
+    told = capsys.readouterr()
+    assert 'run 1   error    the score must be a number, not "high"' in told.out
+    assert "average 4" in told.out and "over 1 of 2 runs" in told.out
+    assert "1 of 2 judgements have no score" in told.err
+    found = written(here / "mine.json")
+    assert found["complete"] is False
+    assert found["records"][0]["runs"][0]["error"]["kind"] == "verdict"
+    assert found["records"][0]["runs"][0]["score"] is None
+
+
+def test_a_refused_key_stops_the_asking_and_the_file_is_written(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.api_key = "another"
+    assert rubric("-n", "5", "--batch-size", "2", "--output", "mine.json", "--json") == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    error = json.loads(told.err)["error"]
+    assert (error["code"], error["details"]["output"]) == ("provider_error", "mine.json")
+    assert "the key in OPENAI_API_KEY was refused" in error["message"]
+    assert KEY not in told.err
+    assert judge.requests == 2
+    assert written(here / "mine.json")["counts"]["not_run"] == 8
+
+
+def test_judging_is_as_concurrent_as_was_asked_for(here: Path, judge: Endpoint) -> None:
+    judge.latency_s = 0.05
+    assert rubric("-n", "6", "--batch-size", "4") == 0
+    assert judge.requests == 12
+    assert 2 <= judge.max_in_flight <= 4
+
+
+def test_it_is_a_subcommand_of_eval_as_well(here: Path, judge: Endpoint) -> None:
+    words = ["--rubric", "support_followup", "-d", "data.jsonl", "-o", "mine.json"]
+    assert run(cli, ["eval", "rubric", *words]) == 0
+    assert judge.requests == 2
+
+
+def test_another_judge_can_be_named(here: Path, judge: Endpoint) -> None:
+    assert rubric("--model", "judge-2") == 0
+    assert {ask.model for ask in judge.seen} == {"judge-2"}
+
+
+def test_the_key_of_one_provider_is_not_sent_to_another(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rubric("--model", "xai/grok") == 2
+    assert "XAI_API_KEY is not set" in capsys.readouterr().err
+    assert judge.requests == 0
+
+
+def test_an_interrupt_leaves_no_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("osmosis_cli.rubric.judging.judge_all", interrupted)
+    assert rubric("--output", "mine.json") == 130
+    assert not (here / "mine.json").exists()
+
+
+# Wrong use: told before anything is sent.
+
+
+def refused(capsys: pytest.CaptureFixture[str], judge: Endpoint, *args: str, **kwargs: str) -> str:
+    assert rubric(*args, **kwargs) == 2
+    assert judge.requests == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err
+
+
+def test_a_missing_key_is_told_before_any_request(
+    here: Path,
+    judge: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "export OPENAI_API_KEY=" in refused(capsys, judge)
+
+
+def test_an_unknown_rubric_suggests_a_known_one(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, judge, name="support_folowup")
+    assert "Did you mean 'support_followup'?" in told
+
+
+def test_a_missing_rubric_file_names_the_places_and_the_option(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "rubric_configs.yaml").unlink()
+    told = refused(capsys, judge)
+    assert "no rubric_configs.yaml beside data.jsonl" in told and "--config" in told
+
+
+def test_the_rubric_file_beside_the_data_is_found(
+    here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert rubric("--output", "mine.json", data=str(here / "data.jsonl")) == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"text": "x"}, "data.jsonl:2: 'solution_str' is missing (columns: text)"),
+        ({"solution_str": " "}, "'solution_str' is empty"),
+        ({"solution_str": 5}, "'solution_str' is a number"),
+        ({"solution_str": "x", "ground_truth": 1.1}, "'ground_truth' is a number"),
+        ({"solution_str": "x", "metadata": []}, "'metadata' is a list; expected an object"),
+    ],
+)
+def test_wrong_records_are_named_by_line(
+    here: Path,
+    judge: Endpoint,
+    capsys: pytest.CaptureFixture[str],
+    row: dict[str, Any],
+    said: str,
+) -> None:
+    write_rows(here / "data.jsonl", [ROWS[0], row])
+    assert said in refused(capsys, judge)
+
+
+def test_records_for_other_rubrics_only_are_nothing_to_do(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rows(here / "data.jsonl", [ROWS[1]])
+    assert "none of its 1 records is for 'support_followup'" in refused(capsys, judge)
+
+
+def test_missing_data_and_an_unwritable_output_are_told(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--data nope.jsonl: no such file" in refused(capsys, judge, data="nope.jsonl")
+    (here / "taken").write_text("a file")
+    assert "--output taken" in refused(capsys, judge, "--output", "taken/mine.json")

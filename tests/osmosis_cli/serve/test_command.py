@@ -1,0 +1,480 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.rollout_server.journal import Journal
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+
+AGENT = """
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class MyAgent(RolloutAgentLoop):
+    name = "my-agent"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        return ctx.complete(ctx.request.messages)
+
+class Sync(MyAgent):
+    def run(self, ctx):
+        return None
+
+agent_loop = MyAgent()
+sync = Sync()
+"""
+SEED_LINES = [
+    "osmosis serve -m my_agent:agent_loop",
+    "osmosis serve -m my_agent:agent_loop -p 8080",
+    "osmosis serve -m my_agent:agent_loop --skip-register",
+    "osmosis serve -m my_agent:agent_loop --local",
+    'osmosis serve -m my_agent:agent_loop --skip-register --api-key "$MY_API_KEY"',
+    "osmosis serve -m my_agent:agent_loop --no-validate",
+]
+TOKEN = "token-of-the-login-77"
+MY_API_KEY = "my-own-stable-key-42"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("project")
+    (directory / "my_agent.py").write_text(AGENT)
+    return directory
+
+
+class Platform:
+    """A platform on loopback that takes registrations."""
+
+    def __init__(self) -> None:
+        self.registered: list[tuple[dict[str, str], dict[str, Any]]] = []
+        self.answers: list[tuple[int, dict[str, Any]]] = []
+        self.health: list[int] = []
+        self._arrived = threading.Condition()
+        platform = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, answer = platform.take(self.path, dict(self.headers), body)
+                content = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                if 300 <= status < 400:
+                    self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def take(
+        self, path: str, headers: dict[str, str], body: dict[str, Any]
+    ) -> tuple[int, dict[str, Any]]:
+        found = {"id": "srv-1", "status": "registered", "health_check_result": "ok"}
+        status, answer = self.answers.pop(0) if self.answers else (201, found)
+        if path != "/api/cli/rollout-server/register":
+            return 404, {"error": path}
+        with self._arrived:
+            # The platform's own health check: the server answers before it registers.
+            self.health.append(get(body["port"], "/health")[0])
+            self.registered.append((headers, body))
+            self._arrived.notify_all()
+        return status, answer
+
+    def wait(self, count: int = 1) -> None:
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: len(self.registered) >= count, 20)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "OSMOSIS_TOKEN": TOKEN,
+            "OSMOSIS_PLATFORM_URL": self.url,
+            "OSMOSIS_TOKEN_PLATFORM_URL": self.url,
+        }
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def platform() -> Iterator[Platform]:
+    running = Platform()
+    yield running
+    running.close()
+
+
+def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+class Running:
+    """`osmosis serve` as a process; `told` is what it said on stdout."""
+
+    def __init__(self, words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "osmosis_cli", *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=cwd,
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env},
+            )
+        assert self.process.stdout is not None
+        self.told = self.process.stdout.readline() + self.process.stdout.readline()
+        found = re.search(r"on http://(.+):(\d+)$", self.told, re.M)
+        assert found, self.told + log.read_text()
+        self.host, self.port = found[1], int(found[2])
+
+    @property
+    def key(self) -> str:
+        found = re.search(r"API key: (\S+)  \(generated", self.told)
+        assert found, self.told
+        return found[1]
+
+    def logged(self, words: str) -> str:
+        """The log, once it has these words."""
+        for _ in range(2000):
+            if words in self.log.read_text():
+                return self.log.read_text()
+            self.process.poll()
+            threading.Event().wait(0.01)
+        raise AssertionError(self.log.read_text())
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def end(self) -> None:
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+Serve = Callable[..., Running]
+
+
+@pytest.fixture
+def serve(project: Path, tmp_path: Path) -> Iterator[Serve]:
+    with ExitStack() as stack:
+
+        def start(line: str, cwd: Path = project, **env: str) -> Running:
+            text = line.replace("$MY_API_KEY", MY_API_KEY).replace(" -p 8080", "")
+            words = [*shlex.split(text)[1:], "-p", "0"]  # nobody knows which ports are free
+            environ = {"OSMOSIS_CONFIG_DIR": str(tmp_path / "nobody"), **env}
+            running = Running(words, cwd, environ, tmp_path / "serve.log")
+            stack.callback(running.end)
+            return running
+
+        yield start
+
+
+Fails = Callable[..., "Failed"]
+
+
+class Failed:
+    """A command that served nothing."""
+
+    def __init__(self, returncode: int, stdout: str, stderr: str) -> None:
+        self.returncode = returncode
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+@pytest.fixture
+def fails(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Fails]:
+    """Run a command line that is expected to fail before it serves, in this process."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(project / "nobody"))
+
+    def run_here(*words: str, **env: str) -> Failed:
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        status = run(cli, ["serve", *words])
+        return Failed(status, *capsys.readouterr())
+
+    yield run_here
+    sys.modules.pop("my_agent", None)
+
+
+# The command lines of the documentation that the project started from.
+
+
+@pytest.mark.parametrize("line", [SEED_LINES[0], SEED_LINES[1], SEED_LINES[5]])
+def test_with_a_login_the_server_registers_itself(serve: Serve, platform: Platform, line: str):
+    running = serve(line, **platform.environment)
+    platform.wait()
+    [(headers, body)] = platform.registered
+    assert headers["Authorization"] == f"Bearer {TOKEN}"
+    assert headers["User-Agent"].startswith("osmosis-cli/")
+    assert platform.health == [200]
+    assert body == {
+        "host": "127.0.0.1",
+        "port": running.port,
+        "agent_loop_name": "my-agent",
+        "api_key": running.key,
+    }
+    assert running.host == "0.0.0.0"
+    assert get(running.port, "/platform/health", **bearer(running.key))[0] == 200
+    log = running.logged("registered platform=")
+    assert running.stop() == 143
+    assert TOKEN not in log
+    assert running.key not in running.log.read_text()
+
+
+def test_skip_register_needs_no_login_and_keeps_the_key(serve: Serve):
+    running = serve(SEED_LINES[2])
+    assert get(running.port, "/health")[0] == 200
+    assert get(running.port, "/platform/health")[0] == 401
+    assert get(running.port, "/platform/health", **bearer(running.key))[0] == 200
+    assert running.stop() == 143
+    assert len(running.key) >= 32
+
+
+def test_local_has_neither_key_nor_login_and_is_on_loopback(serve: Serve):
+    running = serve(SEED_LINES[3])
+    assert running.host == "127.0.0.1"
+    assert "API key: none" in running.told
+    assert get(running.port, "/health")[0] == 200
+    assert get(running.port, "/platform/health")[0] == 404
+    assert running.stop() == 143
+
+
+def test_a_key_can_be_given_and_is_not_printed(serve: Serve):
+    running = serve(SEED_LINES[4])
+    assert get(running.port, "/platform/health", **bearer(MY_API_KEY))[0] == 200
+    assert get(running.port, "/platform/health", **bearer("another"))[0] == 401
+    assert running.stop() == 143
+    log = running.log.read_text()
+    assert MY_API_KEY not in running.told + log
+    assert "warning: --api-key shows the key" in log
+
+
+def test_the_key_is_better_given_by_a_variable(serve: Serve):
+    running = serve(SEED_LINES[2], OSMOSIS_SERVER_API_KEY=MY_API_KEY)
+    assert get(running.port, "/platform/health", **bearer(MY_API_KEY))[0] == 200
+    assert "from OSMOSIS_SERVER_API_KEY" in running.told
+    assert running.stop() == 143
+    assert "warning" not in running.log.read_text()
+
+
+# The rest.
+
+
+def test_local_on_an_outer_address_has_a_key_all_the_same(serve: Serve):
+    running = serve(f"{SEED_LINES[3]} -H 0.0.0.0")
+    assert get(running.port, "/platform/health")[0] == 401
+    assert get(running.port, "/platform/health", **bearer(running.key))[0] == 200
+
+
+def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
+    platform.answers = [(401, {"error": f"{TOKEN} has expired"})]
+    running = serve(SEED_LINES[0], **platform.environment)
+    log = running.logged("registration_failed")
+    assert " WARNING registration_failed" in log
+    assert "*** has expired; log in again with `osmosis login`" in log
+    assert get(running.port, "/health")[0] == 200
+    assert running.stop() == 143
+    assert TOKEN not in running.log.read_text()
+    assert running.key not in running.log.read_text()
+
+
+def test_without_a_login_nothing_is_served(fails: Fails):
+    done = fails("-m", "my_agent:agent_loop")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "osmosis login" in done.stderr
+    assert "--skip-register" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_token_for_another_platform_is_not_sent(fails: Fails, platform: Platform):
+    done = fails(
+        *("-m", "my_agent:agent_loop"),
+        OSMOSIS_TOKEN=TOKEN,
+        OSMOSIS_PLATFORM_URL=platform.url,
+    )
+    assert done.returncode == 1
+    assert "OSMOSIS_TOKEN_PLATFORM_URL" in done.stderr
+    assert TOKEN not in done.stderr
+    assert not platform.registered
+
+
+def test_an_agent_that_fails_its_checks_is_not_served(fails: Fails):
+    done = fails("-m", "my_agent:sync", "--local")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "must be async" in done.stderr
+    assert "--no-validate" in done.stderr
+
+
+def test_without_validation_it_is_served_all_the_same(serve: Serve):
+    running = serve("osmosis serve -m my_agent:sync --local --no-validate")
+    assert get(running.port, "/health")[1]["agent_loop"] == "my-agent"
+
+
+def test_a_module_without_the_attribute_is_said(fails: Fails):
+    for extra in ((), ("--no-validate",)):
+        done = fails("-m", "my_agent:agnet_loop", "--local", *extra)
+        assert done.returncode == 1
+        assert "agent_loop" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--local", "--api-key", "some-key-123"], "--skip-register"),
+        (["--skip-register", "--api-key", "with space"], "--api-key holds a space"),
+        (["--skip-register", "--api-key", ""], "--api-key is empty"),
+        (["--skip-register", "--allow-trainer", "trainer"], "scheme://host:port"),
+        (["--skip-register", "--log", "my_agent.py"], "--log"),
+        (["--skip-register", "--state-dir", "my_agent.py"], "--state-dir"),
+        (["--skip-register", "-p", "70000"], "70000"),
+        (["--skip-register", "--log-level", "loud"], "loud"),
+        (["--skip-register", "--drain", "inf"], "--drain"),
+        (["--skip-register", "--drain", "nan"], "drain_s must be more than 0, not nan"),
+    ],
+)
+def test_wrong_use_is_status_2_and_says_which_option(fails: Fails, words: list[str], sentence: str):
+    done = fails("-m", "my_agent:agent_loop", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert "with space" not in done.stderr
+
+
+def test_a_wrong_origin_in_the_environment_is_said_to_be_there(fails: Fails):
+    done = fails(
+        "-m",
+        "my_agent:agent_loop",
+        "--skip-register",
+        OSMOSIS_ALLOWED_TRAINERS="https://a.example x",
+    )
+    assert done.returncode == 2
+    assert "OSMOSIS_ALLOWED_TRAINERS: 'x' is not a trainer's origin" in done.stderr
+
+
+def test_an_address_that_is_not_this_machines_is_said(fails: Fails):
+    done = fails("-m", "my_agent:agent_loop", "--skip-register", "-H", "192.0.2.1")
+    assert done.returncode == 1
+    assert "cannot listen on 192.0.2.1:9000" in done.stderr
+    assert "choose another with -H/--host" in done.stderr
+
+
+def test_a_state_folder_of_another_server_is_said_before_anything_is_served(
+    fails: Fails, tmp_path: Path
+):
+    first = Journal(tmp_path)
+    try:
+        done = fails("-m", "my_agent:agent_loop", "--local", "--state-dir", str(tmp_path))
+    finally:
+        first.close()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--state-dir {tmp_path} is in use by another server" in done.stderr
+
+
+def test_a_port_that_is_taken_is_said(fails: Fails):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = fails("-m", "my_agent:agent_loop", "--local", "-p", port)
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr
+    assert "-p/--port" in done.stderr
+
+
+def test_an_allowed_trainer_is_the_only_one(serve: Serve):
+    running = serve(f"{SEED_LINES[3]} --allow-trainer http://127.0.0.1:9")
+    for url, status in (("http://127.0.0.1:9", 202), ("http://127.0.0.1:10", 422)):
+        body = {"rollout_id": f"r{status}", "server_url": url, "messages": []}
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{running.port}/v1/rollout/init", json.dumps(body).encode()
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as reply:
+                assert reply.status == status
+        except urllib.error.HTTPError as error:
+            with error:
+                assert error.code == status
+
+
+def test_json_says_where_the_server_is(project: Path):
+    command = [sys.executable, "-m", "osmosis_cli", "serve", "-m", "my_agent:agent_loop"]
+    with subprocess.Popen(
+        [*command, "--skip-register", "-p", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=project,
+    ) as running:
+        assert running.stdout is not None
+        told = json.loads(running.stdout.readline())
+        port = int(told["url"].rpartition(":")[2])
+        assert get(port, "/platform/health", **bearer(told["api_key"]))[0] == 200
+        running.send_signal(signal.SIGTERM)
+        rest, errors = running.communicate(timeout=30)
+    assert (running.returncode, rest) == (143, "")
+    assert json.loads(errors.splitlines()[-1])["error"]["code"] == "terminated"
+
+
+def test_local_has_no_key_under_reload_either(serve: Serve):
+    running = serve(f"{SEED_LINES[3]} --reload", OSMOSIS_SERVER_API_KEY=MY_API_KEY)
+    assert "API key: none" in running.told
+    assert get(running.port, "/platform/health")[0] == 404
+    assert running.stop() == 143
+
+
+def test_reload_serves_the_changed_agent_under_the_same_key(serve: Serve, tmp_path: Path):
+    cwd = tmp_path / "reloaded"
+    cwd.mkdir()
+    (cwd / "my_agent.py").write_text(AGENT)
+    running = serve(f"{SEED_LINES[2]} --reload", cwd)
+    key = running.key
+    assert get(running.port, "/platform/health", **bearer(key))[1]["agent_loop"] == "my-agent"
+    (cwd / "my_agent.py").write_text(AGENT.replace("my-agent", "changed"))
+    future = (cwd / "my_agent.py").stat().st_mtime + 10
+    os.utime(cwd / "my_agent.py", (future, future))
+    for later in range(60):  # the first look at the files may come after the change
+        os.utime(cwd / "my_agent.py", (future + later, future + later))
+        if "agent_loop=changed" in running.log.read_text():
+            break
+        threading.Event().wait(0.5)
+    running.logged("agent_loop=changed")
+    assert get(running.port, "/platform/health", **bearer(key))[1]["agent_loop"] == "changed"
+    assert running.stop() == 143
+    assert key not in running.log.read_text()

@@ -1,0 +1,419 @@
+"""What is wrong with an agent or an eval function, as the session tells it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.user_code import import_object
+from tests.project import AGENT, Project
+
+BROKEN = {
+    "no_import.py": "import not_there\n",
+    "no_syntax.py": "def f(:\n",
+    "raises.py": "def early():\n    raise ZeroDivisionError('too early')\n\n\nearly()\n",
+    "exits.py": "import sys\n\nsys.exit(3)\n",
+    "hangs.py": "import time\n\ntime.sleep(60)\n",
+    "loops.py": "while True:\n    pass\n",
+    "needy.py": AGENT.replace(
+        'name = "asker"', 'name = "asker"\n\n    def __init__(self, url): self.url = url'
+    ).replace("agent_loop = Agent()", "")
+    + "\n\ndef wrong(answer, truth): return 1\n"
+    "\n\ndef generator(solution_str):\n    yield 1\n",
+}
+
+REFUSED: dict[str, tuple[dict[str, str | None], tuple[str, ...]]] = {
+    "no-colon": ({"agent": "agent"}, ("--osmosis-agent 'agent': expected module:attribute",)),
+    "no-attribute": ({"agent": "agent:"}, ("--osmosis-agent 'agent:': expected module:attribute",)),
+    "no-module": ({"agent": ":loop"}, ("--osmosis-agent ':loop': expected module:attribute",)),
+    "two-colons": ({"agent": "a:b:c"}, ("--osmosis-agent 'a:b:c': expected module:attribute",)),
+    "missing-module": ({"agent": "agnt:loop"}, ("no module 'agnt' (searched",)),
+    "missing-import": ({"agent": "no_import:x"}, ("'no_import' imports 'not_there'",)),
+    "syntax": ({"agent": "no_syntax:x"}, ("no_syntax.py", "line 1", "SyntaxError")),
+    "raises": ({"eval_fn": "raises:f"}, ("raises.py", "in early", "ZeroDivisionError: too early")),
+    "exits": ({"agent": "exits:x"}, ("sys.exit",)),
+    "missing-attribute": (
+        {"agent": "agent:agent_lop"},
+        ("module 'agent' has no 'agent_lop'. Did you mean 'agent_loop'",),
+    ),
+    "class-with-arguments": ({"agent": "needy:Agent"}, ("needy:Agent", "'url'")),
+    "no-agent": ({"agent": "rewards:exact"}, ("is the function exact",)),
+    "wrong-parameters": (
+        {"eval_fn": "needy:wrong"},
+        ("takes (answer, truth); the first parameter decides", "solution_str", "messages"),
+    ),
+    "generator": ({"eval_fn": "needy:generator"}, ("is a generator", "return the score instead")),
+}
+
+
+@pytest.fixture
+def broken(project: Project) -> Project:
+    for name, text in BROKEN.items():
+        project.write(name, text)
+    project.rows("a", "b")
+    return project
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_code_that_cannot_be_used_is_told_before_any_request(broken: Project, wrong: str) -> None:
+    options, words = REFUSED[wrong]
+    session = broken.run(**options)
+    assert session.ret == 4
+    assert broken.endpoint.connections == 0
+    for word in words:
+        assert word in session.mistake
+    for internal in ("pytest_osmosis/", "importlib", "INTERNALERROR"):
+        assert internal not in session.err
+    assert session.out == ""
+
+
+@pytest.mark.parametrize("module", ["hangs", "loops"])
+def test_an_import_that_does_not_end_is_told_with_its_line(
+    broken: Project, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setitem(import_object.load_object.__kwdefaults__, "deadline_s", 0.3)
+    session = broken.run(agent=f"{module}:x")
+    assert session.ret == 4
+    assert f"{module}.py" in session.mistake
+    assert broken.endpoint.connections == 0
+
+
+EVERY_SORT = """
+import functools
+
+import numpy as np
+
+
+def plain(solution_str):
+    return 1
+
+
+async def coroutine(solution_str):
+    return 1.0
+
+
+class Scorer:
+    async def __call__(self, solution_str):
+        return True
+
+
+scorer = Scorer()
+
+
+def graded(solution_str, ground_truth, bonus=0.0):
+    return np.float32(0.5) + bonus
+
+
+partial = functools.partial(graded, bonus=0.5)
+
+
+def late(solution_str):
+    return coroutine(solution_str)
+
+
+def positional(solution_str, ground_truth, /, extra_info=None):
+    assert extra_info["user_prompt"] == ground_truth == solution_str
+    return 1
+
+
+def keywords(messages, **kwargs):
+    assert {"ground_truth", "metadata"} <= set(kwargs), kwargs
+    return 1
+
+
+def above(solution_str):
+    return 7.5
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_sort_of_callable_scores_by_its_signature(project: Project, workers: int) -> None:
+    project.write("sorts.py", EVERY_SORT)
+    names = ["plain", "coroutine", "Scorer", "scorer", "partial", "late", "positional", "keywords"]
+    project.rows("a", "b", "c")
+    more = [f"--eval-fn=sorts:{name}" for name in [*names, "above"]]
+    session = project.run(*more, eval_fn=None, workers=workers)
+    assert session.outcomes == {"passed": 3}, session.out
+    wanted = {**{f"sorts:{name}": 1.0 for name in names}, "sorts:above": 7.5}
+    assert [run["scores"] for run in session.runs] == [wanted] * 3
+
+
+RETURNED = """
+from decimal import Decimal
+
+
+def returns(solution_str):
+    return eval(solution_str)
+
+
+def other(messages):
+    return 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        ("float('nan')", "nan"),
+        ("float('inf')", "inf"),
+        ("-float('inf')", "-inf"),
+        ("None", "None"),
+        ("'0.5'", "'0.5' (a str)"),
+        ("Decimal('0.5')", "Decimal('0.5') (a Decimal)"),
+        ("10**400", "an int too large for a float"),
+    ],
+)
+def test_what_is_no_score_is_an_error_that_names_function_row_and_value(
+    project: Project, text: str, described: str
+) -> None:
+    project.write("rewards.py", RETURNED)
+    project.rows("1.0", text, "0.5")
+    session = project.run("--eval-fn=rewards:other", eval_fn="rewards:returns")
+    assert session.outcomes == {"passed": 1, "failed": 1, "errors": 1}
+    spoilt = session.runs[1]
+    assert spoilt["error"] == f"`rewards:returns` returned {described} for row-1; expected a " + (
+        "finite float"
+    )
+    assert (spoilt["error_type"], spoilt["scores"]) == ("eval_fn", {"rewards:other": 1.0})
+
+
+UNRULY = """
+import asyncio
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from osmosis_ai.rollout import RolloutAgentLoop
+
+forever = threading.Event()
+
+
+class Agent(RolloutAgentLoop):
+    name = "unruly"
+
+    def get_tools(self, request):
+        return []
+
+    async def run(self, ctx):
+        messages = list(ctx.request.messages)
+        answer = await ctx.chat(messages)
+        wish = answer.message["content"]
+        if wish == "exit":
+            sys.exit(3)
+        if wish == "memory":
+            raise MemoryError
+        if wish == "recursion":
+            return self.run_down(ctx)
+        if wish == "swallow":
+            for _ in range(1000):
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    continue
+        if wish == "cancelled":
+            task = asyncio.create_task(asyncio.sleep(60))
+            task.cancel()
+            await task
+        if wish == "cancel":
+            asyncio.current_task().cancel()
+        if wish == "skip":
+            pytest.skip("not today")
+        if wish == "folder":
+            os.chdir("/")
+            os.environ["PYTEST_CURRENT_TEST"] = "mine"
+            random.seed(3)
+        if wish == "leave":
+            asyncio.get_running_loop().create_task(asyncio.sleep(600))
+            threading.Thread(target=forever.wait, daemon=True).start()
+        if wish == "print":
+            for _ in range(64):
+                print("x" * 2**20)
+                logging.getLogger("unruly").warning("y" * 2**16)
+        return ctx.complete([*messages, answer.message])
+
+    def run_down(self, ctx):
+        return self.run_down(ctx)
+
+
+agent_loop = Agent()
+
+
+def exact(solution_str, ground_truth, extra_info):
+    if solution_str == "score exit":
+        sys.exit(4)
+    if solution_str == "score fail":
+        pytest.fail("a bad answer")
+    if solution_str == "score cancelled":
+        raise asyncio.CancelledError
+    if solution_str == "score hang":
+        forever.wait()
+    if solution_str == "score loop":
+        until = time.monotonic() + 30
+        while not forever.is_set() and time.monotonic() < until:
+            pass
+    if solution_str == "score mutate":
+        extra_info.clear()
+    return 1.0
+
+
+def second(messages, ground_truth, metadata):
+    assert metadata["user_prompt"] == messages[-1]["content"]
+    messages.clear()
+    return 1.0
+
+
+def third(messages, ground_truth, metadata):
+    assert len(messages) == 3
+    return 1.0
+"""
+
+
+@pytest.fixture
+def unruly(project: Project) -> Project:
+    project.write("unruly.py", UNRULY)
+    return project
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("wish", "error_type", "words"),
+    [
+        ("exit", "agent", "the agent called sys.exit(3)"),
+        ("memory", "agent", "MemoryError"),
+        ("recursion", "agent", "RecursionError"),
+        ("cancelled", "agent", "the agent ended in CancelledError"),
+        pytest.param(
+            *("cancel", "agent", "the agent ended in CancelledError"),
+            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="no task can tell"),
+        ),
+        ("skip", "agent", "the agent raised Skipped: not today"),
+        ("score fail", "eval_fn", "`unruly:exact` raised Failed: a bad answer"),
+        ("score cancelled", "eval_fn", "`unruly:exact` raised CancelledError"),
+        ("swallow", "timeout", "it ignored its cancellation and was left behind"),
+        ("score exit", "eval_fn", "`unruly:exact` called sys.exit(4)"),
+        ("score hang", "eval_fn", "`unruly:exact` timed out after 1 s"),
+    ],
+)
+def test_unruly_code_costs_its_own_run_alone(
+    unruly: Project, wish: str, error_type: str, words: str, workers: int
+) -> None:
+    unruly.rows("a", wish, "b", "c")
+    session = unruly.run(
+        "--batch-size=4",
+        "--osmosis-agent-timeout=1",
+        "--osmosis-grader-timeout=1",
+        agent="unruly:agent_loop",
+        eval_fn="unruly:exact",
+        workers=workers,
+    )
+    assert session.ret == 1
+    assert [run["error_type"] for run in session.runs] == [None, error_type, None, None]
+    assert words in session.runs[1]["error"]
+    assert "INTERNALERROR" not in session.out
+
+
+def test_an_eval_function_that_spins_costs_its_own_run_alone(unruly: Project) -> None:
+    unruly.rows("a", "score loop", "b")
+    session = unruly.run(
+        "--osmosis-grader-timeout=1", agent="unruly:agent_loop", eval_fn="unruly:exact"
+    )
+    assert [run["error_type"] for run in session.runs] == [None, "eval_fn", None]
+    assert session.runs[1]["error"] == "`unruly:exact` timed out after 1 s"
+
+
+def test_functions_see_the_same_whatever_another_did_to_it(unruly: Project) -> None:
+    unruly.rows("score mutate")
+    for order in (["exact", "second", "third"], ["third", "second", "exact"]):
+        more = [f"--eval-fn=unruly:{name}" for name in order]
+        session = unruly.run(*more, "--osmosis-fresh", agent="unruly:agent_loop", eval_fn=None)
+        assert session.outcomes == {"passed": 1}, session.out
+
+
+def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Project) -> None:
+    unruly.rows("print", {"user_prompt": "a", "ground_truth": "b"})
+    session = unruly.run("-rP", "--junitxml=out.xml", agent="unruly:agent_loop")
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert len(session.out) < 500_000
+    assert (unruly.path / "out.xml").stat().st_size < 1_000_000
+
+
+def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project) -> None:
+    before, state = os.getcwd(), random.getstate()
+    unruly.rows("folder", "leave", "a")
+    session = unruly.run(agent="unruly:agent_loop")
+    assert session.outcomes == {"passed": 3}
+    assert len(session.runs) == 3
+    assert os.getcwd() == before
+    random.setstate(state)
+
+
+def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Project) -> None:
+    project.write(
+        "agent.py",
+        AGENT.replace(
+            "return explode(", "raise KeyboardInterrupt\n            return (lambda x: x)("
+        ),
+    )
+    project.rows("a", "raise", "b")
+    handler = signal.getsignal(signal.SIGINT)
+    session = project.apart(*project.options("-n0"))
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert session.ret == 2
+    assert session.report["summary"]["interrupted"] == "SIGINT"
+    assert "Traceback" not in session.out + session.err
+    assert "INTERNALERROR" not in session.out + session.err
+
+
+def test_a_process_that_the_agent_ends_is_told(project: Project, endpoint: Any) -> None:
+    project.write(
+        "agent.py",
+        AGENT.replace(
+            "return explode(", "__import__('os')._exit(3)\n            return (lambda x: x)("
+        ),
+    )
+    project.rows("a", "raise", "b")
+    session = project.run("--batch-size=2", workers=2)
+    assert session.ret == 1
+    assert [run["error_type"] for run in session.runs] == [None, "worker_lost", None]
+
+
+def test_a_function_that_is_given_twice_is_refused(project: Project) -> None:
+    project.rows("a")
+    session = project.run("--eval-fn=rewards:exact")
+    assert (session.ret, project.endpoint.requests) == (4, 0)
+    assert "--osmosis-eval-fn 'rewards:exact' is given twice" in session.mistake
+
+
+def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Project) -> None:
+    unruly.rows("a", "swallow")
+    code = {"agent": "unruly:agent_loop", "eval_fn": "unruly:exact"}
+    session = unruly.apart(*unruly.options("-n0", "--osmosis-agent-timeout=1", **code))
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert "was destroyed" not in session.out + session.err
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_secret_in_a_warning_is_masked(
+    project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    project.write(
+        "rewards.py",
+        "import os, warnings\n\n\ndef exact(solution_str):\n"
+        "    warnings.warn('the key is sk-very-secret-' + '0123456789')\n    return 1.0\n",
+    )
+    project.rows("a", "b")
+    session = project.run("--batch-size=2", workers=workers)
+    assert "the key is ***" in session.out
+    assert "sk-very-secret-0123456789" not in session.out + session.err

@@ -1,0 +1,214 @@
+"""What an endpoint may do instead of answering, and what the session makes of it.
+
+Each row asks for a fault of `tests/misbehaviour.py` by its name; they are all run in one session.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from osmosis_ai.models.retry import RetryPolicy
+from tests.endpoints import Ask, Endpoint
+from tests.misbehaviour import misbehave
+from tests.project import Project
+
+KEY = "sk-proj-a+b/c=0123456789"
+
+FAILS: dict[str, tuple[str, str]] = {
+    # fault: (kind of error, words)
+    "400": ("bad_request", "maximum context length is 8192 tokens"),
+    "422": ("bad_request", "temperature must be below 2"),
+    "429-retry-after-99999": ("rate_limited", "asked to wait 27 h"),
+    "503-no-retry": ("overloaded", "503 from"),
+    "reset": ("unreachable", "the connection was closed"),
+    "close-headers": ("unreachable", "the connection was closed"),
+    "reset-body": ("unreachable", "the connection was closed"),
+    "not-http": ("protocol", "not an HTTP reply from"),
+    "broken-chunk": ("protocol", "not an HTTP reply from"),
+    "big-headers": ("protocol", "not an HTTP reply from"),
+    "empty": ("protocol", "a 200 with an empty body"),
+    "204": ("protocol", "a 204 with an empty body"),
+    "bad-json": ("protocol", "a 200 that is not JSON (application/json)"),
+    "html": ("protocol", "a 200 that is not JSON (text/html)"),
+    "json-null": ("protocol", "a 200 whose JSON is null"),
+    "json-string": ("protocol", "a 200 whose JSON is a string"),
+    "json-list": ("protocol", "a 200 whose JSON is a list"),
+    "nested": ("protocol", "nested too deeply"),
+    "digits": ("protocol", "from"),
+    "utf-16": ("protocol", "a 200 that is not UTF-8"),
+    "latin-1": ("protocol", "a 200 that is not UTF-8"),
+    "choices-empty": ("protocol", "an answer without choices"),
+    "choices-null": ("protocol", "an answer without choices"),
+    "message-null": ("protocol", "an answer without a message"),
+    "error-object-400": ("bad_request", "Provider returned error"),
+    "content-number": ("protocol", "an answer whose content is a number"),
+    "tool-calls-text": ("protocol", "tool_calls is no list of calls"),
+    "huge-length": ("too_large", "of 32 MiB"),
+    "gzip-bomb": ("too_large", "of 32 MiB"),
+    "gzip-broken": ("protocol", "a broken compressed body"),
+    "redirect-301": ("redirect", "set the base URL"),
+    "redirect-307": ("redirect", "set the base URL"),
+    "redirect-loop": ("redirect", "set the base URL"),
+    "redirect-other": ("redirect", "http://127.0.0.2:9/v1/chat/completions"),
+    "error-key": ("bad_request", "your key is ***"),
+    "stream": ("protocol", "an answer streamed although not asked"),
+}
+ANSWERS: dict[str, str | None] = {
+    # fault: the text that is scored
+    "content-null": "",
+    "content-empty": "",
+    "content-parts": "The answer is 42",
+    "refusal": "",
+    "finish-length": "The answer is",
+    "finish-content_filter": "The answer is",
+    "finish-null": "The answer is",
+    "usage-absent": "42",
+    "usage-null": "42",
+    "usage-strings": "42",
+    "usage-nan": "42",
+    "utf-8-sig": "café",
+    "gzip-good": "42",
+    "chunked": "42",
+    "surrogate": "lone \ufffd and paired \U0001f600",
+    "control": "nul \x00 escape \x1b[31m bell \x07 arabic ٤٢",
+    "tool-calls-null": "42",
+}
+ONCE = ["408", "409", "429", "500", "502", "503", "504", "529", "empty"]
+WAITS = ["429-retry-after-1", "503-retry-after-ms-300", "429-retry-after-date-1"]
+WAITS += [f"429-retry-after-{nonsense}" for nonsense in ("garbage", "nan", "-5")]
+
+
+@pytest.fixture
+def faulty(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose endpoint misbehaves row by row; pauses between tries are short."""
+
+    def answers(ask: Ask) -> Any:
+        steps = misbehave(replace(ask, model=f"fault-{ask.row}"))
+        return ask.row if steps is None else list(steps)
+
+    project.endpoint.answers = answers
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for name in ("base_s", "cap_s"):
+        monkeypatch.setitem(RetryPolicy.__init__.__kwdefaults__, name, 0.01)
+    return project
+
+
+def test_every_failure_costs_its_own_run_alone_and_is_told_in_words(faulty: Project) -> None:
+    faulty.rows(*FAILS, "content-parts")
+    session = faulty.run("--batch-size=8", "--junitxml=out.xml")
+    found = {}
+    for row, name in zip(session.report["rows"], [*FAILS, "content-parts"], strict=True):
+        [found[name]] = row["runs"]
+    for name, (kind, words) in FAILS.items():
+        run = found[name]
+        assert run["error_type"] == "provider", (name, run)
+        assert run["error_kind"] == kind, (name, run)
+        assert words in run["error"], (name, run)
+        assert len(run["error"]) < 800
+    assert found["content-parts"]["error"] is None
+    assert session.ret == 1
+    everything = [session.out, session.err, *map(read, faulty.path.rglob("*.json*"))]
+    assert all(KEY not in text for text in everything)
+    assert "Traceback" not in session.out
+    assert len(session.junit.findall(".//testcase")) == len(FAILS) + 1
+
+
+def read(path: Any) -> str:
+    return str(path.read_text())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
+    rows = [{"user_prompt": name, "ground_truth": text} for name, text in ANSWERS.items()]
+    faulty.rows(*rows)
+    session = faulty.run("--batch-size=4", workers=workers)
+    assert session.outcomes == {"passed": len(ANSWERS)}, session.out
+    runs = dict(zip(ANSWERS, session.runs, strict=True))
+    for name in ("usage-absent", "usage-null", "usage-strings", "usage-nan"):
+        assert runs[name]["tokens"] is None
+    assert runs["finish-length"]["finish_reason"] == "length"
+    assert runs["finish-content_filter"]["finish_reason"] == "content_filter"
+    assert "\x1b[31m" not in session.out
+
+
+def test_what_passes_is_tried_again_and_counted(faulty: Project) -> None:
+    names = [f"{name}-once" for name in (*ONCE, *WAITS)]
+    faulty.rows(*names)
+    session = faulty.run("--batch-size=4")
+    assert session.outcomes == {"passed": len(names)}, session.out
+    assert [run["retries"] for run in session.runs] == [1] * len(names)
+    assert faulty.endpoint.early == 0
+
+
+@pytest.mark.parametrize("fault", ["401", "403", "model-not-found", "no-route", "quota"])
+def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, fault: str) -> None:
+    faulty.rows(fault, *"abcdef")
+    session = faulty.run()
+    assert faulty.endpoint.requests == 1
+    assert session.ret == 1
+    assert any(line.startswith("stopped: ") for line in session.lines)
+    summary = session.report["summary"]
+    assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 7)
+
+
+def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
+    faulty: Project,
+) -> None:
+    with Endpoint() as gone:
+        netloc = gone.netloc
+    faulty.rows(*"abcdefghij")
+    session = faulty.run(base_url=f"http://{netloc}/v1")
+    assert session.ret == 1
+    summary = session.report["summary"]
+    assert summary["complete"] is False
+    assert summary["total_runs"] < 10
+    assert f"cannot reach http://{netloc}" in summary["halted"]
+
+
+@pytest.mark.parametrize("fault", ["silent", "trickle", "slow-30"])
+def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
+    faulty: Project, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    from osmosis_ai.models import openai
+
+    defaults = openai.open_chat_model.__kwdefaults__
+    monkeypatch.setitem(defaults, "request_timeout_s", 0.3)
+    faulty.endpoint.answers = None
+    faulty.rows("a")
+    session = faulty.run(model=f"fault-{fault}")
+    [run] = session.runs
+    assert (run["error_type"], run["error_kind"]) == ("provider", "timeout")
+    assert "no whole answer from" in run["error"]
+    assert faulty.endpoint.wait_until(lambda e: e.open_connections == 0)
+
+
+def test_an_endpoint_that_fails_every_third_call_ends_every_row_alike_twice(
+    faulty: Project,
+) -> None:
+    def session() -> tuple[dict[str, int], list[Any]]:
+        with Endpoint() as endpoint:
+            found = faulty.run(
+                "--batch-size=8",
+                "--osmosis-no-journal",
+                model="fault-flaky-30",
+                base_url=endpoint.base_url,
+            )
+            return dict(endpoint.by_row), [run["scores"] for run in found.runs]
+
+    faulty.rows(*(f"row {number}" for number in range(40)))
+    first = session()
+    assert sum(first[0].values()) > 45
+    assert len(first[1]) == 40
+    assert first == session()
+
+
+def test_a_report_is_valid_whatever_was_said(faulty: Project) -> None:
+    faulty.rows("surrogate", "control")
+    session = faulty.run("--junitxml=out.xml", "--osmosis-html=out.html", workers=2)
+    assert json.loads((faulty.path / "out.json").read_text())
+    assert session.junit.findall(".//testcase")
+    (faulty.path / "out.html").read_text("utf-8")

@@ -1,0 +1,68 @@
+"""`--batch-size B`: B rollouts in flight in all, never one more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project import AGENT, Project
+
+ROWS = [f"question {number}" for number in range(24)]
+
+
+@pytest.fixture
+def slow(project: Project) -> Project:
+    """An endpoint that takes its time, so that rollouts overlap as far as they may."""
+    project.endpoint.latency_s = 0.1
+    project.rows(*ROWS)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("workers", "size"), [(0, 2), (0, 5), (0, 24), (2, 5)], ids=lambda number: str(number)
+)
+def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
+    session = slow.run(f"--batch-size={size}", workers=workers)
+    assert session.outcomes == {"passed": 24}
+    assert slow.endpoint.max_in_flight == size
+    assert slow.endpoint.requests == 24
+    assert set(slow.endpoint.by_row.values()) == {1}
+
+
+def test_few_runs_are_divided_so_that_all_are_in_flight(slow: Project) -> None:
+    slow.endpoint.latency_s = 1.0
+    session = slow.run("--batch-size=24", workers=2)
+    assert session.outcomes == {"passed": 24}
+    assert slow.endpoint.max_in_flight == 24
+
+
+def test_one_at_a_time_is_one_after_the_other(slow: Project) -> None:
+    slow.endpoint.latency_s = 0.005
+    session = slow.run(n="2")
+    assert session.outcomes == {"passed": 48}
+    assert slow.endpoint.max_in_flight == 1
+    assert [ask.row for ask in slow.endpoint.seen] == [row for row in ROWS for _ in range(2)]
+
+
+def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
+    call = "answer = await ctx.chat(messages, **ctx.request.completion_params)"
+    assert call in AGENT
+    slow.write("agent.py", AGENT.replace(call, f"{call}\n        {call}\n        {call}"))
+    slow.endpoint.latency_s = 0.02
+    slow.run("--batch-size=4")
+    assert slow.endpoint.requests == 72
+    assert slow.endpoint.max_in_flight == 4
+
+
+def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
+    session = slow.run(workers=2, limit="8")
+    assert session.outcomes == {"passed": 8}
+    assert slow.endpoint.max_in_flight == 2
+
+
+def test_a_batch_size_of_its_own_starts_workers(
+    slow: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_osmosis.distributed.scheduler.cores", lambda: 2)
+    session = slow.plain(*slow.options("--batch-size=6"))
+    assert "6 in flight over 2 workers" in session.out
+    assert slow.endpoint.max_in_flight == 6

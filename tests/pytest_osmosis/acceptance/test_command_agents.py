@@ -1,0 +1,390 @@
+"""Programs as agents: what they are given, how their output is read, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.rollouts.errors import AgentFailed
+from pytest_osmosis.user_code.child_process import MAX_STDOUT, Program, TooMuchOutput
+from pytest_osmosis.user_code.printed_result import read_printed
+from tests.endpoints import error_reply
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+KEY = "sk-provider/0123456789+abcdef"
+CLIENT = """
+import json
+import os
+import sys
+from urllib.request import Request, urlopen
+
+request = json.load(sys.stdin)
+
+
+def asked(messages):
+    call = Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps({"model": "any", "messages": messages}).encode(),
+        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
+    )
+    with urlopen(call) as reply:
+        return json.load(reply)["choices"][0]["message"]
+
+
+"""
+
+
+def command(project: Project, body: str) -> str:
+    """The agent option for a Python program with a client."""
+    project.write("program.py", CLIENT + body)
+    return f"cmd:{shlex.join([sys.executable, '-S', '-E', 'program.py'])}"
+
+
+def run(project: Project, body: str, *more: str, **replaced: Any) -> Session:
+    agent = command(project, body)
+    return project.run(*more, **{"agent": agent, **replaced})
+
+
+CHILD = """subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])"""
+ANSWER = 'print(asked(request["messages"])["content"])'
+
+
+@WORKERS
+def test_plain_text_is_the_last_assistant_message(project: Project, workers: int) -> None:
+    project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+    session = run(project, ANSWER, workers=workers)
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    assert [(each["tokens"], each["llm_calls"]) for each in session.runs] == [(15, 1)] * 2
+    assert set(project.endpoint.by_model) == {"m"}
+
+
+def test_the_request_comes_on_standard_input(project: Project) -> None:
+    project.rows({"user_prompt": "a", "ground_truth": "g", "topic": "sums", "id": "first"})
+    body = 'open("seen.json", "w").write(json.dumps([request, os.environ["OSMOSIS_ROLLOUT_ID"]]))'
+    run(project, body + "\nprint('x')", "--osmosis-temperature=0.5", "--osmosis-seed=7")
+    request, rollout_id = json.loads((project.path / "seen.json").read_text())
+    assert request == {
+        "rollout_id": rollout_id,
+        "messages": [
+            {"role": "system", "content": "Answer."},
+            {"role": "user", "content": "a"},
+        ],
+        "metadata": {
+            "topic": "sums",
+            "id": "first",
+            "row_index": 0,
+            "run_index": 0,
+            "execution_mode": "eval",
+            "ground_truth": "g",
+        },
+        "completion_params": {"temperature": 0.5, "seed": 7},
+        "max_turns": 10,
+    }
+    assert rollout_id == "eval-0-run-0"
+
+
+def test_messages_and_a_reward_may_be_printed_as_json(project: Project) -> None:
+    project.rows("a")
+    body = (
+        'said = [*request["messages"], asked(request["messages"])]\n'
+        'print(json.dumps({"messages": said, "reward": 0.75}))'
+    )
+    session = run(project, body, "--pass-threshold=0.5", eval_fn=None)
+    assert session.outcomes == {"passed": 1}
+    assert session.runs[0]["scores"] == {"reward": 0.75}
+    assert run(project, body).outcomes == {"passed": 1}
+
+
+def test_a_grader_judges_a_program_too(project: Project) -> None:
+    project.rows("a")
+    project.write(
+        "graders.py",
+        "from osmosis_ai.rollout import Grader\n\n"
+        "class Exact(Grader):\n"
+        "    async def grade(self, ctx):\n"
+        "        assert len(ctx.sample.trajectory_messages) == 3\n"
+        "        ctx.set_reward(ctx.sample.messages[-1]['content'] == ctx.label)\n",
+    )
+    assert run(project, ANSWER, eval_fn=None, grader="graders:Exact").outcomes == {"passed": 1}
+
+
+def test_a_program_that_gives_no_reward_says_how_it_could(project: Project) -> None:
+    project.rows("a")
+    session = run(project, ANSWER, eval_fn=None)
+    assert session.outcomes == {"errors": 1}
+    assert 'print {"messages": [...], "reward": ...}' in session.runs[0]["error"]
+
+
+def test_a_program_that_fails_is_quoted(project: Project) -> None:
+    project.rows("a")
+    session = run(project, 'sys.stderr.write("no such tool: añadir\\n")\nsys.exit(3)')
+    assert session.outcomes == {"failed": 1}
+    [found] = session.runs
+    assert found["error_type"] == "agent"
+    assert found["error"].endswith("ended with status 3:\nno such tool: añadir")
+    assert "Captured stderr rollout" in session.out
+
+
+def test_a_program_that_is_killed_is_told_by_its_signal(project: Project) -> None:
+    project.rows("a")
+    session = run(project, "os.kill(os.getpid(), 9)")
+    assert "was ended by SIGKILL" in session.runs[0]["error"]
+
+
+def test_a_refusal_that_made_the_program_fail_is_the_providers(project: Project) -> None:
+    project.endpoint.answers = lambda ask: [error_reply(400, "too long")]
+    project.rows("a")
+    session = run(project, ANSWER)
+    assert session.outcomes == {"errors": 1}
+    assert session.runs[0]["error_type"] == "provider"
+
+
+@WORKERS
+def test_a_timeout_ends_the_program_and_all_its_children(project: Project, workers: int) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess\n"
+        f"child = {CHILD}\n"
+        'open("pids", "w").write(f"{os.getpid()} {child.pid}")\n'
+        'sys.stderr.write("waiting\\n"); sys.stderr.flush()\n'
+        "child.wait()\n"
+    )
+    session = run(project, body, agent_timeout="3", workers=workers)
+    assert session.outcomes == {"failed": 1}
+    assert session.runs[0]["error_type"] == "timeout"
+    assert "waiting" in session.out
+    for pid in (project.path / "pids").read_text().split():
+        assert ended(int(pid))
+
+
+def test_children_that_are_left_behind_end_with_the_program(project: Project) -> None:
+    project.rows("a")
+    body = f'import subprocess\nchild = {CHILD}\nopen("pids", "w").write(str(child.pid))\n' + ANSWER
+    assert run(project, body).outcomes == {"passed": 1}
+    assert ended(int((project.path / "pids").read_text()))
+
+
+def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess\n"
+        f"child = {CHILD[:-1]}, start_new_session=True)\n"
+        'open("pids", "w").write(str(child.pid))\n' + ANSWER
+    )
+    try:
+        assert run(project, body, agent_timeout="60").outcomes == {"passed": 1}
+    finally:
+        os.kill(int((project.path / "pids").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: str) -> None:
+    project.rows("a")
+    body = (
+        "import subprocess, time\n"
+        f"child = {CHILD}\n"
+        'open("new", "w").write(f"{os.getpid()} {child.pid}")\n'
+        'os.rename("new", "pids")\n'
+        "asked(request['messages'])\n"
+        "child.wait()\n"
+    )
+    options = project.options(workers, agent=command(project, body))
+    session = subprocess.Popen([sys.executable, "-m", "pytest", *options], cwd=project.path)
+    assert project.endpoint.wait_until(lambda seen: seen.requests == 1, timeout_s=60)
+    session.kill()
+    session.wait()
+    for pid in (project.path / "pids").read_text().split():
+        assert ended(int(pid))
+
+
+def ended(pid: int) -> bool:
+    """Whether a process has ended, at the latest when it was waited for; zombies have."""
+    for _ in range(500):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@WORKERS
+def test_the_providers_key_is_not_in_its_environment(
+    project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("THE_SAME_KEY", KEY)
+    monkeypatch.setenv("TOOL_API_KEY", "for-a-tool-of-the-agent")
+    project.endpoint.api_key = KEY
+    project.endpoint.answers = f"your key is {KEY}"
+    project.rows("a")
+    body = (
+        'assert "for-a-tool" in os.environ["TOOL_API_KEY"]\n'
+        'said = asked(request["messages"])["content"]\n'
+        'sys.stderr.write(f"{dict(os.environ)} {said}\\n")\n'
+        "print(said)\n"
+    )
+    agent = command(project, body)
+    options = project.options(f"-n{workers}", "--junitxml=out.xml", agent=agent)
+    session = project.apart(*options)
+    assert session.outcomes == {"failed": 1}
+    assert "THE_SAME_KEY" not in session.out and "TOOL_API_KEY" in session.out
+    files = [path for path in project.path.rglob("*") if path.is_file()]
+    assert {"out.json", "out.xml"} <= {path.name for path in files}
+    texts = [session.out.encode(), session.err.encode(), *(path.read_bytes() for path in files)]
+    assert not any(form in text for text in texts for form in (b"0123456789+abc", b"sk-osmosis-"))
+    assert "'OPENAI_API_KEY': '***'" in session.out
+
+
+def test_a_variable_that_is_let_pass_never_replaces_the_bridges_key(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("THE_SAME_KEY", KEY)
+    project.endpoint.api_key = KEY
+    project.rows("a")
+    body = f'assert os.environ["THE_SAME_KEY"] == "{KEY}"\n{ANSWER}'
+    passed = ["--osmosis-pass-env=OPENAI_API_KEY", "--osmosis-pass-env=THE_SAME_KEY"]
+    assert run(project, body, *passed).outcomes == {"passed": 1}
+
+
+@pytest.mark.parametrize(
+    ("agent", "mistake"),
+    [
+        ("cmd:", "expected a command line, as cmd:'node agent.js'"),
+        ("cmd:'open", "No closing quotation"),
+        ("cmd:no-such-program --x", "no program 'no-such-program' in PATH"),
+        ("cmd:./missing.sh", "no program './missing.sh' in "),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_a_usage_error(
+    project: Project, agent: str, mistake: str
+) -> None:
+    project.rows("a")
+    session = project.run(agent=agent)
+    assert session.ret == 4
+    assert f"--osmosis-agent {agent!r}: {mistake}" in session.mistake
+
+
+def test_a_program_of_the_projects_own_folder_is_found(project: Project) -> None:
+    project.rows("a")
+    script = project.write("agent.sh", "#!/bin/sh\ncat > /dev/null\necho a\n")
+    script.chmod(0o755)
+    assert project.run(agent="cmd:./agent.sh").outcomes == {"passed": 1}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_an_agent_in_another_language(project: Project) -> None:
+    project.write(
+        "agent.js",
+        "let text = '';\n"
+        "process.stdin.on('data', (more) => (text += more)).on('end', async () => {\n"
+        "  const { messages } = JSON.parse(text);\n"
+        "  const reply = await fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {\n"
+        "    method: 'POST',\n"
+        "    headers: { authorization: `Bearer ${process.env.OPENAI_API_KEY}` },\n"
+        "    body: JSON.stringify({ model: 'any', messages }),\n"
+        "  });\n"
+        "  console.log((await reply.json()).choices[0].message.content);\n"
+        "});\n",
+    )
+    project.rows("a")
+    assert project.run(agent="cmd:node agent.js").outcomes == {"passed": 1}
+
+
+# ---- how output is read
+
+PROMPT = [{"role": "user", "content": "q"}]
+RECORDED = [*PROMPT, {"role": "assistant", "content": "42"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "recorded", "messages"),
+    [
+        ("hi\n", [], [*PROMPT, {"role": "assistant", "content": "hi"}]),
+        ("42", RECORDED, RECORDED),
+        ("so: 42", RECORDED, [*RECORDED, {"role": "assistant", "content": "so: 42"}]),
+        ("", RECORDED, RECORDED),
+        (json.dumps(RECORDED), [], RECORDED),
+        (json.dumps({"messages": RECORDED}), PROMPT, RECORDED),
+        ("[1, 2]", [], [*PROMPT, {"role": "assistant", "content": "[1, 2]"}]),
+        ('{"answer": 1}', [], [*PROMPT, {"role": "assistant", "content": '{"answer": 1}'}]),
+        ("{not json", [], [*PROMPT, {"role": "assistant", "content": "{not json"}]),
+        ("7", [], [*PROMPT, {"role": "assistant", "content": "7"}]),
+    ],
+)
+def test_output_is_messages_or_else_text(text: str, recorded: Any, messages: Any) -> None:
+    assert read_printed(text, prompt=PROMPT, recorded=recorded).messages == messages
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "printed nothing and asked the model nothing"),
+        ('{"messages": "oops"}', "'messages' that are not a list of messages"),
+        ('{"messages": [1]}', "'messages' that are not a list of messages"),
+        ('{"messages": [], "reward": "high"}', "the reward 'high'; expected a number"),
+        ('{"messages": [], "reward": NaN}', "the reward nan; expected a number"),
+        (f'{{"messages": [], "reward": 1{"0" * 400}}}', "the reward 10+; expected a number"),
+        ('{"messages": [], "reward": [1]}', r"the reward \[1\]; expected a number"),
+    ],
+)
+def test_output_that_is_neither_is_refused(text: str, error: str) -> None:
+    with pytest.raises(AgentFailed, match=error):
+        read_printed(text, prompt=PROMPT, recorded=[])
+
+
+def test_a_program_may_say_that_it_failed() -> None:
+    outcome = read_printed('{"messages": [], "error": "gave up"}', prompt=[], recorded=[])
+    assert outcome.error == "gave up"
+
+
+# ---- how programs are run
+
+
+def program(code: str, stdin: bytes = b"", kept: list[str] | None = None) -> Program:
+    return Program(
+        argv=[sys.executable, "-S", "-c", code],
+        cwd=Path.cwd(),
+        env=dict(os.environ),
+        stdin=stdin,
+        on_stderr=[].append if kept is None else kept.append,
+    )
+
+
+def test_long_input_and_output_do_not_wait_for_each_other() -> None:
+    code = "import sys\nfor line in sys.stdin: print(line, end=''); print(line, file=sys.stderr)"
+    kept: list[str] = []
+    line = "é" * 1000 + "\n"
+    found = program(code, line.encode() * 1000, kept).run()
+    assert (found.status, found.stdout) == (0, line * 1000)
+    assert "".join(kept).count("é") == 1_000_000
+
+
+def test_a_program_need_not_read_its_input() -> None:
+    assert program("print(1)", b"x" * 10_000_000).run().stdout == "1\n"
+
+
+def test_a_program_that_prints_without_end_is_ended() -> None:
+    with pytest.raises(TooMuchOutput, match=f"more than {MAX_STDOUT >> 20} MiB"):
+        program("while True: print('x' * 100_000)").run()
+
+
+def test_a_program_that_was_killed_before_it_started_never_starts(tmp_path: Path) -> None:
+    never = program(f"open({str(tmp_path / 'started')!r}, 'w')")
+    never.kill()
+    assert never.run().status == -9
+    assert not (tmp_path / "started").exists()

@@ -1,0 +1,91 @@
+"""What a plain evaluation imports: its own means, and no library that it has no use for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project import Project
+
+TELLS_MODULES = """
+import os
+import sys
+
+
+def pytest_unconfigure(config):
+    with open(os.environ.get("PYTEST_XDIST_WORKER", "main") + ".txt", "w") as file:
+        print(*sys.modules, file=file)
+"""
+
+LIBRARIES = {
+    *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "jinja2", "yaml", "click"),
+    *("certifi", "http.client", "urllib.request"),
+}
+ELSEWHERE = {
+    *(
+        "osmosis_ai.bridge",
+        "osmosis_ai.embedded",
+        "osmosis_ai.models.litellm.client",
+        "osmosis_ai.rubric",
+    ),
+    *("osmosis_ai.agents.schemas", "osmosis_ai.rollout_server"),
+    *(
+        f"pytest_osmosis.{name}"
+        for name in (
+            *(
+                "user_code.command",
+                "user_code.child_process",
+                "analysis.baseline",
+                "analysis.comparison",
+                "dataset.parquet",
+            ),
+            *(
+                "dataset.shards",
+                "gates.early_stopping",
+                "gates.evaluate",
+                "gates.parser",
+                "reports.html",
+                "reports.json_report",
+            ),
+            *(
+                "reports.markdown",
+                "rollouts.rescore",
+                "gates.stopping",
+                "analysis.planned_rows",
+                "analysis.score_table",
+            ),
+        )
+    ),
+}
+"""What belongs to other kinds of agents, models, data, reports, or to gates."""
+
+REPORTING = {
+    f"pytest_osmosis.{name}"
+    for name in (
+        "session.result_sink",
+        "storage.journal",
+        "storage.store",
+        "session.progress",
+        "session.budget",
+    )
+}
+"""What the process that reports has to do."""
+
+
+def modules(project: Project, process: str) -> set[str]:
+    return set((project.path / f"{process}.txt").read_text().split())
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, workers: int) -> None:
+    project.write("conftest.py", TELLS_MODULES)
+    project.rows("a", "b")
+    session = project.apart(
+        *project.options(f"-n{workers}", "-p", "no:hypothesispytest", "-p", "no:anyio", output=None)
+    )
+    assert session.outcomes == {"passed": 2}
+    for process in ("main", "gw0")[: 1 + workers]:
+        loaded = modules(project, process)
+        assert "pytest_osmosis.evaluation" in loaded
+        assert loaded & LIBRARIES == set(), process
+        assert loaded & ELSEWHERE == set(), process
+        assert loaded & REPORTING == (REPORTING if process == "main" else set())

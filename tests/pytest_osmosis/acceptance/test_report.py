@@ -1,0 +1,318 @@
+"""The JSON report: its numbers, counted again from its rows, its form, and how it is written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import statistics
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.reports.json_report import Report, schema
+from tests.endpoints import Ask, completion, reply
+from tests.project import Project, Session
+
+TIMES = ("duration_ms", "total_duration_ms", "started_at", "llm_ms")
+ABOUT_THE_SESSION = ("environment",)
+
+
+def answers(ask: Ask) -> Any:
+    """Wrong for some seeds, refused for one row, without usage or cut for others."""
+    seed = ask.body.get("seed", 0)
+    if ask.row == "refused":
+        return reply(400, {"error": {"message": "no", "code": "bad"}})
+    if ask.row == "uncounted":
+        return reply(200, completion(ask.row, usage=None))
+    if ask.row == "cut":
+        return reply(200, completion(ask.row, finish_reason="length"))
+    return ask.row if (len(ask.row) * seed) % 3 else "wrong"
+
+
+@pytest.fixture
+def mixed(project: Project) -> Project:
+    """Rows of every sort, of which some runs score and some do not."""
+    project.endpoint.answers = answers
+    project.rows("a", "bb", "ccc", "dddd", "refused", "uncounted", "cut", "raise", "boom")
+    return project
+
+
+def evaluated(project: Project, *args: str, workers: int = 0) -> Session:
+    return project.run(
+        *("--eval-fn=rewards:length", "--pass-threshold=0.4", "--osmosis-seed=1", *args),
+        "--osmosis-no-journal",
+        workers=workers,
+        n="5",
+        eval_fn="rewards:exact",
+    )
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        left_out = (*TIMES, *ABOUT_THE_SESSION)
+        return {key: without_times(item) for key, item in value.items() if key not in left_out}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def scores(report: dict[str, Any], name: str) -> Iterator[list[float | None]]:
+    """The scores of each row's runs, None where there is none."""
+    for row in report["rows"]:
+        yield [run["scores"].get(name) for run in row["runs"]]
+
+
+def drawn(passed: list[bool], k: int, enough: Any) -> Fraction:
+    """The share of draws of k runs of which enough passed, by drawing them all."""
+    draws = list(combinations(passed, min(k, len(passed))))
+    return Fraction(sum(enough(draw) for draw in draws), len(draws))
+
+
+def close(told: float, truth: Fraction | float) -> bool:
+    return math.isclose(told, float(truth), rel_tol=1e-12, abs_tol=1e-15)
+
+
+def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None:
+    report = evaluated(mixed).report
+    config, summary = report["config"], report["summary"]
+    runs = [run for row in report["rows"] for run in row["runs"]]
+    assert (summary["total_rows"], summary["total_runs"]) == (9, 45)
+    assert summary["total_runs"] == len(runs)
+
+    for name in config["eval_fns"]:
+        told = summary["eval_fns"][name]
+        by_row = list(scores(report, name))
+        counted = [Fraction(score or 0.0) for row in by_row for score in row]
+        assert close(told["mean"], Fraction(sum(counted), len(counted)))
+        assert close(told["std"], statistics.pstdev(counted))
+        assert (told["min"], told["max"]) == (min(counted), max(counted))
+        assert told["missing"] == sum(score is None for row in by_row for score in row)
+        assert told["scored"] == len(counted) - told["missing"]
+        passed = [[score is not None and score >= 0.4 for score in row] for row in by_row]
+        for k in (1, 3, 5):
+            any_of = [drawn(row, k, any) for row in passed]
+            all_of = [drawn(row, k, all) for row in passed]
+            assert close(told[f"pass_at_{k}"], sum(any_of) / len(any_of))
+            assert close(told[f"pass_hat_{k}"], sum(all_of) / len(all_of))
+        assert {key for key in told if key.startswith("pass_")} == {
+            f"pass_{kind}_{k}" for kind in ("at", "hat") for k in (1, 3, 5)
+        }
+
+    known = [run["tokens"] for run in runs if run["tokens"] is not None]
+    assert summary["total_tokens"] == sum(known)
+    assert summary["unknown_tokens"] == len(runs) - len(known) == 5
+    assert summary["errors"] == {
+        kind: sum(run["error_type"] == kind for run in runs) for kind in ("agent", "provider")
+    }
+    assert summary["finish_reasons"] == {"length": 5, "stop": 30}
+    assert 0 < summary["eval_fns"]["rewards:exact"]["mean"] < 1
+
+
+def test_the_report_is_the_same_with_and_without_xdist(mixed: Project) -> None:
+    texts = []
+    for workers, size in [(0, 1), (0, 7), (2, 7)]:
+        report = evaluated(mixed, f"--batch-size={size}", workers=workers).report
+        texts.append(json.dumps(without_times(report)))  # order matters too
+    assert texts[0] == texts[1]
+    assert texts[0] == texts[2]
+
+
+@pytest.mark.parametrize(
+    ("n", "ks"), [(1, []), (2, [1, 2]), (4, [1, 3, 4]), (5, [1, 3, 5]), (12, [1, 3, 5, 10, 12])]
+)
+def test_pass_at_k_is_given_for_the_usual_k_and_n(project: Project, n: int, ks: list[int]) -> None:
+    project.rows("a")
+    figures = project.run(n=str(n)).report["summary"]["eval_fns"]["rewards:exact"]
+    told = [int(key.rpartition("_")[2]) for key in figures if key.startswith("pass_at_")]
+    assert told == ks
+
+
+def test_it_has_the_core_that_tools_read(project: Project) -> None:
+    project.rows("a", "b")
+    report = project.run(n="3").report
+    assert set(report) >= {"config", "summary", "rows"}
+    assert {key: report["config"][key] for key in ("model", "n_runs", "pass_threshold")} == {
+        "model": "m",
+        "n_runs": 3,
+        "pass_threshold": 1.0,
+    }
+    assert report["config"]["eval_fns"] == ["rewards:exact"]
+    summary = report["summary"]
+    assert (summary["total_rows"], summary["total_runs"]) == (2, 6)
+    assert summary["total_tokens"] == 6 * 15
+    assert summary["total_duration_ms"] > 0
+    figures = summary["eval_fns"]["rewards:exact"]
+    core = {"mean": 1.0, "std": 0.0, "min": 1.0, "max": 1.0, "pass_at_1": 1.0, "pass_at_3": 1.0}
+    assert {key: figures[key] for key in core} == core
+    assert [row["row_index"] for row in report["rows"]] == [0, 1]
+    for row in report["rows"]:
+        assert [run["run_index"] for run in row["runs"]] == [0, 1, 2]
+        for run in row["runs"]:
+            assert run["success"] is True
+            assert run["scores"] == {"rewards:exact": 1.0}
+            assert run["duration_ms"] > 0
+            assert run["tokens"] == 15
+
+
+def test_it_is_what_its_models_define(mixed: Project) -> None:
+    evaluated(mixed)
+    text = (mixed.path / "out.json").read_text()
+    assert Report.model_validate_json(text, strict=True)
+    assert text.isascii()
+    assert text.endswith("}\n")
+
+
+def test_the_published_schema_demands_the_core() -> None:
+    published = schema()
+    required = {name: set(model["required"]) for name, model in published["$defs"].items()}
+    assert {"config", "summary", "rows"} <= set(published["required"])
+    assert {"model", "n_runs", "pass_threshold", "eval_fns"} <= required["Config"]
+    assert {"mean", "std", "min", "max"} <= required["EvalFnSummary"]
+    assert {"run_index", "success", "scores", "duration_ms", "tokens"} <= required["Run"]
+    assert json.loads(json.dumps(published)) == published
+
+
+def test_rows_and_runs_are_sorted_whatever_order_they_finished_in(project: Project) -> None:
+    project.endpoint.answers = lambda ask: [
+        0.02 * (5 - int(ask.row)),
+        reply(200, completion(ask.row)),
+    ]
+    project.rows(*"01234")
+    report = project.run("--batch-size=5").report
+    assert [row["row_index"] for row in report["rows"]] == [0, 1, 2, 3, 4]
+    finished = [
+        run["started_at"] + run["duration_ms"] / 1000
+        for row in report["rows"]
+        for run in row["runs"]
+    ]
+    assert finished != sorted(finished)
+
+
+class TestAnswers:
+    def test_each_run_has_its_last_text_cut_at_2000_characters(self, project: Project) -> None:
+        project.rows("short", "x" * 3000)
+        first, second = project.run().runs
+        assert first["answer"] == "short"
+        assert second["answer"] == "x" * 2000
+
+    def test_they_can_be_left_out(self, project: Project) -> None:
+        project.rows("not to be kept")
+        session = project.run("--osmosis-no-answers", "--junitxml=out.xml")
+        assert session.runs[0]["answer"] is None
+        assert '"not to be kept"' not in (project.path / "out.json").read_text()
+
+    @pytest.mark.parametrize(
+        ("said", "kept"),
+        [
+            ("\ud800 lone", "\N{REPLACEMENT CHARACTER} lone"),
+            ("nul \x00 esc \x1b[31m", None),
+            ("\u2028 \U0001f600 \u0663", None),
+        ],
+        ids=["surrogate", "control", "separator"],
+    )
+    def test_any_text_can_be_reported(self, project: Project, said: str, kept: str | None) -> None:
+        project.endpoint.answers = said
+        project.rows("a")
+        session = project.run("--junitxml=out.xml")
+        [run] = session.runs
+        assert run["outcome"] == "failed"
+        assert run["answer"] == (kept or said)
+        assert session.junit is not None
+        assert "\x1b" not in session.out
+
+
+class TestWriting:
+    def test_the_file_is_replaced_as_a_whole(self, project: Project) -> None:
+        project.rows("a")
+        project.write("out.json", "what was there")
+        before = (project.path / "out.json").stat().st_ino
+        assert project.run().ret == 0
+        after = project.path / "out.json"
+        assert after.stat().st_ino != before
+        assert json.loads(after.read_text())
+        left = [file.name for file in project.path.iterdir() if "osmosis-probe" in file.name]
+        assert left == []
+        assert [file.name for file in project.path.glob(".out.json*")] == []
+
+    def test_its_mode_is_the_umasks_or_that_of_the_file_before(self, project: Project) -> None:
+        project.rows("a")
+        umask = os.umask(0o027)
+        try:
+            project.run()
+            path = project.path / "out.json"
+            assert stat.S_IMODE(path.stat().st_mode) == 0o640
+            path.chmod(0o600)
+            project.run()
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        finally:
+            os.umask(umask)
+
+    def test_what_cannot_be_written_in_the_end_is_told_and_fails_the_session(
+        self, project: Project
+    ) -> None:
+        project.rows("a")
+        folder = project.path / "reports"
+        folder.mkdir()
+        project.write("conftest.py", REMOVES_THE_FOLDER)
+        session = project.run(output="reports/out.json")
+        assert session.outcomes == {"passed": 1}
+        assert session.ret == 1
+        assert "ERROR: cannot write reports/out.json: No such file or directory" in session.lines
+        assert "rewards:exact" in "\n".join(session.section("osmosis summary"))
+
+    def test_a_session_without_a_run_leaves_the_old_report_alone(self, project: Project) -> None:
+        project.rows("a")
+        project.write("out.json", "what was there")
+        assert project.run("-k", "nothing").ret == 5
+        assert (project.path / "out.json").read_text() == "what was there"
+
+
+REMOVES_THE_FOLDER = """
+import shutil
+
+
+def pytest_runtest_logreport(report):
+    shutil.rmtree("reports", ignore_errors=True)
+"""
+
+
+def test_the_report_says_what_was_asked(project: Project) -> None:
+    project.rows("a", "b", "c")
+    session = project.run(temperature="0.5", seed="3", max_turns="4", limit="2", offset="1")
+    config = session.report["config"]
+    assert config["agent"] == "agent:agent_loop"
+    assert Path(config["data"]) == project.path / "data.jsonl"
+    assert config["endpoint"] == project.endpoint.netloc
+    settings = config["settings"]
+    assert (settings["temperature"], settings["seed"]) == (0.5, 3)
+    assert (settings["max_turns"], settings["limit"], settings["offset"]) == (4, 2, 1)
+
+
+def test_the_same_rows_have_the_same_digest_and_others_another(project: Project) -> None:
+    project.rows("a", "b")
+    first = project.run().report["config"]["data_sha256"]
+    assert project.run().report["config"]["data_sha256"] == first
+    assert project.run(limit="1").report["config"]["data_sha256"] != first
+    project.rows("a", "c")
+    assert project.run().report["config"]["data_sha256"] != first
+
+
+COUNTS_REPORTS = """
+def pytest_terminal_summary(terminalreporter):
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    terminalreporter.write_line(f"reports: {len(reports)}")
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_has_one_report_and_three_where_somebody_looks_at_phases(
+    project: Project, workers: int
+) -> None:
+    project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+    project.write("conftest.py", COUNTS_REPORTS)
+    assert "reports: 2" in project.run(workers=workers).lines
+    assert "reports: 6" in project.run("--junitxml=out.xml", workers=workers).lines

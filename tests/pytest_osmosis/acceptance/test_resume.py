@@ -1,0 +1,529 @@
+"""The same command again: what is done is not done twice, and nothing is mixed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.storage import group_commit, run_directory
+from tests.endpoints import Ask, Endpoint, error_reply
+from tests.project import Project, Session
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+ROWS = ["a", "b", "c", "wrong", "d", "e"]
+
+
+class Flaky:
+    """Refuses the rows in `down`; repeats the question else, or says that `wrong` is right."""
+
+    def __init__(self) -> None:
+        self.down: set[str] = set()
+        self.asked: Counter[str] = Counter()
+
+    def __call__(self, ask: Ask) -> str | bytes:
+        if ask.row in self.down:
+            return error_reply(400, "come back later")
+        self.asked[ask.row] += 1
+        return "right" if ask.row == "wrong" else ask.row
+
+
+@pytest.fixture
+def model(endpoint: Endpoint) -> Flaky:
+    flaky = endpoint.answers = Flaky()
+    return flaky
+
+
+@pytest.fixture
+def unfinished(project: Project, model: Flaky) -> Project:
+    """A project in which the runs of two of six rows met an endpoint that was down."""
+    project.rows(*ROWS)
+    model.down = {"c", "e"}
+    assert project.run().ret == 1
+    model.down = set()
+    model.asked.clear()
+    return project
+
+
+def folders(project: Project) -> list[str]:
+    return [path.name for path in run_directory.kept_in(project.path / ".osmosis" / "runs")]
+
+
+def journal_of(project: Project, name: str = "data-m") -> Path:
+    return project.path / ".osmosis" / "runs" / name / "journal.jsonl"
+
+
+def steady(report: dict[str, Any]) -> dict[str, Any]:
+    """A report without what differs between any two sessions."""
+    text = json.dumps(report)
+    for name in ("duration_ms", "started_at", "llm_ms", "total_duration_ms"):
+        text = re.sub(rf'"{name}": [0-9.e-]+', f'"{name}": 0', text)
+    text = re.sub(r'"cached": (true|false|\d+)', '"cached": 0', text)
+    found: dict[str, Any] = json.loads(text)
+    return {name: found[name] for name in ("config", "summary", "rows")}
+
+
+@WORKERS
+def test_only_what_has_no_score_is_run_again(unfinished: Project, model: Flaky, workers: int):
+    session = unfinished.run(workers=workers)
+    assert "osmosis: journal .osmosis/runs/data-m, resuming: 4 of 6 runs done" in session.lines
+    assert model.asked == {"c": 1, "e": 1}
+    assert session.outcomes == {"passed": 5, "failed": 1}
+    assert [run["cached"] for run in session.runs] == [True, True, False, True, True, False]
+    assert session.report["summary"]["cached"] == 4
+    assert "6 rollouts (4 from the journal), 90 tokens" in session.lines
+    resumed = session.report
+    fresh = unfinished.run("--osmosis-fresh", workers=workers)
+    assert steady(resumed) == steady(fresh.report)
+    assert model.asked == {"a": 1, "b": 1, "c": 2, "wrong": 1, "d": 1, "e": 2}
+
+
+def section(session: Session, title: str) -> list[str]:
+    """What is printed of an item, but for the worker that ran it and what stands below."""
+    lines = session.lines
+    [start] = [at for at, line in enumerate(lines) if line.strip("_") == f" {title} "]
+    ends = [at for at, line in enumerate(lines) if at > start and line[:3] in ("___", "===")]
+    return [line for line in lines[start + 1 : ends[0]] if line[:3] not in ("[gw", "- g")]
+
+
+@WORKERS
+def test_a_kept_run_is_reported_as_it_was(project: Project, model: Flaky, workers: int):
+    project.rows(*ROWS, "raise")
+    model.down = {"c"}
+    first = project.run(workers=workers)
+    kept = [run for run in first.runs if run["error_type"] != "provider"]
+    model.down = set()
+    second = project.run("--junitxml=out.xml", workers=workers)
+    for title in ("row-3[run-0]", "row-6[run-0]"):
+        shown = section(first, title)
+        assert len(shown) > 5
+        assert section(second, title) == shown
+    again = [run for run in second.runs if run["cached"]]
+    assert [{**run, "cached": False} for run in again] == kept
+    cases = {case.get("name"): case for case in second.junit.iter("testcase")}
+    recorded = {f"row-{row['row_index']}[run-0]": row["runs"][0] for row in second.report["rows"]}
+    for name, case in cases.items():
+        assert float(case.get("time", 0)) == pytest.approx(
+            recorded[str(name)]["duration_ms"] / 1000, abs=1e-3
+        )
+
+
+def test_errors_of_the_users_code_are_done_and_the_endpoints_are_not(project, model):
+    project.rows("a", "raise", "b")
+    model.down = {"b"}
+    session = project.run()
+    assert "1 run has no score (provider 1): run the same command again to fill it in" in (
+        session.lines
+    )
+    model.down = set()
+    session = project.run()
+    assert [run["cached"] for run in session.runs] == [True, True, False]
+    assert model.asked == {"a": 1, "b": 1}
+    assert "fill it in" not in session.out
+
+
+@WORKERS
+def test_after_a_complete_evaluation_a_new_one_starts(project, model, workers):
+    project.rows(*ROWS)
+    project.run(workers=workers)
+    session = project.run(workers=workers)
+    assert set(model.asked.values()) == {2}
+    assert "resuming" not in session.out
+    archived, current = sorted(folders(project), reverse=True)
+    assert current == "data-m"
+    assert re.fullmatch(r"data-m@\d{8}-\d{6}", archived)
+
+
+CHANGES = {
+    "sampling": (["--osmosis-temperature=0.5"], "temperature was not given and is 0.5"),
+    "seed": (["--osmosis-seed=3"], "seed was not given and is 3"),
+    "threshold": (["--pass-threshold=0.5"], "pass threshold was 1.0 and is 0.5"),
+    "turns": (["--osmosis-max-turns=3"], "max turns was 10 and is 3"),
+    "timeout": (["--osmosis-agent-timeout=9"], "agent timeout was 450.0 and is 9.0"),
+    "eval function": (
+        ["--eval-fn=rewards:length"],
+        "eval functions was rewards:exact and is rewards:exact, rewards:length",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "told"), CHANGES.values(), ids=CHANGES)
+def test_a_changed_option_starts_anew_and_is_named(unfinished, model, options, told):
+    refused = unfinished.run("--osmosis-resume", *options)
+    assert refused.ret == 4
+    assert refused.mistake.startswith(f"--osmosis-resume: data-m cannot be resumed: {told};")
+    assert not model.asked
+    session = unfinished.run(*options)
+    [line] = [line for line in session.lines if "starting anew" in line]
+    [aside] = [name for name in folders(unfinished) if "@" in name]
+    assert line == f"osmosis: starting anew: {told}; the unfinished one is kept as {aside}"
+    assert len(model.asked) == len(ROWS)
+
+
+def test_a_changed_endpoint_starts_anew_and_is_named(unfinished, model):
+    with Endpoint(model) as other:
+        session = unfinished.run(base_url=other.base_url)
+        assert f"endpoint was {unfinished.endpoint.base_url} and is {other.base_url}" in session.out
+    assert len(model.asked) == len(ROWS)
+
+
+def test_another_model_starts_anew_and_the_unfinished_one_stays(unfinished, model):
+    refused = unfinished.run("--osmosis-resume", model="n")
+    assert refused.ret == 4
+    assert refused.mistake == (
+        "--osmosis-resume: nothing to resume: model was m and is n in data-m"
+    )
+    session = unfinished.run(model="n")
+    assert "starting anew: model was m and is n in data-m, which stays unfinished" in session.out
+    assert len(model.asked) == len(ROWS)
+    assert folders(unfinished) == ["data-m", "data-n"]
+    assert "resuming: 4 of 6 runs done" in unfinished.run().out
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [("agent.py", "# newer\n"), ("rewards.py", "# newer\n"), ("deep.py", "X = 2")]
+)
+def test_changed_source_starts_anew_and_is_named(project, model, file, text):
+    project.write("deep.py", "X = 1")
+    project.write("tools.py", "def use():\n    from deep import X\n")
+    agent = project.path / "agent.py"
+    agent.write_text("import tools\n" + agent.read_text())
+    project.rows("a", "b")
+    model.down = {"b"}
+    project.run()
+    (project.path / file).write_text((project.path / file).read_text() + text + "\n")
+    session = project.run()
+    assert f"starting anew: the source of {file} has changed" in session.out
+    assert model.asked["a"] == 2
+
+
+def test_changed_rows_start_anew_and_are_counted(unfinished, model):
+    unfinished.rows("a", "B", "C", *ROWS[3:])
+    told = "dataset changed since (2 of 6 rows differ)"
+    refused = unfinished.run("--osmosis-resume")
+    assert refused.ret == 4 and told in refused.mistake
+    session = unfinished.run()
+    assert f"starting anew: {told}" in session.out
+    assert len(model.asked) == len(ROWS)
+
+
+def test_throughput_changes_nothing(unfinished, model):
+    session = unfinished.run("--batch-size=3", "--osmosis-max-time=500", workers=2)
+    assert "resuming: 4 of 6 runs done" in session.out
+    assert model.asked == {"c": 1, "e": 1}
+
+
+@WORKERS
+def test_more_runs_and_more_rows_keep_what_is_done(project, model, workers):
+    project.rows("a", "b")
+    project.run(workers=workers)
+    project.rows("a", "b", "c")
+    session = project.run("--n=2", workers=workers)
+    assert "resuming: 2 of 6 runs done" in session.out
+    assert model.asked == {"a": 2, "b": 2, "c": 2}
+    assert [run["cached"] for run in session.runs] == [True, False, True, False, False, False]
+    session = project.run("--n=2", workers=workers)
+    assert "resuming" not in session.out, "it was complete"
+
+
+def test_a_part_first_and_then_the_whole(project, model):
+    project.rows(*ROWS)
+    project.run("-k", "row-1 or row-2")
+    session = project.run()
+    assert "resuming: 2 of 6 runs done" in session.out
+    assert set(model.asked.values()) == {1}
+
+
+def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, model):
+    project.rows("a")
+    project.run()
+    before = journal_of(project).read_bytes()
+    assert project.run("-k", "nothing-like-this").ret == 5
+    assert project.run("--collect-only").ret == 0
+    assert folders(project) == ["data-m"]
+    assert journal_of(project).read_bytes() == before
+
+
+def test_fresh_starts_anew_in_any_case(unfinished, model):
+    session = unfinished.run("--osmosis-fresh")
+    assert "starting anew: --osmosis-fresh was given; the unfinished one is kept as" in session.out
+    assert set(model.asked.values()) == {1} and len(model.asked) == len(ROWS)
+
+
+@WORKERS
+@pytest.mark.parametrize(
+    ("option", "again"),
+    [("--osmosis-retry-failed", {"e"}), ("--osmosis-retry-failed=all", {"e", "wrong"})],
+)
+def test_what_failed_is_run_again_when_asked(project, model, workers, option, again):
+    project.write(
+        "rewards.py",
+        "def exact(solution_str, ground_truth, extra_info):\n"
+        "    if solution_str == 'e': raise ValueError('no e')\n"
+        "    return float(solution_str == ground_truth)\n",
+    )
+    project.rows("a", "wrong", "e")
+    project.run(workers=workers)
+    model.asked.clear()
+    session = project.run(option, workers=workers)
+    assert set(model.asked) == again
+    assert {run["answer"] for run in session.runs if not run["cached"]} == {
+        "right" if row == "wrong" else row for row in again
+    }
+
+
+def test_resume_reports_a_complete_evaluation_without_any_call(project, model):
+    project.rows(*ROWS)
+    project.run()
+    session = project.run("--osmosis-resume")
+    assert "resuming: 6 of 6 runs done" in session.out
+    assert set(model.asked.values()) == {1}
+    assert session.outcomes == {"passed": 5, "failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("--osmosis-fresh", "--osmosis-resume"),
+        ("--osmosis-fresh", "--osmosis-retry-failed"),
+        ("--osmosis-no-journal", "--osmosis-resume"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(project, one, other):
+    project.rows("a")
+    session = project.run(one, other)
+    assert session.ret == 4
+    assert session.mistake == f"{one} and {other} contradict each other: give one of them"
+
+
+def test_retry_failed_takes_no_other_word(project):
+    project.rows("a")
+    session = project.run("--osmosis-retry-failed=some")
+    assert session.ret == 4
+    assert session.mistake == "--osmosis-retry-failed 'some': expected nothing, or =all"
+
+
+def test_without_a_journal_nothing_is_kept(project, model):
+    project.rows("a")
+    session = project.run("--osmosis-no-journal")
+    assert not (project.path / ".osmosis").exists()
+    assert not [line for line in session.lines if line.startswith("osmosis: journal")]
+
+
+def test_what_is_kept_is_private_and_out_of_version_control(project):
+    project.rows("a")
+    project.run()
+    top = project.path / ".osmosis"
+    assert (top / ".gitignore").read_text() == "*\n"
+    for path in (top, *top.rglob("*")):
+        mode = path.stat().st_mode & 0o777
+        if path.is_dir():
+            assert mode == 0o700, path
+        elif path.name != ".gitignore":
+            assert mode == 0o600, path
+
+
+def test_another_place_can_be_named(project, model, tmp_path):
+    project.rows("a", "b")
+    model.down = {"b"}
+    project.run(f"--osmosis-run-dir={tmp_path}/kept")
+    assert (tmp_path / "kept" / "data-m" / "journal.jsonl").exists()
+    assert not (project.path / ".osmosis").exists()
+    model.down = set()
+    session = project.run(f"--osmosis-run-dir={tmp_path}/kept")
+    assert "resuming: 1 of 2 runs done" in session.out
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_request(project, model):
+    project.rows("a")
+    session = project.run("--osmosis-run-dir=agent.py/x")
+    assert session.ret == 4
+    assert "the journal cannot be written: Not a directory" in session.mistake
+    assert "--osmosis-run-dir PATH" in session.mistake
+    assert not model.asked
+
+
+def test_a_read_only_project_is_evaluated_without_a_journal_and_warned(project, model, monkeypatch):
+    def read_only(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(run_directory, "make_private", read_only)
+    project.rows("a")
+    session = project.run()
+    assert session.ret == 0
+    [warning] = [line for line in session.lines if "warning: no journal" in line]
+    assert "--osmosis-run-dir PATH" in warning
+
+
+LOCKED = """
+import sys
+from pathlib import Path
+from pytest_osmosis import runfolders
+runfolders.make_private(Path(sys.argv[1]).parent)
+lock = runfolders.lock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_evaluation_that_goes_on_elsewhere_is_refused(project, model):
+    project.rows("a")
+    folder = project.path / ".osmosis" / "runs" / "data-m"
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKED, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        session = project.run()
+        other.kill()
+    assert session.ret == 4
+    assert session.mistake.startswith(f".osmosis/runs/data-m is in use by pid {other.pid}: wait")
+    assert not model.asked
+    assert project.run().ret == 0
+
+
+def test_a_report_that_another_session_writes_is_refused(project, model):
+    project.rows("a", "b")
+    project.rows("a", name="other.jsonl")
+    refused: list[Session] = []
+
+    def answer(ask: Ask) -> str:
+        if not refused:
+            refused.append(project.apart(*project.options("-n0", data="other.jsonl")))
+        return ask.row
+
+    project.endpoint.answers = answer
+    assert project.run().ret == 0
+    assert refused[0].ret == 4
+    assert f"out.json' is in use by pid {os.getpid()}: wait for it" in refused[0].mistake
+
+
+def test_a_torn_line_is_dropped_and_said(unfinished, model):
+    path = journal_of(unfinished)
+    path.write_bytes(path.read_bytes()[:-30])
+    session = unfinished.run()
+    assert "osmosis: 1 unfinished line dropped from the end of the journal" in session.lines
+    assert "resuming: 4 of 6 runs done" in session.out
+    assert model.asked == {"c": 1, "e": 1}
+
+
+def test_a_damaged_journal_is_refused_by_its_line(unfinished, model):
+    path = journal_of(unfinished)
+    path.write_bytes(path.read_bytes().replace(b'"answer":"b"', b'"answer":"x"'))
+    session = unfinished.run()
+    assert session.ret == 4
+    assert session.mistake == (
+        f"{path}:4: this line is damaged, and others follow it; move it away, or give "
+        "--osmosis-fresh to keep it aside and start anew"
+    )
+    assert not model.asked
+    assert unfinished.run("--osmosis-fresh").ret == 1
+    assert len(model.asked) == len(ROWS)
+
+
+def test_a_run_that_the_journal_never_heard_of_is_recovered(unfinished, model):
+    path = journal_of(unfinished)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]))  # as if killed when but one run had been written
+    session = unfinished.run()
+    assert "resuming: 4 of 6 runs done" in session.out
+    assert model.asked == {"c": 1, "e": 1}
+
+
+@WORKERS
+def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
+    project, model, workers, monkeypatch
+):
+    write, room = group_commit.AppendFile.write, [6000]
+
+    def full(self: group_commit.AppendFile, data: bytes) -> None:
+        if self.path.name == "journal.jsonl":
+            room[0] -= len(data)
+            if room[0] < 0:
+                raise OSError(28, "No space left on device")
+        write(self, data)
+
+    monkeypatch.setattr(group_commit.AppendFile, "write", full)
+    project.rows(*(f"row {number}" for number in range(300)))
+    session = project.run(workers=workers)
+    assert session.ret == 1
+    assert "cannot write the journal .osmosis/runs/data-m/journal.jsonl: No space left" in (
+        session.out
+    )
+    assert "stopped: " in session.out
+    done = len(session.runs)
+    assert 0 < done < 300
+    assert sum(model.asked.values()) == done
+    room[0] = 10**9
+    session = project.run(workers=workers)
+    assert session.ret == 0
+    assert set(model.asked.values()) <= {1, 2}
+    assert len(session.runs) == 300
+
+
+MARKED = """
+import pytest
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_it(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+    assert rollout.messages[-1]["content"] == rollout.metadata["user_prompt"]
+"""
+
+
+@WORKERS
+def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project, model, workers):
+    project.rows(*ROWS)
+    project.write("test_marked.py", MARKED)
+    model.down = {"c", "e"}
+    usual = project.options(f"-n{workers}", agent=None, data=None, eval_fn=None)
+    first = project.plain(*usual, "test_marked.py")
+    assert first.outcomes == {"passed": 3, "failed": 1, "errors": 2}
+    model.down = set()
+    second = project.plain(*usual, "test_marked.py")
+    assert "journal .osmosis/runs/test_marked.py-test_it-m, resuming: 4 of 6 runs done" in (
+        second.out
+    )
+    assert second.outcomes == {"passed": 5, "failed": 1}
+    assert set(model.asked.values()) == {1}
+    assert [run["cached"] for run in second.runs] == [True, True, False, True, True, False]
+    project.write("test_marked.py", MARKED.replace("[-1]", "[2]"))
+    third = project.plain(*usual, "test_marked.py", "--osmosis-retry-failed")
+    assert "the source of test_marked.py has changed" in third.out or third.ret == 1
+
+
+def test_two_suites_are_kept_apart(project, model):
+    project.rows("a", "b")
+    project.rows("c", "d", name="other.jsonl")
+    model.down = {"b", "c"}
+    both = ["--osmosis-data=other.jsonl"]
+    project.run(*both)
+    model.down = set()
+    session: Session = project.run(*both)
+    assert folders(project) == ["data-m", "other-m"]
+    assert model.asked == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert session.outcomes == {"passed": 4}
+
+
+@WORKERS
+def test_a_key_is_in_nothing_that_is_kept(project, model, endpoint, monkeypatch, workers):
+    key = "sk-a-key-that-nobody-may-see"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    endpoint.answers = lambda ask: f"your key is {key}"
+    project.rows("a", "b")
+    project.run(workers=workers)
+    kept = [path for path in (project.path / ".osmosis").rglob("*") if path.is_file()]
+    assert len(kept) >= 4
+    for path in kept:
+        assert key.encode() not in path.read_bytes()
+    assert any(b"your key is ***" in path.read_bytes() for path in kept)

@@ -1,0 +1,159 @@
+"""`--osmosis-shard`: a part of the rows, and the parts together."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from osmosis_cli.main import cli
+from pytest_osmosis.dataset.dataset import load_dataset
+from pytest_osmosis.dataset.shards import parse_shard
+from tests.endpoints import Endpoint
+from tests.project import Project
+
+
+def test_shards_divide_what_is_selected_and_share_its_digest(project: Project):
+    project.rows(*"abcdefghij")
+    path = project.path / "data.jsonl"
+    whole = load_dataset(path, offset=1, limit=7, sample="5")
+    parts = [
+        load_dataset(path, offset=1, limit=7, sample="5", shard=parse_shard(f"{i}/2"))
+        for i in (1, 2)
+    ]
+    assert [len(part) for part in parts] == [3, 2]
+    for number, part in enumerate(parts):
+        assert part.digest == whole.digest
+        for position in range(len(part)):
+            place = number + 2 * position
+            assert part.row(position) == whole.row(place)
+            assert part.row_name(position) == whole.row_name(place)
+            assert part.index_of(position) == whole.index_of(place)
+            assert part.row_digest(position) == whole.row_digest(place)
+
+
+def test_sessions_over_shards_merge_into_the_session_over_all(project: Project):
+    project.rows(*"abcde", {"user_prompt": "f", "ground_truth": "no"})
+    project.run("--osmosis-no-journal", n="2", output="all.json")
+    names = []
+    for number in (1, 2, 3):
+        session = project.run("--osmosis-no-journal", n="2", shard=f"{number}/3")
+        assert {row["row_index"] for row in session.report["rows"]} == {number - 1, number + 2}
+        assert session.report["config"]["settings"]["shard"] == f"{number}/3"
+        (project.path / "out.json").rename(project.path / f"s{number}.json")
+        names.append(str(project.path / f"s{number}.json"))
+    whole_path = str(project.path / "whole.json")
+    done = CliRunner().invoke(cli, ["eval", "merge", *names, "-o", whole_path])
+    assert done.exit_code == 0, done.output
+    merged = json.loads(Path(whole_path).read_text())
+    whole = json.loads((project.path / "all.json").read_text())
+    for document in (merged, whole):
+        document["summary"].pop("total_duration_ms")
+    assert merged["summary"] == whole["summary"]
+    assert merged["config"] == whole["config"]
+
+
+def test_shards_run_beside_each_other_and_each_resumes_its_own_runs(
+    project: Project, endpoint: Endpoint
+):
+    project.rows(*"abcd")
+    endpoint.answers = lambda ask: ["hang"] if ask.row == "c" else ask.row
+    command = [sys.executable, "-m", "pytest", *project.options(shard="1/2", output="1.json")]
+    first = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL)
+    try:
+        assert endpoint.wait_until(lambda seen: seen.by_row["c"] == 1, timeout_s=60)
+        assert project.run(shard="2/2", output="2.json").outcomes == {"passed": 2}
+        first.send_signal(signal.SIGINT)
+        assert first.wait(60) == 2
+    finally:
+        first.kill()
+        first.wait()
+    endpoint.answers = None
+    again = project.run(shard="1/2", output="1.json")
+    assert "journal .osmosis/runs/data.shard-1-of-2-m, resuming: 1 of 2 runs done" in again.out
+    assert endpoint.by_row == {"a": 1, "b": 1, "c": 2, "d": 1}
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2"])
+def test_a_shard_that_is_none_is_a_usage_error(project: Project, text: str):
+    project.rows("one")
+    session = project.run(shard=text)
+    assert session.ret == 4
+    assert "expected I/K, such as 2/4 for the second of four shards" in session.mistake
+
+
+def test_a_shard_without_rows_is_told(project: Project):
+    project.rows("one")
+    session = project.run(shard="2/2")
+    assert session.ret == 5
+    assert "data.jsonl: shard 2/2 of 1 row has no row; use fewer shards" in session.out
+
+
+def merged(project: Project, *more: str) -> tuple[int, dict[str, Any]]:
+    """Exit status and report of merging the shards that lie in the project."""
+    names = sorted(str(path) for path in project.path.glob("s?.json"))
+    whole = project.path / "whole.json"
+    done = CliRunner().invoke(cli, ["eval", "merge", *names, "-o", str(whole), *more])
+    assert whole.exists(), done.output
+    return done.exit_code, json.loads(whole.read_text())
+
+
+def decided(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The verdicts; a merged report names the suite by the path of its data."""
+    return [{**gate, "suite": ""} for gate in report["gates"]]
+
+
+GATES = [
+    "--osmosis-gate=mean > 0.6 where kind = hard",
+    "--osmosis-gate=mean >= 0 where only = here",
+    "--osmosis-gate=mean >= 0 where only = null",
+    "--osmosis-gate=mean - baseline > -0.5",
+    "--osmosis-gate=pass@2 - baseline > -0.9 where kind = easy",
+    "--osmosis-gate=errors == 0",
+    "--osmosis-confidence=0.9",
+]
+
+
+@pytest.fixture
+def sliced(project: Project) -> Project:
+    """Six rows; the hard ones are all in the first of three shards, as is the column `only`."""
+    project.rows(
+        *({"user_prompt": str(i), "ground_truth": str(i) if i % 4 else "no",
+           "kind": "easy" if i % 3 else "hard", **({"only": "here"} if i == 3 else {})}
+          for i in range(6))
+    )  # fmt: skip
+    return project
+
+
+@pytest.mark.parametrize("rival", ["--osmosis-baseline-model=other", "--osmosis-baseline=old.json"])
+def test_slices_and_baselines_are_judged_over_all_shards(sliced: Project, rival: str):
+    sliced.run("--osmosis-no-journal", n="2", output="old.json")
+    more = ["--osmosis-no-journal", *GATES, rival]
+    whole = sliced.run(*more, n="2")
+    expected = whole.report
+    assert [gate["outcome"] for gate in expected["gates"]].count("inconclusive") < 4
+    for number in (1, 2, 3):
+        session = sliced.run(*more, n="2", shard=f"{number}/3")
+        if number > 1:
+            assert session.ret == 8
+            [told] = [gate for gate in session.report["gates"] if "hard" in gate["gate"]]
+            assert told["sentence"] == "no row here has kind = hard"
+        (sliced.path / "out.json").rename(sliced.path / f"s{number}.json")
+    given = ["--baseline", str(sliced.path / "old.json")] if "old" in rival else []
+    status, report = merged(sliced, *given)
+    assert decided(report) == decided(expected)
+    assert status == whole.ret
+    assert report["baseline"]["eval_fns"] == expected["baseline"]["eval_fns"]
+    others = [[row["row_index"] for row in each["rows"]] for each in report["baseline_models"]]
+    assert others == ([] if given else [[0, 1, 2, 3, 4, 5]])
+    if given:
+        status, report = merged(sliced)
+        [gate] = [gate for gate in report["gates"] if gate["gate"] == "mean - baseline > -0.5"]
+        assert (status, gate["outcome"]) == (8, "inconclusive")
+        assert "give its report with --baseline" in gate["sentence"]

@@ -1,0 +1,283 @@
+"""Comparisons with a baseline: which rows, what difference, how sure."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pytest_osmosis.analysis.comparison import compare
+from pytest_osmosis.analysis.row_matching import match_rows
+from pytest_osmosis.analysis.score_table import TallyBuilder
+from pytest_osmosis.analysis.statistics.bootstrap import share_of_signs
+from pytest_osmosis.analysis.statistics.paired import (
+    agresti_min,
+    mcnemar,
+    paired,
+    sign_randomisation,
+)
+
+
+def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):
+    builder = TallyBuilder(
+        n=len(rows[0]),
+        pass_threshold=threshold,
+        eval_fns=[name],
+        row_names=[f"row-{i}" for i in range(len(rows))],
+        row_keys=keys,
+        row_digests=digests,
+    )
+    for row, scores in enumerate(rows):
+        for run, score in enumerate(scores):
+            builder.add(row, run, scores={name: score}, error=score is None)
+    return builder.tally()
+
+
+# --- which rows ---------------------------------------------------------------------------------
+
+
+def test_rows_are_matched_by_key_and_content():
+    here = tally_of([[1.0]] * 4, keys=["a", "b", "c", "d"], digests=["1", "2", "3", ""])
+    there = tally_of([[1.0]] * 4, keys=["d", "c", "b", "z"], digests=["9", "X", "2", "8"])
+    found = match_rows(here, there)
+    assert found.pairs == ((1, 2), (3, 0))
+    assert (found.changed, found.added, found.removed) == (("row-2",), ("row-0",), ("row-3",))
+
+
+def test_without_keys_the_names_match():
+    found = match_rows(tally_of([[1.0]] * 2), tally_of([[1.0]] * 3))
+    assert found.pairs == ((0, 0), (1, 1))
+    assert found.removed == ("row-2",)
+    assert found.notes() == ["1 row is only in the baseline and not compared: row-2"]
+
+
+def test_what_differs_is_told():
+    here = tally_of([[1.0, None, 0.0]] * 7, threshold=0.5, digests=list("abcdefg"))
+    there = tally_of([[1.0, 1.0]] * 7, threshold=1.0, digests=list("aBCDEFG"))
+    report = compare(here, there)
+    assert report.notes == (
+        "n is 3, in the baseline 2: pass@k is compared up to k = 2",
+        "the pass threshold is 0.5, in the baseline 1: both are held to 0.5",
+        "6 rows are changed since the baseline and not compared: "
+        "row-1, row-2, row-3, row-4, row-5, …",
+        "1 run here without a score for f: counted as 0.0",
+    )
+    assert [one.metric for one in report.comparisons[0].differences] == [
+        "mean", "pass@1", "pass@2", "pass^1", "pass^2"
+    ]  # fmt: skip
+
+
+def test_nothing_in_common_is_told_and_compares_nothing():
+    report = compare(tally_of([[1.0]], keys=["a"]), tally_of([[1.0]], keys=["b"]))
+    assert report.comparisons == ()
+    assert "no row in common" in report.notes[0]
+    report = compare(tally_of([[1.0]]), tally_of([[1.0]], name="g"))
+    assert report.comparisons == ()
+    assert report.notes == ("the baseline has no eval function f",)
+
+
+def test_the_baseline_is_held_to_this_sessions_threshold():
+    (found,) = compare(
+        tally_of([[0.6], [0.6]], threshold=0.5), tally_of([[0.6], [0.6]])
+    ).comparisons
+    assert [one.paired.difference for one in found.differences] == [0.0, 0.0]
+    assert (found.broken, found.mended) == ((), ())
+
+
+# --- what changed -------------------------------------------------------------------------------
+
+
+def test_broken_and_mended_rows_are_named_the_largest_change_first():
+    there = [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    here = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
+    (found,) = compare(tally_of(here), tally_of(there)).comparisons
+    assert {change.name for change in found.broken} == {"row-0", "row-1"}
+    assert [change.name for change in found.mended] == ["row-2", "row-3"]
+    assert (found.mended[0].baseline.passes, found.mended[0].current.passes) == (0, 3)
+
+
+def test_a_row_without_any_score_is_not_called_broken():
+    (found,) = compare(tally_of([[None], [0.0]]), tally_of([[1.0], [1.0]])).comparisons
+    assert [change.name for change in found.broken] == ["row-1"]
+
+
+def test_the_figures_are_those_of_the_matched_rows():
+    (found,) = compare(
+        tally_of([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]], keys=["a", "b", "c"]),
+        tally_of([[0.0, 0.0], [1.0, 0.0]], keys=["a", "b"]),
+    ).comparisons
+    assert found.rows == 2
+    figures = {one.metric: (one.current, one.baseline) for one in found.differences}
+    assert figures == {
+        "mean": (0.75, 0.25), "pass@1": (0.75, 0.25), "pass@2": (1.0, 0.5),
+        "pass^1": (0.75, 0.25), "pass^2": (0.5, 0.0),
+    }  # fmt: skip
+    for one in found.differences:
+        assert one.paired.difference == pytest.approx(one.current - one.baseline)
+
+
+# --- how sure -----------------------------------------------------------------------------------
+
+
+def test_mcnemar_is_scipys_exact_binomial_test():
+    for broken in range(12):
+        for mended in range(30):
+            if broken + mended:
+                truth = stats.binomtest(broken, broken + mended).pvalue
+                assert mcnemar(broken, mended) == pytest.approx(truth, rel=1e-12)
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(3_000, 3_300) == pytest.approx(stats.binomtest(3_000, 6_300).pvalue, rel=1e-9)
+
+
+def test_single_runs_of_pass_and_fail_get_mcnemar():
+    there = [[1.0]] * 20 + [[0.0]] * 20
+    here = [[0.0]] * 12 + [[1.0]] * 8 + [[1.0]] * 3 + [[0.0]] * 17
+    (found,) = compare(tally_of(here), tally_of(there)).comparisons
+    for one in found.differences:
+        assert one.paired.p_method == "mcnemar exact"
+        assert one.paired.p == pytest.approx(stats.binomtest(3, 15).pvalue)
+        assert one.paired.interval.method == "agresti-min"
+        assert one.paired.interval.low < one.paired.difference < one.paired.interval.high
+
+
+def test_randomising_signs_is_mcnemar_for_ones_and_scipys_permutation_test_otherwise():
+    for broken in range(6):
+        for mended in range(6):
+            differences = [-1.0] * broken + [1.0] * mended + [0.0] * 5
+            assert sign_randomisation(differences) == pytest.approx(mcnemar(broken, mended))
+    differences = [0.3, -0.1, 0.5, 0.2, 0.2, -0.4, 0.9]
+    truth = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=np.inf
+    )
+    assert sign_randomisation(differences) == pytest.approx(truth.pvalue)
+
+
+def test_many_differing_rows_get_the_paired_bootstrap():
+    draw = np.random.default_rng(3)
+    differences = list(draw.normal(0.05, 0.3, size=80))
+    found = paired(differences)
+    assert found.p_method == found.interval.method == "bootstrap-t"
+    truth = stats.ttest_1samp(differences, 0.0)
+    low, high = truth.confidence_interval()
+    assert found.p == pytest.approx(truth.pvalue, abs=0.02)
+    assert (found.interval.low, found.interval.high) == pytest.approx((low, high), abs=0.01)
+    assert found == paired(differences)
+
+
+def test_no_difference_at_all_is_no_evidence_but_not_certainty():
+    (found,) = compare(tally_of([[1.0, 0.0]] * 20), tally_of([[1.0, 0.0]] * 20)).comparisons
+    for one in found.differences:
+        assert (one.paired.difference, one.paired.p) == (0.0, 1.0)
+        assert one.paired.interval.low < 0 < one.paired.interval.high
+
+
+def test_rows_that_all_move_alike_are_judged_by_their_signs():
+    assert paired([0.25] * 20).p == pytest.approx(2.0**-19)
+    assert paired([]).p is None
+    assert paired([]).interval is None
+
+
+def test_agresti_min_gives_the_published_formula():
+    # Agresti and Min 2005: (c - b) / (N + 2) -+ z sqrt((b + c + 1) - (c - b)^2 / (N + 2)) / (N + 2)
+    broken, mended, rows = 4, 9, 40
+    found = agresti_min([-1.0] * broken + [1.0] * mended + [0.0] * (rows - broken - mended))
+    centre = (mended - broken) / (rows + 2)
+    spread = (broken + mended + 1 - (mended - broken) ** 2 / (rows + 2)) ** 0.5 / (rows + 2)
+    assert found.low == pytest.approx(centre - 1.959964 * spread, abs=1e-6)
+    assert found.high == pytest.approx(centre + 1.959964 * spread, abs=1e-6)
+
+
+SIMULATIONS = 600
+
+
+def beta_binomial_pairs(seed: int, *, rows: int, n: int, shift: float):
+    """Per simulation, differences of row means: both sides share each row's chance, one shifted."""
+    rng = np.random.default_rng(seed)
+    for _ in range(SIMULATIONS):
+        chance = rng.beta(2, 2, size=rows) * (1 - abs(shift))
+        here = rng.binomial(n, chance + shift) / n
+        yield list(here - rng.binomial(n, chance) / n)
+
+
+@pytest.mark.parametrize(("rows", "n"), [(20, 5), (50, 3), (100, 1), (200, 4)])
+def test_the_interval_of_a_difference_covers_as_often_as_it_says(rows, n):
+    shift, hits = 0.1, 0
+    for i, differences in enumerate(beta_binomial_pairs(rows, rows=rows, n=n, shift=shift)):
+        found = paired(differences, binary=n == 1, resamples=1_000, seed=i)
+        hits += found.interval.low <= shift <= found.interval.high
+    assert 0.93 <= hits / SIMULATIONS <= 0.97
+
+
+@pytest.mark.parametrize(("rows", "n"), [(10, 2), (40, 1), (40, 4)])
+def test_without_a_difference_p_is_small_as_seldom_as_it_says(rows, n):
+    small = 0
+    for i, differences in enumerate(beta_binomial_pairs(rows, rows=rows, n=n, shift=0.0)):
+        small += (paired(differences, binary=n == 1, resamples=500, seed=i).p or 1.0) <= 0.05
+    assert small / SIMULATIONS <= 0.07
+
+
+def test_a_real_difference_is_found():
+    draw = random.Random(1)
+    there = [[float(draw.random() < 0.4) for _ in range(5)] for _ in range(100)]
+    here = [[float(draw.random() < 0.6) for _ in range(5)] for _ in range(100)]
+    (found,) = compare(tally_of(here), tally_of(there)).comparisons
+    assert found.differences[0].paired.p < 0.001
+    assert found.differences[0].paired.interval.low > 0
+
+
+# --- rows that nearly all moved alike -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("still", [1, 4, 11])
+def test_where_most_rows_fell_alike_the_difference_is_not_put_down_to_chance(still):
+    found = paired([-1.0] * (20 - still) + [0.0] * still)
+    fell = 20 - still
+    exact = stats.binomtest(0, fell).pvalue
+    assert found.p_method == "sign randomisation"
+    assert exact <= found.p <= exact + 2e-4
+    assert found.interval == agresti_min([-1.0] * fell + [0.0] * still)
+    assert found.interval.high < 0.0
+
+
+def test_signs_drawn_at_random_come_near_all_signs():
+    draw = random.Random(4)
+    for _ in range(5):
+        values = [draw.choice([-0.75, -0.5, 0.25, 1.0]) for _ in range(11)]
+        drawn = share_of_signs(values, resamples=40_000)
+        assert drawn == pytest.approx(sign_randomisation(values), abs=0.02)
+
+
+def test_no_interval_reaches_farther_than_scores_lie_apart():
+    there = [[1.0 - step / 1000] for step in range(14)] + [[0.0]]
+    [found] = compare(tally_of([[0.0]] * 15), tally_of(there)).comparisons
+    [mean, _] = found.differences
+    assert paired([-score for [score] in there]).interval.low < -1.0
+    assert mean.paired.interval.low == -1.0
+
+
+# --- scores out of all proportion ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_scores_as_large_as_a_float_is_are_compared_as_small_ones_are(rows):
+    draw = random.Random(rows)
+    here, there = ([draw.choice([-1.0, 0.25, 1.0]) for _ in range(rows)] for _ in range(2))
+
+    def compared(unit):
+        tallies = ([[unit * score, unit] for score in side] for side in (here, there))
+        return compare(*map(tally_of, tallies)).comparisons[0].differences[0].paired
+
+    unit = 2.0**1020
+    small, large = compared(1.0), compared(unit)
+    assert large.difference == pytest.approx(small.difference * unit)
+    assert (large.p, large.p_method) == (pytest.approx(small.p), small.p_method)
+    if small.interval.method == large.interval.method:
+        assert large.interval.low == pytest.approx(small.interval.low * unit)
+
+
+def test_a_difference_that_no_float_holds_is_the_largest_there_is():
+    [found] = compare(tally_of([[1.7e308]] * 2), tally_of([[-1.7e308]] * 2)).comparisons
+    assert found.differences[0].paired.difference == sys.float_info.max

@@ -1,0 +1,182 @@
+"""Stopping early: never with another verdict than a full run's."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from pytest_osmosis.analysis.score_table import TallyBuilder
+from pytest_osmosis.analysis.statistics.intervals import mean_interval, pass_interval
+from pytest_osmosis.gates.early_stopping import Decider, decided, is_settled
+from pytest_osmosis.gates.evaluate import parse_gate
+from pytest_osmosis.gates.interval_bounds import Box, widest_limits
+from pytest_osmosis.gates.reach import Reach
+from tests.random_suites import Suite, outcomes, random_gate, suites
+
+
+def test_on_200_random_suites_the_verdicts_are_those_of_a_full_run():
+    saved = total = 0
+    seen = set()
+    for draw, suite in suites(200, seed=1):
+        baseline = Suite(draw, rows=suite.rows, n=suite.n).full() if draw.random() < 0.5 else None
+        gates = [
+            random_gate(draw, suite.n, baseline=baseline is not None)
+            for _ in range(draw.randint(1, 2))
+        ]
+        stopped, decider = suite.until_decided(gates, baseline=baseline)
+        verdicts = outcomes(gates, stopped, baseline=baseline)
+        assert verdicts == outcomes(gates, suite.full(), baseline=baseline), gates
+        saved, total = saved + decider.left, total + len(suite.order)
+        seen.update(verdicts)
+    print(f"saved {saved} of {total} runs ({saved / total:.0%})")
+    assert saved > 0.2 * total
+    assert seen == {"passed", "failed", "inconclusive"}
+
+
+def test_with_a_confidence_the_verdicts_are_those_of_a_full_run():
+    draw = random.Random(5)
+    saved = 0
+    for _ in range(60):
+        suite = Suite(
+            draw, rows=draw.choice([1, 8, 30, 60]), n=draw.randint(1, 4), scale=(0.0, 1.0)
+        )
+        k = draw.randint(1, suite.n)
+        metric = draw.choice(["mean[f]", f"pass@{k}[f]", f"pass^{k}[f]", "mean[g]"])
+        gates = [
+            parse_gate(f"{metric} {draw.choice(['>=', '<'])} {draw.choice([0.1, 0.3, 0.6, 0.9])}")
+        ]
+        stopped, decider = suite.until_decided(gates, confidence=0.9)
+        full = suite.full()
+        assert outcomes(gates, stopped, confidence=0.9) == outcomes(gates, full, confidence=0.9)
+        saved += decider.left
+    assert saved > 0
+
+
+def test_every_single_gate_keeps_its_verdict_wherever_it_stops():
+    draw = random.Random(9)
+    for _ in range(150):
+        suite = Suite(draw, rows=draw.randint(1, 6), n=draw.randint(1, 3))
+        gates = [random_gate(draw, suite.n, baseline=False)]
+        stopped, _ = suite.until_decided(gates)
+        assert outcomes(gates, stopped) == outcomes(gates, suite.full()), gates
+
+
+def plan(rows: int, n: int = 1) -> TallyBuilder:
+    return TallyBuilder(
+        n=n, pass_threshold=1.0, eval_fns=["f"], row_names=[str(row) for row in range(rows)]
+    )
+
+
+def stops_after(text: str, scores, *, rows=None, **settings) -> int | None:
+    """How many runs it takes; None when all of them do not decide it before the last."""
+    decider = Decider([parse_gate(text)], plan(rows or len(scores)).tally(), **settings)
+    for ended, score in enumerate([*scores, None]):
+        if decider.decided():
+            return ended
+        decider.add(ended, 0, scores={"f": score}, error=score is None)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("text", "scores", "after"),
+    [
+        ("mean >= 0.5", [1.0] * 10, 5),
+        ("mean > 0.5", [1.0] * 10, 6),
+        ("mean >= 0.5", [0.0] * 10, 6),
+        ("mean < 0.5", [1.0] * 10, 5),
+        ("pass@1 == 0.5", [1.0] * 10, 6),
+        ("pass@1 == 0.5", [1.0, 0.0] * 5, 10),
+        ("errors == 0", [1.0, None, 1.0, 1.0], 2),
+        ("errors == 0", [1.0] * 4, 4),
+        ("scored >= 0.5", [1.0] * 4, 2),
+        ("rows@0 == 0", [1.0, 0.0, 1.0, 1.0], 2),
+        ("min >= 0.5", [1.0, 0.0, 1.0, 1.0], 2),
+        ("mean >= 0.95", [None] * 2 + [1.0] * 8, 10),
+        ("mean >= 0.5", [None] * 6 + [0.0] * 4, 6),
+        ("mean >= 0.5", [None] * 6 + [1.0] * 4, 6),
+    ],
+)
+def test_it_stops_at_the_first_run_that_settles_the_gate(text, scores, after):
+    assert stops_after(text, scores) == after
+
+
+def test_a_verdict_that_is_surely_inconclusive_is_decided():
+    # 4 of 10 are unknown: after 4 passes the bounds end in 0.4..0.6 and 0.8..1.0.
+    assert stops_after("mean >= 0.8", [None] * 4 + [1.0] * 6) == 8
+
+
+def test_scores_outside_the_unit_interval_leave_a_mean_open_to_the_end():
+    assert stops_after("mean >= 0.5", [3.0] * 10) == 10
+    assert stops_after("min >= 0.5", [3.0, -1.0, 3.0]) == 2
+
+
+def test_a_confidence_stops_later_but_stops():
+    plain = stops_after("pass@1 >= 0.5", [1.0] * 400)
+    sure = stops_after("pass@1 >= 0.5", [1.0] * 400, confidence=0.95)
+    assert plain == 200
+    assert plain < sure < 400
+
+
+def test_sums_are_settled_once_they_are_over():
+    decider = Decider([parse_gate("tokens <= 100")], plan(10).tally())
+    for row in range(3):
+        assert not decider.decided()
+        decider.add(row, 0, scores={"f": 1.0}, tokens=50, cost_usd=0.1, duration_s=1.0)
+    assert decider.decided()
+    assert decider.left == 7
+
+
+def test_runs_that_a_tally_holds_are_taken_in():
+    builder = plan(4)
+    gates = [parse_gate("mean >= 0.5")]
+    assert not decided(gates, builder.tally())
+    builder.add(0, 0, scores={"f": 1.0})
+    builder.add(3, 0, scores={"f": 1.0})
+    assert decided(gates, builder.tally())
+
+
+def test_a_run_is_noted_once():
+    decider = Decider([parse_gate("mean >= 0.5")], plan(4).tally())
+    decider.add(1, 0, scores={"f": 1.0})
+    with pytest.raises(ValueError, match="run 0 of row 1 was noted before"):
+        decider.add(1, 0, scores={"f": 1.0})
+
+
+def test_without_gates_or_rows_there_is_nothing_to_wait_for():
+    assert decided([], plan(3).tally())
+    assert decided([parse_gate("mean >= 0.5")], plan(0).tally())
+
+
+def test_equality_is_open_while_the_threshold_lies_between():
+    gate = parse_gate("mean == 0.5")
+    assert not is_settled(gate, Reach((0.0, 1.0), (0.0, 1.0)))
+    assert is_settled(gate, Reach((0.6, 1.0), (0.7, 1.0)))
+    assert is_settled(gate, Reach((0.5, 0.5), (0.5, 0.5)))
+    assert not is_settled(gate, Reach((0.5, 0.6), (0.5, 0.6)))
+    assert is_settled(parse_gate("tokens <= 5"), Reach((6.0, math.inf), (math.inf, math.inf)))
+
+
+def test_no_interval_of_values_in_a_box_passes_its_limits():
+    draw = random.Random(6)
+    for _ in range(150):
+        rows = draw.choice([2, 5, 15, 40, 220])
+        open_share = draw.choice([0.0, 0.1, 1.0])
+        levels = draw.choice([(0.0, 1.0), (0.0, 0.2, 0.6, 1.0), (0.9, 1.0, 1.0, 1.0)])
+        spans = [
+            sorted(draw.choices(levels, k=2)) if draw.random() < open_share
+            else [draw.choice(levels)] * 2
+            for _ in range(rows)
+        ]  # fmt: skip
+        box = Box([low for low, _ in spans], [high for _, high in spans])
+        limits = widest_limits(box, confidence=0.9, may_be_undefined=True)
+        for _ in range(4):
+            values = [draw.choice(span) for span in spans]
+            for found in (
+                pass_interval(values, confidence=0.9, resamples=200),
+                mean_interval(values, confidence=0.9),
+            ):
+                low, high = (found.low, found.high) if found else (0.0, 1.0)
+                assert limits.low <= max(0.0, low) + 1e-12
+                assert min(1.0, high) <= limits.high + 1e-12

@@ -1,0 +1,492 @@
+"""Gates: what may be said, what it decides, and with which exit status."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import pytest
+
+from pytest_osmosis.analysis.score_table import Tally, TallyBuilder, reads_as
+from pytest_osmosis.analysis.statistics.intervals import mean_interval, pass_interval, wilson
+from pytest_osmosis.gates.evaluate import (
+    GateError,
+    Slice,
+    evaluate,
+    evaluate_all,
+    exit_status,
+    holds,
+    parse_gate,
+    resolved,
+)
+
+UNKNOWN = None
+LOST = "lost"
+
+
+def tally_of(
+    rows, *, threshold=1.0, columns=None, names=("f:score",), keys=(), digests=()
+) -> Tally:
+    """Rows of runs: a score, UNKNOWN (ended in an error), or LOST (never ended)."""
+    builder = TallyBuilder(
+        n=len(rows[0]) if rows else 1,
+        pass_threshold=threshold,
+        eval_fns=names,
+        row_names=[f"row-{i}" for i in range(len(rows))],
+        columns=columns or {},
+        row_keys=keys,
+        row_digests=digests,
+    )
+    for row, runs in enumerate(rows):
+        for run, score in enumerate(runs):
+            if score is not LOST:
+                builder.add(
+                    row, run, scores=dict.fromkeys(names, score), error=score is UNKNOWN,
+                    duration_s=1.0 + run, tokens=100, cost_usd=None if score is UNKNOWN else 0.01,
+                )  # fmt: skip
+    return builder.tally()
+
+
+def outcome(text, tally, **settings):
+    return evaluate(parse_gate(text), tally, **settings).outcome
+
+
+# --- what may be said ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "k", "eval_fn", "operator", "threshold", "where"),
+    [
+        ("pass@5 >= 0.9", "pass@", 5, None, ">=", 0.9, None),
+        ("pass^3>=90%", "pass^", 3, None, ">=", 0.9, None),
+        ("pass @ 10 > 99.5 %", "pass@", 10, None, ">", 0.995, None),
+        ("mean[rewards:f] <= -0.02", "mean", None, "rewards:f", "<=", -0.02, None),
+        ("mean [ path/to my.py:f ] < 1e-3", "mean", None, "path/to my.py:f", "<", 0.001, None),
+        ("errors == 0", "errors", None, None, "==", 0.0, None),
+        ("scored>=.99", "scored", None, None, ">=", 0.99, None),
+        ("rows@0 == 0", "rows@0", None, None, "==", 0.0, None),
+        ("min > 0", "min", None, None, ">", 0.0, None),
+        ("cost_usd <= 5", "cost_usd", None, None, "<=", 5.0, None),
+        ("tokens < 1e6", "tokens", None, None, "<", 1e6, None),
+        ("p95_duration_s <= 30", "p95_duration_s", None, None, "<=", 30.0, None),
+        ("mean>=1 where a=b", "mean", None, None, ">=", 1.0, Slice("a", "b")),
+        (
+            "mean>=1 where kind = very hard",
+            "mean",
+            None,
+            None,
+            ">=",
+            1.0,
+            Slice("kind", "very hard"),
+        ),
+        ("mean>=1 where 'a b' = \"c = d\"", "mean", None, None, ">=", 1.0, Slice("a b", "c = d")),
+    ],
+)
+def test_a_gate_is_read(text, metric, k, eval_fn, operator, threshold, where):
+    gate = parse_gate(text)
+    assert (gate.metric, gate.k, gate.eval_fn) == (metric, k, eval_fn)
+    assert (gate.operator, gate.threshold, gate.where) == (operator, threshold, where)
+    assert not gate.against_baseline
+
+
+@pytest.mark.parametrize("text", ["mean - baseline >= -2%", "mean-baseline>=-0.02"])
+def test_a_gate_may_compare_with_the_baseline(text):
+    gate = parse_gate(text)
+    assert gate.against_baseline
+    assert gate.threshold == -0.02
+    assert parse_gate("pass@3[f] - baseline > 0").against_baseline
+
+
+def test_a_gates_name_is_its_text_with_single_blanks():
+    assert parse_gate("  pass@5   >=  0.9 ").text == "pass@5 >= 0.9"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "does not start with a metric"),
+        ("maen >= 1", "did you mean 'mean'"),
+        ("p95_duration >= 1", "did you mean 'p95_duration_s'"),
+        ("pass@0 >= 1", "no whole number K from 1 up"),
+        ("pass@1.5 >= 1", "no whole number K from 1 up"),
+        ("pass@k >= 1", "no whole number K from 1 up"),
+        ("mean", "expected one of >= > <= < == at the end"),
+        ("mean => 1", "did you mean '>='"),
+        ("mean = 1", "did you mean '=='"),
+        ("mean != 1", "'!=' is not one of"),
+        ("mean >=", "expected a number such as 0.9 or 90% at the end"),
+        ("mean >= high", "before 'high'"),
+        ("mean >= nan", "before 'nan'"),
+        ("mean >= inf", "before 'inf'"),
+        ("mean >= 1.2.3", "before '1.2.3'"),
+        ("mean >= 1 when a = b", "expected 'where COLUMN = VALUE'"),
+        ("mean >= 1 where a", "expected 'where COLUMN = VALUE'"),
+        ("mean[] >= 1", "hold no eval function"),
+        ("mean[f >= 1", "expected one of"),
+        ("tokens[f] <= 1", "takes no [eval function]"),
+        ("errors - baseline <= 1", "only pass@K, pass^K and mean"),
+        ("MEAN >= 1", "did you mean 'mean'"),
+        ("mean >= 1e999", "the number is too large"),
+        ("tokens <= " + "9" * 5000, "the number is too large"),
+        (f"pass@{'9' * 5000} >= 1", "no whole number K from 1 up"),
+        ("errors <= 5%", "errors is no share: 5% of what? Give a number"),
+        ("rows@0 < 10 %", "rows@0 is no share"),
+        ("mean >= 1 where a = \x1b[31m", "it holds '\\x1b', which cannot be shown"),
+        ("mean >= 1 where a = \udcff", "it holds '\\udcff', which cannot be shown"),
+    ],
+)
+def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
+    with pytest.raises(GateError) as caught:
+        parse_gate(text)
+    assert says in str(caught.value)
+    assert repr(" ".join(text.split())) in str(caught.value)
+    assert "METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("pass@6 >= 1", "pass@6 needs --n 6 or more, and n is 5"),
+        ("pass^6[a:f] >= 1", "needs --n 6 or more"),
+        ("mean >= 1", "name the eval function: mean[…], one of a:f, b:f, b:g"),
+        ("scored >= 1", "name the eval function"),
+        ("mean[f] >= 1", "'f' is not an eval function here, only a:f, b:f, b:g"),
+        ("errors[h] == 0", "'h' is not an eval function here"),
+        ("mean[g] - baseline >= 0", "name one with --osmosis-baseline"),
+        ("mean[g] >= 0 where kind = hard", "no column 'kind', only Difficulty"),
+        (
+            "mean[g] >= 0 where difficulty = hrad",
+            "no row has difficulty = hrad; there are easy, hard",
+        ),
+    ],
+)
+def test_a_gate_that_does_not_suit_the_suite_is_refused(text, says):
+    with pytest.raises(GateError, match="METRIC") as caught:
+        resolved(
+            parse_gate(text),
+            eval_fns=("a:f", "b:f", "b:g"),
+            n=5,
+            columns={"Difficulty": ["easy", "hard"]},
+            has_baseline=False,
+        )
+    assert says in str(caught.value)
+
+
+def test_values_of_a_column_are_listed_as_a_gate_writes_them():
+    column = [None, True, 3, "x" * 3000, *map(str, range(10, 20))]
+    with pytest.raises(GateError) as caught:
+        resolved(parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column})
+    assert "there are 10, 11, 12, 13, 14, 15, 16, 17, …" in str(caught.value)
+    with pytest.raises(GateError) as caught:
+        resolved(
+            parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column[:4]}
+        )
+    assert f"there are 3, null, true, {'x' * 40}…\n" in str(caught.value)
+
+
+def test_a_k_above_the_baselines_n_is_refused():
+    with pytest.raises(GateError, match="the baseline has 2 runs a row"):
+        resolved(parse_gate("pass@3 - baseline > 0"), eval_fns=["f"], n=5, baseline_n=2)
+
+
+def test_a_function_may_be_named_without_its_module_when_that_is_clear():
+    functions = ("a:f", "b:g")
+    assert resolved(parse_gate("mean[g] >= 1"), eval_fns=functions, n=1).eval_fn == "b:g"
+    assert resolved(parse_gate("mean[a:f] >= 1"), eval_fns=functions, n=1).eval_fn == "a:f"
+    assert resolved(parse_gate("mean >= 1"), eval_fns=["a:f"], n=1).eval_fn == "a:f"
+    assert resolved(parse_gate("errors == 1"), eval_fns=functions, n=1).eval_fn is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "same"),
+    [
+        ("hard", "hard", True), ("hard", "Hard", False), (3, "3", True), (3, "3.0", True),
+        (3.5, "3.5", True), (3, "three", False), (True, "true", True), (True, "1", False),
+        (None, "null", True), (None, "", False), ("3", "3", True), ("3", "3.0", False),
+    ],
+)  # fmt: skip
+def test_a_column_is_compared_as_it_reads(value, text, same):
+    assert reads_as(value, text) is same
+
+
+# --- what is decided ----------------------------------------------------------------------------
+
+
+OPERATORS = {
+    ">=": lambda x, t: x >= t,
+    ">": lambda x, t: x > t,
+    "<=": lambda x, t: x <= t,
+    "<": lambda x, t: x < t,
+    "==": lambda x, t: x == t,
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("unknown", range(4))
+@pytest.mark.parametrize("known", range(5))
+def test_the_verdict_table_around_every_threshold(operator, known, unknown):
+    """8 rows of one run: `known` pass, `unknown` have no score, the others fail."""
+    tally = tally_of([[1.0]] * known + [[UNKNOWN]] * unknown + [[0.0]] * (8 - known - unknown))
+    for threshold in (Fraction(eighths, 8) for eighths in range(9)):
+        at_worst = OPERATORS[operator](Fraction(known, 8), threshold)
+        at_best = OPERATORS[operator](Fraction(known + unknown, 8), threshold)
+        expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_worst + at_best]
+        for metric in ("mean", "pass@1", "pass^1"):
+            verdict = evaluate(parse_gate(f"{metric} {operator} {float(threshold)}"), tally)
+            assert verdict.outcome == expected
+            assert verdict.figure == known / 8
+            assert (verdict.low, verdict.high) == (known / 8, (known + unknown) / 8)
+            assert verdict.unknown == unknown
+
+
+@pytest.mark.parametrize(("outcomes", "status"), [
+    ((), 0), (("passed",), 0), (("passed", "inconclusive"), 8), (("failed", "inconclusive"), 1),
+    (("inconclusive", "passed", "failed"), 1), (("inconclusive",), 8), (("failed",), 1),
+])  # fmt: skip
+def test_the_exit_status_is_1_before_8_before_0(outcomes, status):
+    for order in itertools.permutations(outcomes):
+        assert exit_status(order) == status
+
+
+@pytest.mark.parametrize(
+    ("metric", "figure", "low", "high"),
+    [
+        ("mean", 2.5 / 8, -0.5 / 8, 5.5 / 8),
+        ("min", -1.0, -1.0, -1.0),
+        ("pass@1", 1.5 / 4, 1.5 / 4, 3 / 4),
+        ("pass@2", 2 / 4, 2 / 4, 3 / 4),
+        ("pass^2", 1 / 4, 1 / 4, 3 / 4),
+        ("rows@0", 2, 1, 2),
+        ("errors", 2, 2, 2),
+        ("errors[score]", 2, 2, 2),
+        ("scored", 5 / 8, 5 / 8, 5 / 8),
+        ("tokens", 700, 700, math.inf),
+        ("cost_usd", 0.05, 0.05, math.inf),
+        ("p95_duration_s", 2, 2, math.inf),
+    ],
+)
+def test_every_metric_has_its_figure_and_bounds(metric, figure, low, high):
+    tally = tally_of([[1.0, 1.0], [0.5, -1.0], [UNKNOWN, LOST], [1.0, UNKNOWN]])
+    verdict = evaluate(parse_gate(f"{metric} >= 0"), tally)
+    assert (verdict.figure, verdict.low, verdict.high) == pytest.approx((figure, low, high))
+
+
+def test_the_p95_duration_is_the_nearest_rank():
+    tally = tally_of([[1.0] * 100])
+    assert evaluate(parse_gate("p95_duration_s <= 95"), tally).figure == 95.0
+
+
+def test_unknown_runs_lie_between_the_scores_seen_when_those_leave_the_unit_interval():
+    verdict = evaluate(parse_gate("mean >= 0"), tally_of([[-2.0], [4.0], [UNKNOWN], [1.0]]))
+    assert (verdict.figure, verdict.low, verdict.high) == (0.75, 0.25, 1.75)
+
+
+def test_figures_that_differ_by_rounding_only_are_equal():
+    assert outcome("mean >= 0.3", tally_of([[0.1 + 0.2 - 1e-16]])) == "passed"
+    assert outcome("mean == 0.1", tally_of([[0.1]] * 10)) == "passed"
+    assert outcome("mean > 0.1", tally_of([[0.1]] * 10)) == "failed"
+    assert outcome("pass@3 >= 0.9", tally_of([[1.0, 1.0, 0.0, 0.0, 0.0]] * 7)) == "passed"
+    assert not holds(">=", 0.9 - 1e-6, 0.9)
+    assert not holds("<", math.inf, 1e12)
+
+
+def test_errors_and_scored_are_exact_even_with_unknown_runs():
+    tally = tally_of([[1.0, UNKNOWN], [LOST, 0.0]])
+    assert outcome("errors == 1", tally) == "passed"
+    assert outcome("errors <= 0", tally) == "failed"
+    assert outcome("scored == 50%", tally) == "passed"
+    assert evaluate(parse_gate("scored >= 0.5"), tally).unknown == 0
+
+
+def test_a_slice_looks_at_its_rows_only():
+    tally = tally_of([[1.0], [0.0], [UNKNOWN]], columns={"Kind": ["a", "b", "c"]})
+    assert outcome("mean >= 1 where kind = a", tally) == "passed"
+    assert outcome("mean >= 1 where kind = b", tally) == "failed"
+    assert outcome("mean >= 1 where kind = c", tally) == "inconclusive"
+    assert evaluate(parse_gate("errors == 1 where kind = c"), tally).outcome == "passed"
+    assert evaluate(parse_gate("mean >= 1 where kind = a"), tally).rows == 1
+
+
+def test_no_rows_are_inconclusive_and_an_unknown_column_is_a_mistake():
+    tally = tally_of([[1.0]], columns={"kind": ["a"]})
+    verdict = evaluate(parse_gate("mean >= 1 where kind = z"), tally)
+    assert (verdict.outcome, verdict.figure) == ("inconclusive", None)
+    assert verdict.sentence() == "no row here has kind = z"
+    assert outcome("errors == 0", tally_of([])) == "inconclusive"
+    with pytest.raises(GateError, match="no column 'sort'"):
+        evaluate(parse_gate("mean >= 1 where sort = z"), tally)
+
+
+def test_nothing_that_unknown_runs_could_score_leaves_the_bounds():
+    draw = random.Random(4)
+    for _ in range(200):
+        n, threshold = draw.randint(1, 4), draw.choice([0.25, 0.5, 1.0])
+        rows = [
+            [draw.choice([0.0, 0.25, 0.5, 1.0, UNKNOWN]) for _ in range(n)]
+            for _ in range(draw.randint(1, 6))
+        ]
+        filled = [
+            [draw.choice([0.0, 0.5, 1.0]) if score is UNKNOWN else score for score in row]
+            for row in rows
+        ]
+        for metric in ("mean", "min", "pass@1", f"pass@{n}", f"pass^{n}", "rows@0"):
+            gate = parse_gate(f"{metric} >= {draw.choice([0, 0.25, 0.5, 0.75, 1, 2])}")
+            before = evaluate(gate, tally_of(rows, threshold=threshold))
+            after = evaluate(gate, tally_of(filled, threshold=threshold))
+            assert before.low - 1e-12 <= after.figure <= before.high + 1e-12
+            assert before.outcome in (after.outcome, "inconclusive")
+
+
+# --- confidence ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["mean", "pass@1", "pass@3", "pass^2"])
+def test_a_confidence_moves_each_bound_to_the_limit_of_its_interval(metric):
+    draw = random.Random(8)
+    rows = [[float(draw.random() < 0.6) for _ in range(4)] for _ in range(40)]
+    rows[0][0] = rows[5][2] = UNKNOWN
+    worst = [[0.0 if score is UNKNOWN else score for score in row] for row in rows]
+    best = [[1.0 if score is UNKNOWN else score for score in row] for row in rows]
+    gate = parse_gate(f"{metric} >= 0.5")
+    found = evaluate(gate, tally_of(rows), confidence=0.9)
+    low = evaluate(gate, tally_of(worst), confidence=0.9)
+    high = evaluate(gate, tally_of(best), confidence=0.9)
+    assert (found.low, found.high) == (low.low, high.high)
+    assert found.interval == low.interval
+    assert low.low == low.interval.low
+
+
+@pytest.mark.parametrize("operator", [">=", ">", "<=", "<", "=="])
+def test_the_verdict_table_with_a_confidence(operator):
+    tally = tally_of([[1.0]] * 60 + [[0.0]] * 40)
+    limits = wilson(60, 100)
+    for threshold in (0.0, 0.4, limits.low, 0.55, 0.6, 0.65, limits.high, 0.8, 1.0):
+        at_low, at_high = (OPERATORS[operator](x, threshold) for x in (limits.low, limits.high))
+        expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_low + at_high]
+        gate = parse_gate(f"pass@1 {operator} {threshold!r}")
+        assert evaluate(gate, tally, confidence=0.95).outcome == expected
+        without = "passed" if OPERATORS[operator](0.6, threshold) else "failed"
+        assert evaluate(gate, tally).outcome == without
+
+
+def test_what_counts_these_rows_has_no_sampling_error():
+    tally = tally_of([[1.0, 0.0]] * 20)
+    for text in ("errors == 0", "scored == 1", "rows@0 == 0", "min == 0", "tokens == 4000"):
+        assert outcome(text, tally, confidence=0.95) == "passed"
+        assert evaluate(parse_gate(text), tally, confidence=0.95).interval is None
+
+
+def test_an_undefined_interval_decides_nothing():
+    assert outcome("mean >= 0.5", tally_of([[0.7]]), confidence=0.95) == "inconclusive"
+    assert outcome("mean >= 0", tally_of([[0.7]]), confidence=0.95) == "passed"
+    assert mean_interval([0.7]) is None
+
+
+def test_it_says_how_many_rows_would_settle_it_and_they_do():
+    rows = [[1.0]] * 66 + [[0.0]] * 34
+    gate = parse_gate("pass@1 >= 0.6")
+    verdict = evaluate(gate, tally_of(rows), confidence=0.95)
+    assert verdict.outcome == "inconclusive"
+    assert f"about {verdict.more_rows} more rows would settle it" in verdict.sentence()
+    times = math.ceil((100 + verdict.more_rows) / 100) + 1
+    assert outcome("pass@1 >= 0.6", tally_of(rows * times), confidence=0.95) == "passed"
+    fewer = rows * max(1, (100 + verdict.more_rows) // 200)
+    assert outcome("pass@1 >= 0.6", tally_of(fewer), confidence=0.95) == "inconclusive"
+
+
+def test_no_number_of_rows_settles_a_figure_at_its_threshold():
+    tally = tally_of([[1.0]] * 60 + [[0.0]] * 40)
+    assert evaluate(parse_gate("pass@1 >= 0.6"), tally, confidence=0.95).more_rows is None
+
+
+def test_it_says_how_many_runs_to_repeat():
+    verdict = evaluate(parse_gate("mean >= 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
+    assert verdict.sentence() == ("0.9, between 0.9 and 1 whatever 2 unknown runs would have given")
+    verdict = evaluate(parse_gate("mean > 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
+    assert verdict.sentence().endswith("; repeat 2 runs to settle it")
+    verdict = evaluate(parse_gate("cost_usd <= 1"), tally_of([[1.0], [UNKNOWN]]))
+    assert verdict.sentence().endswith("; cost_usd of 1 run is not known")
+
+
+# --- baseline -----------------------------------------------------------------------------------
+
+
+def test_a_baseline_gate_is_held_at_the_difference_of_opposite_bounds():
+    here = tally_of([[1.0], [1.0], [UNKNOWN], [0.0]])
+    there = tally_of([[1.0], [0.0], [0.0], [UNKNOWN]])
+    verdict = evaluate(parse_gate("mean - baseline >= 0"), here, baseline=there)
+    assert (verdict.figure, verdict.low, verdict.high) == (0.25, 0.0, 0.5)
+    assert verdict.outcome == "passed"
+    assert verdict.unknown == 2
+    assert outcome("mean - baseline > 0", here, baseline=there) == "inconclusive"
+    assert outcome("pass@1 - baseline > 0.5", here, baseline=there) == "failed"
+
+
+def test_a_baseline_gate_compares_matching_rows_at_this_sessions_threshold():
+    here = tally_of([[0.6], [0.6], [0.0]], threshold=0.5, keys=["a", "b", "c"])
+    there = tally_of([[0.0], [0.6]], threshold=1.0, keys=["b", "a"])
+    verdict = evaluate(parse_gate("pass@1 - baseline == 0.5"), here, baseline=there)
+    assert (verdict.outcome, verdict.rows) == ("passed", 2)
+
+
+def test_a_baseline_without_these_rows_or_this_function_is_inconclusive():
+    here, there = tally_of([[1.0]], keys=["a"]), tally_of([[1.0]], keys=["b"])
+    verdict = evaluate(parse_gate("mean - baseline >= 0"), here, baseline=there)
+    assert (verdict.outcome, verdict.sentence()) == (
+        "inconclusive", "the baseline has none of these rows"
+    )  # fmt: skip
+    other = tally_of([[1.0]], keys=["a"], names=("g:other",))
+    verdict = evaluate(parse_gate("mean - baseline >= 0"), here, baseline=other)
+    assert "no eval function f:score" in verdict.sentence()
+    with pytest.raises(GateError, match="no baseline"):
+        evaluate(parse_gate("mean - baseline >= 0"), here)
+
+
+def test_a_confidence_widens_a_paired_difference():
+    draw = random.Random(2)
+    there = [[float(draw.random() < 0.5) for _ in range(3)] for _ in range(60)]
+    here = [[max(score, float(draw.random() < 0.3)) for score in row] for row in there]
+    gate = parse_gate("mean - baseline > 0")
+    sure = evaluate(gate, tally_of(here), baseline=tally_of(there), confidence=0.95)
+    assert sure.outcome == "passed"
+    assert 0 < sure.low < sure.figure < sure.high
+    same = evaluate(gate, tally_of(there), baseline=tally_of(there), confidence=0.95)
+    assert (same.outcome, same.figure) == ("inconclusive", 0.0)
+    tie = parse_gate("mean - baseline >= -0.2")
+    assert (
+        evaluate(tie, tally_of(there), baseline=tally_of(there), confidence=0.95).outcome
+        == "passed"
+    )
+
+
+def test_gates_are_judged_in_their_order():
+    gates = [parse_gate(text) for text in ("mean >= 1", "mean >= 0", "errors == 0")]
+    verdicts = evaluate_all(gates, tally_of([[0.5], [UNKNOWN]]))
+    assert [verdict.outcome for verdict in verdicts] == ["failed", "passed", "failed"]
+    assert [verdict.gate.text for verdict in verdicts] == [gate.text for gate in gates]
+
+
+def test_pass_intervals_of_a_verdict_are_those_of_the_summary():
+    rows = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]] * 8
+    verdict = evaluate(parse_gate("pass@2 >= 0.5"), tally_of(rows), confidence=0.95)
+    assert verdict.interval == pass_interval([1.0, 0.0, 1.0] * 8)
+
+
+def test_gates_on_runs_need_no_eval_function():
+    tally = tally_of([[1.0], [1.0]], names=())
+    assert outcome("tokens <= 200", tally) == "passed"
+    assert outcome("errors == 0", tally) == "passed"
+    with pytest.raises(GateError, match="one of none"):
+        evaluate(parse_gate("mean >= 1"), tally)
+
+
+def test_repeating_runs_is_not_said_to_settle_what_more_rows_are_needed_for():
+    rows = [[1.0]] * 66 + [[0.0]] * 32 + [[UNKNOWN]] * 2
+    gate = parse_gate("pass@1 >= 0.6")
+    sentence = evaluate(gate, tally_of(rows), confidence=0.95).sentence()
+    assert "; repeat 2 runs; about " in sentence
+    assert sentence.endswith(" more rows would settle it")
+    open_ = evaluate(gate, tally_of([[1.0], [1.0], [0.0], [UNKNOWN]])).sentence()
+    assert open_.endswith("; repeat 1 run to settle it")

@@ -1,0 +1,63 @@
+"""Which rows and errors people are told of first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.reports.highlights import (
+    error_kind,
+    lowest_rows,
+    row_name,
+    slow_runs,
+    some_error_kinds,
+)
+from pytest_osmosis.results import RunResult
+from tests.sessions import suite_of
+
+
+def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores():
+    suite = suite_of([[1.0, 1.0], [0.5, 0.5], [1.0, 0.0], [0.0, 0.0]])
+    assert [(row_name(low.row), low.passed) for low in lowest_rows(suite)] == [
+        ("row-3", 0), ("row-1", 0), ("row-2", 1)
+    ]  # fmt: skip
+
+
+def slowed(*seconds: float):
+    suite = suite_of([[1.0]] * len(seconds))
+    runs = [
+        row.runs[0]._replace(duration_ms=s * 1000)
+        for row, s in zip(suite.rows, seconds, strict=True)
+    ]
+    return aggregate(suite.info, runs, selected=len(runs))
+
+
+def test_slow_runs_are_named_only_where_some_are_much_slower():
+    assert slow_runs(slowed(1.0, 9.5, 1.2, 3.0)) == ["row-1 9.5 s", "row-3 3.0 s", "row-2 1.2 s"]
+    assert slow_runs(slowed(9.0, 9.5, 9.2)) == []
+    assert slow_runs(slowed(0.01, 0.5, 0.01)) == []
+
+
+def test_errors_have_kinds_and_the_rare_ones_are_summed_up():
+    kinds = [f"Kind{letter}Error" for letter in "ABCDEFG"]
+    runs = [
+        RunResult("s", row, 0, error=f"{kind}: boom", error_type="agent")
+        for row, kind in enumerate([kinds[0], *kinds])
+    ]
+    suite = suite_of([[1.0]] * 8)
+    told = some_error_kinds(aggregate(replace(suite.info, name="s"), runs, selected=8))
+    assert told[0] == "agent KindAError 2"
+    assert told[-1] == "others 2"
+    assert len(told) == 6
+
+
+def test_what_an_error_is_called():
+    def run(**told: object) -> RunResult:
+        return RunResult("s", 0, 0, **told)  # type: ignore[arg-type]
+
+    assert error_kind(run(error_type="timeout", error="the agent timed out")) == "timeout"
+    assert error_kind(run(error_type="provider", error_kind="auth")) == "provider auth"
+    assert error_kind(run(error_type="eval_fn", error="`m:f` raised KeyError: 'x'")) == (
+        "eval_fn KeyError"
+    )
+    assert error_kind(run(error_type="agent", error="there was no way")) == "agent"

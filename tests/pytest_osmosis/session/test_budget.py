@@ -1,0 +1,134 @@
+"""Stopping and slowing down: what results make of the rest of a session."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pytest_osmosis.results import RunResult
+from pytest_osmosis.session.budget import Pace, Supervisor
+from pytest_osmosis.spec import Budget
+
+
+class Runs:
+    """What a supervisor does to the runs of a session."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.reasons: list[str] = []
+        self.halted = threading.Event()
+        self.windows: list[int] = []
+        self.supervisor = Supervisor(
+            batch_size=16,
+            budget=budget or Budget(),
+            halt=self._halt,
+            resize=self.windows.append,
+        )
+
+    def _halt(self, reason: str) -> None:
+        self.reasons.append(reason)
+        self.halted.set()
+
+
+def run(index: int, **fields: object) -> RunResult:
+    return RunResult("suite", index, 0, **fields)  # type: ignore[arg-type]
+
+
+UNREACHABLE = {"error_type": "provider", "error_kind": "unreachable", "error": "cannot reach x:1"}
+
+
+def test_a_fatal_error_ends_the_session_with_its_own_sentence_once():
+    runs = Runs()
+    runs.supervisor.ended(run(0, error="401 from x", error_type="provider", fatal=True))
+    runs.supervisor.ended(run(1, error="401 from x", error_type="provider", fatal=True))
+    assert runs.reasons == ["401 from x"]
+
+
+def test_three_first_runs_that_cannot_reach_the_endpoint_end_the_session():
+    runs = Runs()
+    for index in range(2):
+        runs.supervisor.ended(run(index, **UNREACHABLE))
+    assert runs.reasons == []
+    runs.supervisor.ended(run(2, **UNREACHABLE))
+    assert runs.reasons == ["cannot reach x:1"]
+
+
+def test_an_endpoint_that_was_reached_once_may_be_away_for_a_while():
+    runs = Runs()
+    runs.supervisor.ended(run(0, success=True, llm_calls=1))
+    for index in range(1, 9):
+        runs.supervisor.ended(run(index, **UNREACHABLE))
+    assert runs.reasons == []
+
+
+def test_an_endpoint_that_refused_one_row_was_reached():
+    runs = Runs()
+    runs.supervisor.ended(run(0, error="400 from x:1", error_type="provider"))
+    for index in range(1, 9):
+        runs.supervisor.ended(run(index, **UNREACHABLE))
+    assert runs.reasons == []
+
+
+def test_a_spent_budget_of_tokens_ends_the_session_and_unknown_usage_counts_nothing():
+    runs = Runs(Budget(tokens=100))
+    runs.supervisor.ended(run(0, llm_calls=1, tokens=None))
+    runs.supervisor.ended(run(1, llm_calls=1, tokens=99))
+    assert runs.reasons == []
+    runs.supervisor.ended(run(2, llm_calls=1, tokens=1))
+    assert runs.reasons == ["the budget of 100 tokens is spent (100 used)"]
+
+
+def test_a_spent_budget_of_money_ends_the_session():
+    runs = Runs(Budget(cost_usd=0.5))
+    runs.supervisor.ended(run(0, llm_calls=1, cost_usd=0.25))
+    runs.supervisor.ended(run(1, llm_calls=1, cost_usd=0.25))
+    assert runs.reasons == ["the budget of $0.5 is spent ($0.5000 used)"]
+
+
+def test_a_spent_budget_of_time_ends_the_session():
+    runs = Runs(Budget(time_s=0.01))
+    runs.supervisor.start()
+    assert runs.halted.wait(10)
+    assert runs.reasons == ["the time budget of 0.01 s is spent"]
+
+
+def test_a_session_that_ends_in_time_is_not_stopped_afterwards():
+    runs = Runs(Budget(time_s=60))
+    runs.supervisor.start()
+    runs.supervisor.close()
+    assert runs.reasons == []
+
+
+def test_the_refusals_of_one_burst_halve_the_window_once():
+    runs = Runs()
+    for _ in range(16):
+        runs.supervisor.pressed()
+    assert runs.windows == [8]
+
+
+def test_the_window_grows_by_one_for_every_window_of_answers_and_never_above_the_batch_size():
+    windows: list[int] = []
+    pace = Pace(4, windows.append)
+    pace.decrease()
+    for _ in range(100):
+        pace.increase()
+    assert windows == [2, 3, 4]
+
+
+def test_the_window_never_falls_below_one():
+    windows: list[int] = []
+    pace = Pace(4, windows.append)
+    for _ in range(8):
+        pace.decrease()
+        for _ in range(4):
+            pace.increase()
+    assert min(windows) == 1
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 64])
+def test_an_endpoint_that_bears_everything_never_changes_the_window(most: int):
+    windows: list[int] = []
+    pace = Pace(most, windows.append)
+    for _ in range(1000):
+        pace.increase()
+    assert windows == []

@@ -1,0 +1,279 @@
+"""The journal's file: what is acknowledged is on disk, whatever fails; nothing torn is read."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_osmosis.results import RunResult
+from pytest_osmosis.storage import journal
+from pytest_osmosis.storage.fingerprint import Plan
+from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
+from pytest_osmosis.storage.journal import FILE, JournalError, NewerJournal
+from pytest_osmosis.storage.locking import FileLock, InUse, holder_of
+from pytest_osmosis.storage.sealing import encode, seal, unseal
+
+ROOT = Path(__file__).parents[2]
+PLAN = {"n": 1, "rows": [[0, 9]], "digests": "x" * 108, "names": None}
+
+
+def line(row: int, run: int = 0, **fields: Any) -> bytes:
+    return journal.run_line(RunResult("d", row, run, **fields).to_json(), "")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    journal.create(tmp_path / FILE, {"name": "d-m"}, {"number": 1, "plan": PLAN})
+    return tmp_path / FILE
+
+
+def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.nth_failure", operation, fault, str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [json.loads(text) for text in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
+def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, fault):
+    tried = attempts("journal", fault, tmp_path)
+    assert len(tried) > 10
+    for attempt in tried:
+        path = tmp_path / str(attempt["n"]) / FILE
+        if not path.exists():
+            assert attempt["acknowledged"] == 0
+            continue
+        kept = journal.replay(path)
+        rows = [row for row, _ in kept.runs]
+        assert rows == list(range(len(rows)))
+        assert len(rows) >= attempt["acknowledged"]
+        assert kept.dropped <= 1
+
+
+@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
+def test_whatever_call_fails_a_report_is_the_old_or_the_new_one(tmp_path, fault):
+    tried = attempts("report", fault, tmp_path)
+    assert len(tried) > 10
+    for attempt in tried:
+        path = tmp_path / str(attempt["n"]) / "report.json"
+        number = json.loads(path.read_text())["number"] if path.exists() else 0
+        assert number >= attempt["acknowledged"]
+        if attempt["status"] == 0:
+            assert number == 2
+
+
+def test_only_its_owner_may_read_a_journal(path):
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_last_line_of_a_run_counts(path):
+    journal.add(path, [line(3, error_type="provider"), line(4), line(3, passed=True)])
+    kept = journal.replay(path)
+    assert {key: (place.is_done, place.passed) for key, place in kept.runs.items()} == {
+        (3, 0): (True, True),
+        (4, 0): (True, False),
+    }
+
+
+@given(cut=st.integers(1, 400))
+def test_a_torn_end_is_dropped_wherever_it_was_torn(tmp_path_factory, cut):
+    path = tmp_path_factory.mktemp("torn") / FILE
+    journal.create(path, {"name": "d-m"}, {"number": 1, "plan": PLAN})
+    journal.add(path, [line(row) for row in range(5)])
+    whole = path.read_bytes()
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
+    torn = whole[: max(ends[1], len(whole) - cut)]
+    path.write_bytes(torn)
+    kept = journal.replay(path)
+    assert len(kept.runs) == sum(end <= len(torn) for end in ends) - 2
+    assert kept.dropped == (torn[-1:] != b"\n")
+    journal.cut(path, kept.size)
+    journal.add(path, [line(7)])
+    assert list(journal.replay(path).runs) == [*kept.runs, (7, 0)]
+
+
+def test_a_damaged_line_before_the_end_is_refused_by_its_number(path):
+    journal.add(path, [line(row) for row in range(5)])
+    path.write_bytes(path.read_bytes().replace(b'"row_index":2', b'"row_index":8'))
+    with pytest.raises(JournalError, match=r"journal\.jsonl:5: this line is damaged"):
+        journal.replay(path)
+
+
+@pytest.mark.parametrize("first", [b"", b"{}\n", b"not json\n", b'{"osmosis_journal":1}\n'])
+def test_what_is_no_journal_is_refused(tmp_path, first):
+    (tmp_path / FILE).write_bytes(first)
+    with pytest.raises(JournalError, match="not the first line of a journal"):
+        journal.replay(tmp_path / FILE)
+
+
+def test_the_journal_of_a_later_version_is_told_apart(tmp_path):
+    (tmp_path / FILE).write_bytes(seal(encode({"osmosis_journal": journal.FORMAT + 1})))
+    with pytest.raises(NewerJournal, match="a newer version"):
+        journal.replay(tmp_path / FILE)
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), min_size=1), st.data())
+def test_a_sealed_line_tells_every_change_of_a_byte(fields, data):
+    sealed = seal(encode(fields))
+    assert unseal(sealed) == fields
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    changed = bytearray(sealed)
+    changed[at] ^= data.draw(st.integers(1, 255))
+    assert unseal(bytes(changed)) is None
+
+
+class CountingFile(AppendFile):
+    """Counts, and fails when it is told to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.calls: list[str] = []
+        self.fail = False
+
+    def write(self, data: bytes) -> None:
+        self.calls.append("write")
+        super().write(data)
+
+    def sync(self) -> None:
+        self.calls.append("sync")
+        if self.fail:
+            raise OSError(errno.EIO, "Input/output error")
+        super().sync()
+
+
+def test_lines_of_many_threads_go_to_disk_together(tmp_path):
+    commit = GroupCommit(on_failure=lambda *what: pytest.fail("failed"), linger_s=60)
+    file = CountingFile(tmp_path / "lines")
+
+    def append(name: str) -> None:
+        for number in range(100):
+            commit.append(file, f"{name}{number}\n".encode())
+
+    threads = [threading.Thread(target=append, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert file.calls == []
+    commit.flush()
+    assert file.calls == ["write", "sync"]
+    assert sorted((tmp_path / "lines").read_text().split()) == sorted(
+        f"{name}{number}" for name in "abcd" for number in range(100)
+    )
+    commit.close()
+    file.close()
+
+
+def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
+    synced = threading.Event()
+
+    class Telling(CountingFile):
+        def sync(self) -> None:
+            super().sync()
+            synced.set()
+
+    file = Telling(tmp_path / "lines")
+    commit = GroupCommit(on_failure=lambda *what: None, linger_s=0.01)
+    commit.append(file, b"x\n")
+    assert synced.wait(10)
+    commit.close()
+    file.close()
+
+
+def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
+    told: list[tuple[Path, OSError]] = []
+    commit = GroupCommit(on_failure=lambda *what: told.append(what), linger_s=60)
+    file = CountingFile(tmp_path / "lines")
+    file.fail = True
+    commit.wait(commit.append(file, b"first\n"))
+    file.fail = False
+    commit.wait(commit.append(file, b"second\n"))
+    commit.flush()
+    commit.close()
+    file.close()
+    assert [(path.name, error.errno) for path, error in told] == [("lines", errno.EIO)]
+    assert file.calls == ["write", "sync"]
+
+
+def test_other_programs_do_not_inherit_the_file(tmp_path):
+    file = AppendFile(tmp_path / "lines")
+    assert not os.get_inheritable(file._descriptor)
+    file.close()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from pytest_osmosis.storage.locking import FileLock
+lock = FileLock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
+    path = tmp_path / ".x.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(InUse, match=f"in use by pid {holder.pid}"):
+            FileLock(path)
+        assert holder_of(path) == holder.pid
+        holder.kill()
+    FileLock(path).release()
+    assert holder_of(path) is None
+
+
+FORK = """
+import os, sys, time
+from pathlib import Path
+from pytest_osmosis.storage.locking import FileLock
+lock = FileLock(Path(sys.argv[1]))
+if os.fork() == 0:
+    print("forked", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
+    path = tmp_path / ".x.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK, str(path)], stdout=subprocess.PIPE, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"forked\n"
+        parent.kill()
+        parent.wait()
+        try:
+            FileLock(path).release()
+        finally:
+            os.killpg(parent.pid, 9)
+
+
+def test_a_plan_tells_which_rows_have_changed():
+    before = Plan(2, [0, 1, 2, 5], "a" * 12 + "b" * 12 + "c" * 12 + "d" * 12)
+    after = Plan(3, [0, 1, 2, 7], "a" * 12 + "x" * 12 + "c" * 12 + "d" * 12)
+    assert after.changed_rows(before) == 1
+    assert after.lost_rows(before) == 1
+    assert Plan.from_json(json.loads(encode(after.to_json()))) == after
+    assert after.to_json()["rows"] == [[0, 3], [7, 8]]
+    assert after.row_of_name["row-7"] == 7

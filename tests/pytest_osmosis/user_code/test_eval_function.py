@@ -1,0 +1,471 @@
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import math
+import threading
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from osmosis_ai import osmosis_reward
+from pytest_osmosis.user_code.copies import copied
+from pytest_osmosis.user_code.eval_function import EvalFn, EvalFnError
+from pytest_osmosis.user_code.import_mistakes import ImportingError
+from pytest_osmosis.user_code.load_eval_functions import eval_fn, load_eval_fns
+from pytest_osmosis.user_code.messages import last_assistant_text
+
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "2 + 3?"},
+    {"role": "assistant", "content": "#### 5", "tool_calls": None},
+]
+METADATA = {"level": 3, "tags": ["a"], "user_prompt": "2 + 3?", "ground_truth": "5"}
+ACCEPTED = "(solution_str, ground_truth, extra_info) or (messages, ground_truth, metadata)"
+
+
+def built(function: object) -> EvalFn:
+    return eval_fn(function, name="rewards:f", option="--eval-fn")
+
+
+def refusal(function: object) -> str:
+    with pytest.raises(ImportingError) as caught:
+        built(function)
+    return str(caught.value).removeprefix("--eval-fn 'rewards:f': ")
+
+
+async def off_the_loop(call: Callable[[], Any]) -> Any:
+    return await asyncio.to_thread(call)
+
+
+def score(function: object, **changes: Any) -> float:
+    given: dict[str, Any] = {
+        "messages": MESSAGES,
+        "solution_str": "#### 5",
+        "ground_truth": "5",
+        "metadata": METADATA,
+        "run_sync": off_the_loop,
+        "row": "row-3",
+    }
+    return asyncio.run(built(function).call(**{**given, **changes}))
+
+
+def seen_by(make: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    score(make(seen))
+    return seen
+
+
+class TestWhatIsGiven:
+    def test_simple_mode_gets_the_solution(self):
+        def make(seen):
+            def f(solution_str: str, ground_truth: str, extra_info: dict | None = None) -> float:
+                seen.update(s=solution_str, g=ground_truth, e=extra_info)
+                return 1.0
+
+            return f
+
+        assert seen_by(make) == {"s": "#### 5", "g": "5", "e": METADATA}
+
+    def test_full_mode_gets_the_messages(self):
+        def make(seen):
+            async def f(messages, ground_truth, metadata):
+                seen.update(m=messages, g=ground_truth, e=metadata)
+                return 1.0
+
+            return f
+
+        assert seen_by(make) == {"m": MESSAGES, "g": "5", "e": METADATA}
+
+    @pytest.mark.parametrize(
+        ("function", "mode"),
+        [(lambda solution_str: 1, "simple"), (lambda messages: 1, "full")],
+    )
+    def test_the_first_parameter_decides_the_mode(self, function, mode):
+        assert built(function).mode == mode
+
+    def test_only_the_named_parameters_are_passed(self):
+        assert score(lambda solution_str, extra_info: extra_info["level"]) == 3.0
+        assert score(lambda messages: len(messages)) == 3.0
+        assert score(lambda solution_str, weight=0.25: weight) == 0.25
+
+    def test_keyword_arguments_get_what_is_not_named(self):
+        assert score(lambda solution_str, **rest: sorted(rest) == ["extra_info", "ground_truth"])
+        assert score(lambda messages, metadata, **rest: sorted(rest) == ["ground_truth"])
+
+    def test_positional_only_parameters_are_given_by_place(self):
+        def f(solution_str, weight=0.5, ground_truth=None, /, *rest, extra_info):
+            return weight * (ground_truth == "5") * (rest == ()) * len(extra_info)
+
+        assert score(f) == 2.0
+
+    def test_a_missing_ground_truth_is_none(self):
+        assert score(lambda solution_str, ground_truth: ground_truth is None, ground_truth=None)
+
+    def test_functions_get_copies_whatever_they_do_to_them(self):
+        messages, metadata = copy.deepcopy(MESSAGES), copy.deepcopy(METADATA)
+
+        def spoil(messages, metadata):
+            messages[0]["content"] = "spoilt"
+            messages.clear()
+            metadata["tags"].append("spoilt")
+            return 1
+
+        async def call_twice():
+            function = built(spoil)
+            for _ in range(2):
+                await function.call(
+                    messages=messages,
+                    solution_str="",
+                    ground_truth=None,
+                    metadata=metadata,
+                    run_sync=off_the_loop,
+                )
+
+        asyncio.run(call_twice())
+        assert (messages, metadata) == (MESSAGES, METADATA)
+
+    def test_what_cannot_be_copied_is_told(self):
+        with pytest.raises(
+            EvalFnError, match="the metadata cannot be copied for `rewards:f`: Type"
+        ):
+            score(lambda messages, metadata: 1, metadata={"lock": threading.Lock()})
+        assert score(lambda messages: 1, metadata={"lock": threading.Lock()}) == 1.0
+
+
+class Scorer:
+    def __init__(self, bonus: float = 0.5) -> None:
+        self.bonus = bonus
+
+    def __call__(self, solution_str: str) -> float:
+        return self.bonus
+
+    def method(self, messages: list[dict[str, Any]]) -> float:
+        return self.bonus
+
+    @staticmethod
+    def static(solution_str: str) -> float:
+        return 0.5
+
+    @classmethod
+    def of_class(cls, solution_str: str) -> float:
+        return 0.5
+
+
+class AsyncScorer:
+    async def __call__(self, messages):
+        return 0.5
+
+
+class NeedyScorer(Scorer):
+    def __init__(self, bonus: float) -> None:
+        super().__init__(bonus)
+
+
+async def async_score(messages, ground_truth):
+    await asyncio.sleep(0)
+    return 0.5
+
+
+def with_threshold(threshold, solution_str):
+    return threshold
+
+
+def logged(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class TestCallables:
+    @pytest.mark.parametrize(
+        "function",
+        [
+            Scorer(),
+            Scorer,
+            Scorer().method,
+            Scorer.static,
+            Scorer.of_class,
+            AsyncScorer(),
+            AsyncScorer,
+            async_score,
+            functools.partial(async_score, ground_truth=None),
+            functools.partial(with_threshold, 0.5),
+            functools.partial(functools.partial(with_threshold, 0.5)),
+            logged(async_score),
+            logged(Scorer()),
+            lambda solution_str: async_score([], None),
+        ],
+        ids=lambda function: getattr(function, "__qualname__", type(function).__name__),
+    )
+    def test_every_sort_of_callable_can_score(self, function):
+        assert score(function) == 0.5
+
+    def test_what_a_partial_has_bound_stays_bound(self):
+        bound = functools.partial(
+            lambda solution_str, ground_truth, **rest: ground_truth == "mine" and len(rest),
+            ground_truth="mine",
+        )
+        assert score(bound) == 1.0
+
+    def test_decorated_rewards_work_unmodified(self):
+        @osmosis_reward
+        def compute(solution_str: str, ground_truth: str, extra_info: dict | None = None) -> float:
+            return 1.0 if solution_str.endswith(ground_truth) else 0.0
+
+        assert score(compute) == 1.0
+
+    def test_sync_functions_leave_the_loop_and_async_ones_stay(self):
+        def threads(function):
+            where = []
+            score(function(where))
+            return where
+
+        def sync(where):
+            return lambda solution_str: where.append(threading.current_thread()) or 1
+
+        def asynchronous(where):
+            async def f(solution_str):
+                where.append(threading.current_thread())
+                return 1
+
+            return f
+
+        assert threads(sync) != [threading.main_thread()]
+        assert threads(asynchronous) == [threading.main_thread()]
+        assert built(AsyncScorer()).is_async
+        assert built(functools.partial(async_score, ground_truth="")).is_async
+
+
+class TestRefusedFunctions:
+    @pytest.mark.parametrize(
+        ("function", "sentence"),
+        [
+            (
+                lambda answer, truth: 1,
+                f"takes (answer, truth); the first parameter decides what it is given: "
+                f"expected {ACCEPTED}",
+            ),
+            (lambda: 1, "takes (); the first parameter decides"),
+            (lambda *args: 1, "takes (*args); the first parameter decides"),
+            (lambda **kwargs: 1, "takes (**kwargs); the first parameter decides"),
+            (
+                lambda solution_str, expected: 1,
+                "takes (solution_str, expected), and there is nothing to give for 'expected'; "
+                f"expected {ACCEPTED}",
+            ),
+            (lambda messages, extra_info: 1, "nothing to give for 'extra_info'"),
+            (3, f"is an int; expected a function {ACCEPTED}"),
+            (None, f"is a NoneType; expected a function {ACCEPTED}"),
+            (int, f"is the class int; expected a function {ACCEPTED}"),
+            (NeedyScorer, "the class NeedyScorer needs 'bonus' to be made"),
+            (len, "takes (obj, /); the first parameter decides"),
+            (dict.fromkeys, "the first parameter decides"),
+        ],
+    )
+    def test_a_wrong_signature_is_told_with_the_accepted_ones(self, function, sentence):
+        message = refusal(function)
+        assert sentence.replace(", /", "") in message.replace(", /", "")
+
+    def test_annotations_do_not_blow_up_the_signature(self):
+        def f(answer: dict[str, list[int]] = {}, *, n: int = 3) -> float: ...  # noqa: B006
+
+        assert refusal(f).startswith("takes (answer={}, *, n=3);") or refusal(f).startswith(
+            "takes (answer={}, n=3);"
+        )
+
+    def test_a_builtin_without_signature_is_refused(self):
+        assert "no signature to read" in refusal(iter)
+
+    def test_generators_are_refused_before_they_run(self):
+        def gen(solution_str):
+            yield 1.0
+
+        async def async_gen(messages):
+            yield 1.0
+
+        for function in (gen, async_gen, functools.partial(gen)):
+            assert refusal(function) == "is a generator (it has `yield`); return the score instead"
+
+
+class TestScores:
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (0.25, 0.25),
+            (1, 1.0),
+            (True, 1.0),
+            (False, 0.0),
+            (-3, -3.0),
+            (np.float32(0.5), 0.5),
+            (np.float64(0.5), 0.5),
+            (np.int64(2), 2.0),
+            (np.bool_(True), 1.0),
+        ],
+    )
+    def test_finite_numbers_are_scores(self, value, expected):
+        result = score(lambda solution_str: value)
+        assert isinstance(result, float)
+        assert result == expected
+
+    @pytest.mark.parametrize(
+        ("value", "described"),
+        [
+            (math.nan, "nan"),
+            (math.inf, "inf"),
+            (-math.inf, "-inf"),
+            (np.float32("nan"), "nan (a float32)"),
+            (None, "None"),
+            ("0.5", "'0.5' (a str)"),
+            (10**400, "an int too large for a float"),
+            (Decimal("0.5"), "Decimal('0.5') (a Decimal)"),
+            (Fraction(1, 2), "Fraction(1, 2) (a Fraction)"),
+            (np.array([0.5]), "array([0.5]) (a ndarray)"),
+            (np.complex64(1), "(a complex64)"),
+            ({"score": 1}, "{'score': 1} (a dict)"),
+            (1j, "1j (a complex)"),
+            ((i for i in ()), "a generator (it has `yield`)"),
+            ("\x1b[31m" * 50, "(a str)"),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_anything_else_is_an_error_that_names_it(self, value, described):
+        with pytest.raises(EvalFnError) as caught:
+            score(lambda solution_str: value)
+        message = str(caught.value)
+        assert message.startswith("`rewards:f` returned ")
+        assert message.endswith(f"{described} for row-3; expected a finite float")
+        assert message.isprintable() and len(message) < 200
+
+    def test_the_row_may_be_left_out_of_the_message(self):
+        with pytest.raises(EvalFnError) as caught:
+            score(lambda solution_str: None, row="")
+        assert str(caught.value) == "`rewards:f` returned None; expected a finite float"
+
+    @pytest.mark.parametrize("kind", ["sync", "async"])
+    def test_what_the_function_raises_comes_through(self, kind):
+        def fail(solution_str):
+            raise ZeroDivisionError("mine")
+
+        async def fail_later(solution_str):
+            return fail(solution_str)
+
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            score(fail if kind == "sync" else fail_later)
+
+    @pytest.mark.parametrize("kind", ["sync", "async"])
+    def test_an_exit_does_not_end_the_loop(self, kind):
+        def leave(solution_str):
+            raise SystemExit(3)
+
+        async def leave_later(solution_str):
+            leave(solution_str)
+
+        with pytest.raises(EvalFnError, match=r"`rewards:f` called sys.exit\(3\)"):
+            score(leave if kind == "sync" else leave_later)
+
+    def test_a_stray_stop_iteration_does_not_hang(self):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            score(lambda solution_str: next(iter(())))
+
+    def test_a_cancelled_call_stays_cancelled(self):
+        async def forever(solution_str):
+            await asyncio.Event().wait()
+
+        async def cancel():
+            call = built(forever).call(
+                messages=[], solution_str="", ground_truth="", metadata={}, run_sync=off_the_loop
+            )
+            await asyncio.wait_for(call, 0.01)
+
+        with pytest.raises(asyncio.TimeoutError):
+            asyncio.run(cancel())
+
+
+class TestLoading:
+    def test_functions_are_loaded_in_order_with_their_names(self, tmp_path):
+        (tmp_path / "graders_one.py").write_text(
+            "def a(solution_str): return 1\nasync def b(messages): return 0\n"
+        )
+        names = ["graders_one:b", " graders_one:a "]
+        functions = load_eval_fns(names, option="--eval-fn", roots=[tmp_path])
+        assert [(f.name, f.mode) for f in functions] == [
+            ("graders_one:b", "full"),
+            ("graders_one:a", "simple"),
+        ]
+
+    def test_a_function_given_twice_is_refused_by_name(self):
+        with pytest.raises(ImportingError) as caught:
+            load_eval_fns(["r:a", "r:b", "r:a"], option="--eval-fn", roots=[Path()])
+        assert str(caught.value) == "--eval-fn 'r:a': given twice; name each eval function once"
+
+
+class TestLastAssistantText:
+    @pytest.mark.parametrize(
+        ("content", "text"),
+        [
+            ("answer", "answer"),
+            ("", ""),
+            (None, ""),
+            ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+            ([{"type": "image_url", "image_url": {}}, {"type": "text", "text": "b"}], "b"),
+            ([{"text": "a"}, "b", {"type": "text", "text": None}, 3], "ab"),
+            (7, ""),
+        ],
+    )
+    def test_it_is_the_text_of_the_content(self, content, text):
+        assert last_assistant_text([*MESSAGES, {"role": "assistant", "content": content}]) == text
+
+    def test_it_is_the_last_one(self):
+        assert last_assistant_text([*MESSAGES, {"role": "tool", "content": "x"}]) == "#### 5"
+
+    def test_it_is_empty_when_there_is_none(self):
+        assert last_assistant_text(MESSAGES[:2]) == ""
+        assert last_assistant_text([]) == ""
+        assert last_assistant_text([{"role": "assistant"}]) == ""
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+class TestCopies:
+    @given(JSON)
+    @settings(max_examples=50, deadline=None)
+    def test_a_copy_is_equal_and_shares_no_container(self, value):
+        def containers(value):
+            if isinstance(value, (dict, list)):
+                yield id(value)
+                for item in value.values() if isinstance(value, dict) else value:
+                    yield from containers(item)
+
+        twin = copied(value)
+        assert twin == value
+        assert not set(containers(twin)) & set(containers(value))
+
+    def test_other_objects_are_copied_deeply(self):
+        value = {"set": {1}, "tuple": ([1],), "array": np.array([1.0])}
+        twin = copied(value)
+        twin["set"].add(2)
+        twin["tuple"][0].append(2)
+        twin["array"][0] = 2
+        assert value["set"] == {1} and value["tuple"] == ([1],) and value["array"][0] == 1
+
+    def test_a_value_that_holds_itself_is_copied(self):
+        value: list[Any] = [1]
+        value.append(value)
+        twin = copied(value)
+        assert twin[1] is twin and twin is not value
