@@ -793,7 +793,8 @@ class TestCost:
     def test_nothing_heavy_is_imported_for_text_files(self, write):
         path = write(GOOD)
         code = (
-            "import sys; from pathlib import Path; from pytest_osmosis.dataset.dataset import load_dataset;"
+            "import sys; from pathlib import Path;"
+            "from pytest_osmosis.dataset.dataset import load_dataset;"
             f"load_dataset(Path({str(path)!r}));"
             "print({'pyarrow', 'numpy', 'pydantic', 'asyncio', 'random'} & set(sys.modules))"
         )

@@ -200,7 +200,7 @@ def test_no_live_line_where_others_write_or_nobody_wants_it(slow: Project, how: 
 def test_without_a_terminal_a_line_is_written_now_and_then(slow: Project):
     slow.write(
         "conftest.py",
-        "import pytest_osmosis.session.progress\npytest_osmosis.session.progress.PLAIN_EVERY_S = 0.3\n",
+        "from pytest_osmosis.session import progress\nprogress.PLAIN_EVERY_S = 0.3\n",
     )
     session = slow.apart(*slow.options("-n0"))
     assert "1/2  pass 100%  1 in flight" in session.out
