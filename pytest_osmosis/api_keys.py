@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from osmosis_ai.secret import Secret, check_api_key
 
+from .errors import ConfigurationError
 from .spec import EvalSpec, ModelSpec, SessionSpec
 
 NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
@@ -21,14 +22,10 @@ _SECRET_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN"
 """Of variables whose values are nobody's to read: judges and tools have keys too."""
 
 
-class NotUsable(Exception):
-    """An evaluation cannot be prepared; `str()` is the sentence for the user."""
-
-
 def key_of(model: ModelSpec) -> Secret | None:
     """The API key that was given or that its variable holds; None when there is none.
 
-    Raises NotUsable when the key cannot be one, or when a variable that has to be set is not.
+    Raises ConfigurationError when the key cannot be one, or when its variable has to be set.
     """
     if model.persona is not None:
         return None
@@ -40,7 +37,7 @@ def key_of(model: ModelSpec) -> Secret | None:
                 return check_api_key(os.environ[name], name)
         _refuse_missing(model)
     except ValueError as error:
-        raise NotUsable(f"API key: {error}") from None
+        raise ConfigurationError(f"API key: {error}") from None
     return None
 
 
@@ -139,7 +136,7 @@ def _provider(model: ModelSpec) -> str:
     try:
         return parse_model_name(model.model).provider
     except ValueError as error:
-        raise NotUsable(f"--osmosis-model: {error}") from None
+        raise ConfigurationError(f"--osmosis-model: {error}") from None
 
 
 def _refuse_missing(model: ModelSpec) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .escaping import escape_control_chars
 from .spec import Deciding, EvalSpec, ModelSpec
 
 if TYPE_CHECKING:
@@ -73,9 +74,8 @@ def _gates(given: Given) -> Iterator[str]:
 
 def told(error: ValueError, option: str = "--osmosis-gate") -> str:
     """A gate's mistake under the name of the option."""
-    from .rollouts.failure_text import clean
 
-    return f"{option} {clean(str(error)).removeprefix('gate ')}"
+    return f"{option} {escape_control_chars(str(error)).removeprefix('gate ')}"
 
 
 def with_baseline_model(given: Given, evals: Iterable[EvalSpec]) -> Iterator[EvalSpec]:

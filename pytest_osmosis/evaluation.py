@@ -19,6 +19,7 @@ from osmosis_ai.secret import Redactor
 from . import api_keys, options
 from .distributed import scheduler
 from .distributed.heartbeat import end_with_parent
+from .errors import ConfigurationError, NoRows
 from .hookspecs import hooks_of
 from .items import capture
 from .items.collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
@@ -27,17 +28,17 @@ from .items.protocol import only_runs
 from .items.redaction import MaskedWarnings
 from .items.stretches import Awaiting, Runner
 from .results import RunResult, SuiteInfo
-from .rollouts.cached import FromController, FromKeeper, Recall
+from .rollouts.cached import ControllerCache, LocalCache, ResultCache
 from .rollouts.guards.isolation import Blocked
-from .rollouts.pool import Rollouts, RunKey
-from .rollouts.prepare import NoRows, NotUsable, endpoint_of, prepare, secrets_of
-from .rollouts.rate_limit import SharedGate
-from .rollouts.suite import Finished, Suite
+from .rollouts.pool import RolloutPool, RunKey
+from .rollouts.prepare import endpoint_of, prepare, secrets_of
+from .rollouts.rate_limit import SharedRateLimit
+from .rollouts.suite import RolloutRecord, Suite
 from .session import garbage, preflight
-from .session.gates_plugin import Decisions
-from .session.signals import Interrupts, leave_to_controller
+from .session.gates_plugin import GatesPlugin
+from .session.signals import SignalHandlers, leave_to_controller
 from .spec import EvalSpec, SessionSpec
-from .storage.fingerprint import Identity, identity_of, sources_of
+from .storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from .storage.trajectories import Trajectories
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from .distributed.controller import Controller
     from .distributed.worker import Worker
-    from .session.result_sink import Gathering
+    from .session.result_sink import ResultSink
 
 EVALUATION = pytest.StashKey["Evaluation"]()
 
@@ -61,15 +62,15 @@ class Evaluation:
         self.config = config
         self.spec = spec
         self.suites: dict[str, Suite] = {}
-        self.gathering: Gathering | None = None
+        self.gathering: ResultSink | None = None
         self.controller: Controller | None = None
         self.worker: Worker | None = None
-        self.rollouts: Rollouts | None = None
+        self.rollouts: RolloutPool | None = None
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
         config.pluginmanager.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
         self.runner: Runner | None = None
-        self.interrupts = Interrupts(self._interrupted)
+        self.interrupts = SignalHandlers(self._interrupted)
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
         self.base_urls: Mapping[str, str] = {}
@@ -81,12 +82,12 @@ class Evaluation:
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not scheduler.is_worker(config):
             from .session.recorder import Recorder
-            from .session.result_sink import Gathering
+            from .session.result_sink import ResultSink
 
             recorder = Recorder(config, spec)
-            self.gathering = Gathering(spec, recorder, root=config.rootpath)
+            self.gathering = ResultSink(spec, recorder, root=config.rootpath)
             infos = recorder.infos
-        self.decisions = Decisions(spec, suites=self.suites, infos=infos, key_of=key_of_item)
+        self.decisions = GatesPlugin(spec, suites=self.suites, infos=infos, key_of=key_of_item)
         if self.gathering is not None:
             self.gathering.recorder.decisions = self.decisions
 
@@ -151,14 +152,14 @@ class Evaluation:
         self._set_reports_up(self.gathering)
         self.interrupts.install()
 
-    def _set_reports_up(self, gathering: Gathering) -> None:
+    def _set_reports_up(self, gathering: ResultSink) -> None:
         """What is told while runs end, and of where they ran."""
-        from .session.progress import Progress, Tally
+        from .session.progress import Progress, ProgressCounter
 
         config, recorder, path = self.config, gathering.recorder, self.spec.reports.trajectories
         preflight.begin_trajectories(path, keep=gathering.keeper.resumes())
         recorder.environment = preflight.environment(config, self.spec, redact=self.redact)
-        tally = Tally(recorder.selected, lambda left: min(self.spec.batch_size, left))
+        tally = ProgressCounter(recorder.selected, lambda left: min(self.spec.batch_size, left))
         follow = self.decisions.follow(gathering.halt)
 
         def heard(run: RunResult) -> None:
@@ -182,7 +183,7 @@ class Evaluation:
             withheld = api_keys.to_withhold(self.spec)
             if not self.config.option.collectonly:
                 self.spec = api_keys.resolved(self.spec)
-        except NotUsable as error:
+        except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
         self.spec = self.spec._replace(withheld=withheld)
         self._environment = api_keys.Environment(withheld)
@@ -201,7 +202,7 @@ class Evaluation:
             self._no_rows[spec.data] = str(error)
             if self.gathering is not None:
                 self.gathering.recorder.tell(str(error))
-        except NotUsable as error:
+        except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
 
     def _honour_limits(self) -> None:
@@ -268,7 +269,7 @@ class Evaluation:
             with preflight.usage_errors():
                 self.gathering.keeper.open(self._identities(suites))
 
-    def _find_baselines(self, gathering: Gathering, suites: Iterable[Suite]) -> None:
+    def _find_baselines(self, gathering: ResultSink, suites: Iterable[Suite]) -> None:
         """What these suites are compared with, and whether their gates suit them."""
         infos = [suite.info for suite in suites]
         with preflight.usage_errors():
@@ -280,12 +281,12 @@ class Evaluation:
             with preflight.usage_errors():
                 self.gathering.keeper.guard_report(self.spec.output)
 
-    def _identities(self, suites: Iterable[Suite]) -> list[Identity]:
+    def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
         if not self.spec.keeping.journal or self.config.option.collectonly:
             return []
         roots, root = self.spec.roots, self.config.rootpath
         return [
-            identity_of(suite.spec, suite.info, suite.dataset, roots=roots, root=root)
+            fingerprint_of(suite.spec, suite.info, suite.dataset, roots=roots, root=root)
             for suite in suites
         ]
 
@@ -300,14 +301,14 @@ class Evaluation:
             for name, suite in self.suites.items()
         }
 
-    def _recall(self, selected: Mapping[str, int]) -> Recall:
+    def _recall(self, selected: Mapping[str, int]) -> ResultCache:
         """Runs are about to start: keep them, and know those that have been kept."""
         if self.worker is not None:
-            return FromController(self.suites, self.worker.places)
+            return ControllerCache(self.suites, self.worker.places)
         assert self.gathering is not None
         with preflight.usage_errors():
             self.gathering.begin_keeping(selected)
-        return FromKeeper(self.gathering.keeper, self.suites)
+        return LocalCache(self.gathering.keeper, self.suites)
 
     def plan(self) -> list[str]:
         """What is going to run, in a line a suite."""
@@ -350,13 +351,13 @@ class Evaluation:
         recall = self._recall(counts)
         self._end_routing = capture.route(self.config, self.redact)
         self._collect_more = garbage.collect_less()
-        rollouts = self.rollouts = Rollouts(
+        rollouts = self.rollouts = RolloutPool(
             self.suites,
             window=0 if self.worker is not None else self.spec.batch_size,
             pool_size=self.spec.batch_size,
             base_urls=self.base_urls,
             on_finished=self._run_ended,
-            gate=SharedGate(self._paced),
+            gate=SharedRateLimit(self._paced),
             recall=recall,
             on_stuck=self._stuck,
             on_left_out=None if self.worker is None else self.worker.left_out,
@@ -365,7 +366,7 @@ class Evaluation:
         self.config.pluginmanager.register(self.runner, "osmosis-runner")
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
-            assert isinstance(recall, FromController)
+            assert isinstance(recall, ControllerCache)
             self.worker.serve(rollouts, recall, items, key_of_item)
         elif self.gathering is not None:
             self.gathering.halt_runs = rollouts.halt
@@ -373,7 +374,7 @@ class Evaluation:
             self.gathering.supervisor.start()
             rollouts.coming(_keys(items))
 
-    def _run_ended(self, key: RunKey, finished: Finished) -> None:
+    def _run_ended(self, key: RunKey, finished: RolloutRecord) -> None:
         """Engine's thread: a run has ended."""
         suite = self.suites[key.suite]
         if self._trajectories is not None:

@@ -14,7 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from .results import EvalResult, RunResult
-    from .user_code.user_hooks import Hooks
+    from .user_code.user_hooks import UserHooks
 
 
 @pytest.hookspec(firstresult=True)
@@ -64,9 +64,9 @@ def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | l
     """Lines to add to the terminal summary."""
 
 
-def hooks_of(config: pytest.Config) -> Hooks:
+def hooks_of(config: pytest.Config) -> UserHooks:
     """Those hooks of the session that somebody implements, as plain callables."""
-    from .user_code.user_hooks import Hooks
+    from .user_code.user_hooks import UserHooks
 
     caller = config.hook
 
@@ -85,7 +85,7 @@ def hooks_of(config: pytest.Config) -> Hooks:
     def wanted(name: str, call: Callable[..., Any]) -> Any:
         return call if getattr(caller, f"pytest_osmosis_{name}").get_hookimpls() else None
 
-    return Hooks(
+    return UserHooks(
         load_rows=wanted("load_rows", load_rows),
         row_name=wanted("row_name", row_name),
         build_agent=wanted("build_agent", build_agent),

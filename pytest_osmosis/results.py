@@ -17,13 +17,16 @@ from osmosis_ai.jsontext import compact_encoder
 if TYPE_CHECKING:
     from .analysis.comparison import BaselineReport
     from .analysis.statistics.intervals import Interval
-    from .gates.result import Verdict
+    from .gates.result import GateResult
 
 Outcome = Literal["passed", "failed", "error"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
 
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
+
+REPORT_FIELD = "osmosis"
+"""The attribute of a pytest report that carries a run's result as one JSON string."""
 
 DECIDED = "every gate is decided"
 """Why a session was stopped early; its runs that were not run are reported as skipped."""
@@ -195,7 +198,7 @@ class SuiteResult(NamedTuple):
     cost_usd: float | None
     """What is known of it; None when nothing is."""
     retries: int
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[GateResult, ...] = ()
     """On the gates, in their order."""
     baseline: BaselineReport | None = None
     """What changed against the baseline, if there is one."""

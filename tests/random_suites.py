@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pytest_osmosis.analysis.score_table import TallyBuilder
+from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.gates.early_stopping import Decider
 from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 
@@ -40,8 +40,8 @@ class Suite:
             "cost_usd": draw.choice([0.01, 0.02]),
         }
 
-    def builder(self) -> TallyBuilder:
-        return TallyBuilder(
+    def builder(self) -> ScoreTableBuilder:
+        return ScoreTableBuilder(
             n=self.n,
             pass_threshold=1.0,
             eval_fns=FUNCTIONS,

@@ -112,7 +112,8 @@ test_command = click.Command(
 
 
 def _trial(given: dict[str, Any]) -> Trial:
-    from pytest_osmosis.rollouts.prepare import NotUsable, key_of, secrets_of
+    from pytest_osmosis.errors import ConfigurationError
+    from pytest_osmosis.rollouts.prepare import key_of, secrets_of
     from pytest_osmosis.user_code.classify_agent import as_agent_loop
     from pytest_osmosis.user_code.import_mistakes import ImportingError
     from pytest_osmosis.user_code.import_object import load_object
@@ -126,7 +127,7 @@ def _trial(given: dict[str, Any]) -> Trial:
             found = load_object(given["agent"], option=option, roots=[Path.cwd()])
             agent = as_agent_loop(found, spec=given["agent"], option=option)
         key_of(model)
-    except (ImportingError, NotUsable) as error:
+    except (ImportingError, ConfigurationError) as error:
         raise _usage(str(error)) from None
     return Trial(
         agent=agent,

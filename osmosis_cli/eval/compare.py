@@ -70,7 +70,7 @@ def _compared(
     baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
 ) -> tuple[list[Compared], list[str]]:
     from pytest_osmosis.analysis.baseline import baseline_of, compared
-    from pytest_osmosis.analysis.planned_rows import ran, tally_of
+    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
 
     pairs, alone = same_suites(baseline, current)
     if not pairs:
@@ -84,7 +84,7 @@ def _compared(
             here,
             compared(
                 here,
-                tally_of(here),
+                score_table_of(here),
                 ran(here),
                 baseline=baseline_of(there, str(paths[0])),
                 confidence=confidence,
@@ -95,23 +95,26 @@ def _compared(
 
 
 def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str]) -> Iterator[str]:
+    from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.reports.changes import WIDTH, lines
     from pytest_osmosis.reports.view import against
-    from pytest_osmosis.rollouts.failure_text import clean
 
-    yield clean(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
-    yield clean(f"now       {current}  {_subject(pairs[0].current)}")
+    yield escape_control_chars(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
+    yield escape_control_chars(f"now       {current}  {_subject(pairs[0].current)}")
     for pair in pairs:
         if len(pairs) > 1 or alone:
-            yield from ["", clean(pair.current.info.name)]
+            yield from ["", escape_control_chars(pair.current.info.name)]
         for note in pair.report.notes:
-            yield from wrap(f"note: {clean(note)}", WIDTH, subsequent_indent="  ")
+            yield from wrap(f"note: {escape_control_chars(note)}", WIDTH, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
             for line in lines(against(comparison)):
-                yield clean(line)
+                yield escape_control_chars(line)
     if alone:
-        yield from ["", f"not compared, in one report only: {clean(', '.join(alone))}"]
+        yield from [
+            "",
+            f"not compared, in one report only: {escape_control_chars(', '.join(alone))}",
+        ]
 
 
 def _subject(suite: SuiteResult) -> str:

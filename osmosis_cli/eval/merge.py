@@ -73,10 +73,10 @@ def merge_command(
 
     Gates are judged anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
     """
+    from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.gates.result import exit_status
     from pytest_osmosis.reports import json_report
     from pytest_osmosis.reports.terminal import summary
-    from pytest_osmosis.rollouts.failure_text import clean
 
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
@@ -91,7 +91,7 @@ def merge_command(
         click.echo(output.read_text("ascii").rstrip())
         raise Answered(status)
     for line in summary(merged):
-        click.echo(clean(line))
+        click.echo(escape_control_chars(line))
     click.echo(f"report: {output}")
     ctx.exit(status)
 

@@ -16,8 +16,8 @@ from ..errors import CommandError
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
     from pytest_osmosis.analysis.planned_rows import PlannedRows
-    from pytest_osmosis.analysis.score_table import Tally
-    from pytest_osmosis.gates.result import Verdict
+    from pytest_osmosis.analysis.score_table import ScoreTable
+    from pytest_osmosis.gates.result import GateResult
     from pytest_osmosis.reports.json_reader import AskedGate
     from pytest_osmosis.results import EvalResult, SuiteResult
 
@@ -89,14 +89,14 @@ def _decided(
     suite: SuiteResult, asked: Sequence[AskedGate], baseline: Baseline | None, level: float
 ) -> SuiteResult:
     from pytest_osmosis.analysis.baseline import compared
-    from pytest_osmosis.analysis.planned_rows import ran, tally_of
+    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
     from pytest_osmosis.analysis.uncertainty import with_intervals
 
     suite = with_intervals(suite, level)
     if suite.rival is not None:
         suite = suite._replace(rival=with_intervals(suite.rival, level))
     rows = ran(suite)
-    tally = tally_of(suite, rows, [gate.eval_fn for gate in asked if gate.eval_fn])
+    tally = score_table_of(suite, rows, [gate.eval_fn for gate in asked if gate.eval_fn])
     verdicts = tuple(_verdict(gate, tally, rows, baseline) for gate in asked)
     if baseline is not None:
         report = compared(suite, tally, rows, baseline=baseline, confidence=level)
@@ -105,8 +105,8 @@ def _decided(
 
 
 def _verdict(
-    asked: AskedGate, tally: Tally, ran: PlannedRows, baseline: Baseline | None
-) -> Verdict:
+    asked: AskedGate, tally: ScoreTable, ran: PlannedRows, baseline: Baseline | None
+) -> GateResult:
     from pytest_osmosis.gates.evaluate import GateError, evaluate, parse_gate, unmeasured
 
     there = None if baseline is None else baseline.tally

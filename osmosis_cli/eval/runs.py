@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.fingerprint import Identity
+from pytest_osmosis.storage.fingerprint import EvalFingerprint
 from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
 
 from ..buffered_output import printable
@@ -98,7 +98,7 @@ def show_command(ctx: click.Context, name: str, as_json: bool) -> None:
     if run.problem is not None:
         raise CommandError(run.problem, code="invalid")
     kept = replay(folder / FILE)
-    identity = Identity.from_json({**kept.header, "plan": kept.plan})
+    identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
     shown = {
         **{key: value for key, value in asdict(run).items() if key not in ("problem",)},
         "sessions": len(kept.sessions),
@@ -212,7 +212,7 @@ def _read(folder: Path) -> Run:
     }
     try:
         kept = replay(folder / FILE)
-        identity = Identity.from_json({**kept.header, "plan": kept.plan})
+        identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
     except (JournalError, OSError, KeyError, TypeError) as error:
         changed = (folder / FILE).stat().st_mtime
         return Run(folder.name, "damaged", 0, 0, changed, problem=str(error), **common)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ..results import RowResult, RunResult, SuiteInfo, SuiteResult
 from .comparison import BaselineReport, Change, compare
-from .planned_rows import PlannedRows, ran, tally_of
-from .score_table import Tally
+from .planned_rows import PlannedRows, ran, score_table_of
+from .score_table import ScoreTable
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class Baseline:
     source: str
     """Where it is from, as people see it."""
     suite: SuiteResult
-    tally: Tally
+    tally: ScoreTable
     rows: Mapping[int, RowResult]
     """By position in the tally."""
 
 
 def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None) -> Baseline:
     """A suite as a baseline; `rows` where those that never ran are known too."""
-    tally = tally_of(suite, rows)
+    tally = score_table_of(suite, rows)
     return Baseline(source, suite, tally, _rows_by_place(suite, rows or ran(suite)))
 
 
@@ -64,7 +64,7 @@ def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) ->
 
 def compared(
     suite: SuiteResult,
-    tally: Tally,
+    tally: ScoreTable,
     rows: PlannedRows,
     *,
     baseline: Baseline,
@@ -89,7 +89,7 @@ def compared(
     return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
 
 
-def _whole_data(info: SuiteInfo, baseline: Baseline, tally: Tally) -> Sequence[str]:
+def _whole_data(info: SuiteInfo, baseline: Baseline, tally: ScoreTable) -> Sequence[str]:
     """The data differ, and which rows do cannot be told."""
     there = baseline.suite.info.digest
     if all(baseline.tally.row_digests) or not there or there == info.digest:
@@ -109,7 +109,7 @@ def _rows_by_place(suite: SuiteResult, rows: PlannedRows) -> dict[int, RowResult
 def _with_answers(
     change: Change,
     eval_fn: str,
-    tally: Tally,
+    tally: ScoreTable,
     here: Mapping[int, RowResult],
     there: Mapping[int, RowResult],
 ) -> Change:

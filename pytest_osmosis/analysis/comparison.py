@@ -13,7 +13,7 @@ from ..gates.parser import Gate
 from .metric_values import row_values
 from .metrics import finite, mean, reported_ks
 from .row_matching import Matching, match_rows
-from .score_table import Count, Tally
+from .score_table import Count, ScoreTable
 from .statistics.bootstrap import RESAMPLES
 from .statistics.paired import Paired, paired
 
@@ -83,8 +83,8 @@ class BaselineReport:
 
 
 def compare(
-    current: Tally,
-    baseline: Tally,
+    current: ScoreTable,
+    baseline: ScoreTable,
     *,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
@@ -105,8 +105,8 @@ def compare(
 
 
 def compare_function(
-    current: Tally,
-    baseline: Tally,
+    current: ScoreTable,
+    baseline: ScoreTable,
     eval_fn: str,
     *,
     matching: Matching,
@@ -137,13 +137,13 @@ def compare_function(
     )  # fmt: skip
 
 
-def at_threshold(tally: Tally, pass_threshold: float) -> Tally:
+def at_threshold(tally: ScoreTable, pass_threshold: float) -> ScoreTable:
     """The same runs, judged by another pass threshold."""
     return replace(tally, pass_threshold=pass_threshold)
 
 
 def paired_values(
-    metric: Gate, current: Tally, baseline: Tally, matching: Matching
+    metric: Gate, current: ScoreTable, baseline: ScoreTable, matching: Matching
 ) -> tuple[list[float], list[float]]:
     """The metric's figure a row, here and there."""
     here, there = rows_of(matching)
@@ -163,7 +163,7 @@ def differences(here: Sequence[float], there: Sequence[float]) -> list[float]:
     return [finite(one - other) for one, other in zip(here, there, strict=True)]
 
 
-def span_of(metric: Gate, current: Tally, baseline: Tally) -> float:
+def span_of(metric: Gate, current: ScoreTable, baseline: ScoreTable) -> float:
     """How far apart a row's values here and there can lie."""
     if metric.metric != "mean":
         return 1.0
@@ -174,7 +174,7 @@ def span_of(metric: Gate, current: Tally, baseline: Tally) -> float:
     return finite(max(high, other_high) - min(low, other_low))
 
 
-def is_binary(current: Tally, baseline: Tally, values: Sequence[Sequence[float]]) -> bool:
+def is_binary(current: ScoreTable, baseline: ScoreTable, values: Sequence[Sequence[float]]) -> bool:
     """Whether both sides are one pass or fail a row: McNemar's case."""
     single = current.n == baseline.n == 1
     return single and all(value in (0.0, 1.0) for side in values for value in side)
@@ -182,8 +182,8 @@ def is_binary(current: Tally, baseline: Tally, values: Sequence[Sequence[float]]
 
 def _difference(
     metric: Gate,
-    current: Tally,
-    baseline: Tally,
+    current: ScoreTable,
+    baseline: ScoreTable,
     *,
     matching: Matching,
     confidence: float,
@@ -202,7 +202,9 @@ def _difference(
     return Difference(metric.label, mean(here), mean(there), found)
 
 
-def _changes(current: Tally, baseline: Tally, eval_fn: str, matching: Matching) -> list[Change]:
+def _changes(
+    current: ScoreTable, baseline: ScoreTable, eval_fn: str, matching: Matching
+) -> list[Change]:
     """Rows that pass on one side only, the largest fall first; rows without a score stay out."""
     changes = [
         Change(
@@ -246,7 +248,7 @@ def _metric(kind: str, eval_fn: str, k: int | None = None) -> Gate:
     return Gate(kind, kind, ">=", 0.0, k, eval_fn)
 
 
-def _notes(current: Tally, baseline: Tally, matching: Matching) -> list[str]:
+def _notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:
     notes = []
     if not matching:
         notes.append("the baseline has no row in common with this session")
@@ -266,7 +268,7 @@ def _notes(current: Tally, baseline: Tally, matching: Matching) -> list[str]:
     return [*notes, *matching.notes(), *_unknown_notes(current, baseline, matching)]
 
 
-def _unknown_notes(current: Tally, baseline: Tally, matching: Matching) -> list[str]:
+def _unknown_notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:
     notes = []
     for tally, rows, where in zip(
         (current, baseline), rows_of(matching), ("here", "in the baseline"), strict=True

@@ -1,6 +1,6 @@
 """A metric of a tally: the figure that is reported, and its bounds over what is not known.
 
-A run without a score could have scored anything between `Tally.score_range`'s ends. The figure
+A run without a score could have scored anything between `ScoreTable.score_range`'s ends. The figure
 counts it as 0.0 and as no pass; the bounds put all of them at the worst, then all at the best.
 Knows no thresholds of gates, no sampling error.
 """
@@ -15,7 +15,7 @@ from typing import Literal
 
 from ..gates.parser import Gate
 from .metrics import mean, pass_at_k, pass_hat_k
-from .score_table import Tally
+from .score_table import ScoreTable
 
 Fill = Literal["figure", "worst", "best"]
 """What a run without a score is taken for."""
@@ -35,7 +35,7 @@ class Bounds:
     """With every unknown run at its best; infinite where a sum has no upper bound."""
 
 
-def bounds(gate: Gate, tally: Tally, rows: Sequence[int]) -> Bounds | None:
+def bounds(gate: Gate, tally: ScoreTable, rows: Sequence[int]) -> Bounds | None:
     """The gate's metric over some rows; None when there are no rows to measure."""
     if not rows:
         return None
@@ -54,7 +54,7 @@ def bounds(gate: Gate, tally: Tally, rows: Sequence[int]) -> Bounds | None:
     )
 
 
-def row_values(gate: Gate, tally: Tally, rows: Sequence[int], fill: Fill) -> list[float]:
+def row_values(gate: Gate, tally: ScoreTable, rows: Sequence[int], fill: Fill) -> list[float]:
     """One value a row for a metric of scores, unknown runs taken as `fill` says."""
     name = gate.eval_fn or tally.eval_fns[0]
     if gate.metric in ("mean", "min"):
@@ -96,26 +96,26 @@ def quantile_95(known: Sequence[float], *, zeros: int, total: int) -> float:
     return known[rank - zeros - 1] if rank - zeros <= len(known) else math.inf
 
 
-_SUMS: dict[str, Callable[[Tally], Sequence[float]]] = {
+_SUMS: dict[str, Callable[[ScoreTable], Sequence[float]]] = {
     "cost_usd": lambda tally: tally.cost_usd,
     "tokens": lambda tally: tally.tokens,
 }
 
 
-def _from_count(gate: Gate, tally: Tally, name: str, row: int, fill: Fill) -> float:
+def _from_count(gate: Gate, tally: ScoreTable, name: str, row: int, fill: Fill) -> float:
     found = tally.count(name, row)
     passes = found.passes + (found.unknown if fill == "best" else 0)
     return row_estimate(gate, tally.n)(passes)
 
 
-def _filling(tally: Tally, name: str, fill: Fill) -> float:
+def _filling(tally: ScoreTable, name: str, fill: Fill) -> float:
     if fill == "figure":
         return 0.0
     low, high = tally.score_range(name)
     return low if fill == "worst" else high
 
 
-def _errors(gate: Gate, tally: Tally, rows: Sequence[int]) -> int:
+def _errors(gate: Gate, tally: ScoreTable, rows: Sequence[int]) -> int:
     """Runs that ended in an error; with an eval function, runs that ended without its score."""
     if gate.eval_fn is None:
         return sum(int(value) for value in run_values(tally.errors, tally.n, rows))
@@ -124,7 +124,7 @@ def _errors(gate: Gate, tally: Tally, rows: Sequence[int]) -> int:
     return sum(isnan(score) and bool(end) for score, end in zip(scores, ended, strict=True))
 
 
-def _scored(gate: Gate, tally: Tally, rows: Sequence[int]) -> float:
+def _scored(gate: Gate, tally: ScoreTable, rows: Sequence[int]) -> float:
     scores = run_values(tally.scores[gate.eval_fn or tally.eval_fns[0]], tally.n, rows)
     return sum(not isnan(score) for score in scores) / len(scores)
 

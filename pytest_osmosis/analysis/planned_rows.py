@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..results import RunResult, SuiteInfo, SuiteResult
 from ..storage.fingerprint import DIGEST_LENGTH
-from .score_table import Tally, TallyBuilder, match_column
+from .score_table import ScoreTable, ScoreTableBuilder, match_column
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -60,15 +60,15 @@ def row_key(row_index: int, row_id: str | None) -> str:
     return f"#{row_index}" if row_id is None else f"id {row_id}"
 
 
-def tally_of(
+def score_table_of(
     suite: SuiteResult, rows: PlannedRows | None = None, eval_fns: Iterable[str] = ()
-) -> Tally:
+) -> ScoreTable:
     """A suite's runs; without `rows`, only rows with a run are known.
 
     `eval_fns` are functions besides those that have given a score.
     """
     names = tuple(dict.fromkeys([*(each.name for each in suite.functions), *eval_fns]))
-    builder, places = empty_tally(suite.info, rows or ran(suite), names)
+    builder, places = empty_score_table(suite.info, rows or ran(suite), names)
     for row in suite.rows:
         if (place := places.get(row.row_index)) is not None:
             for run in row.runs:
@@ -77,11 +77,11 @@ def tally_of(
     return builder.tally()
 
 
-def empty_tally(
+def empty_score_table(
     info: SuiteInfo, rows: PlannedRows, eval_fns: Sequence[str] | None = None
-) -> tuple[TallyBuilder, Mapping[int, int]]:
+) -> tuple[ScoreTableBuilder, Mapping[int, int]]:
     """A tally of which nothing has run yet, and the place in it of each row index."""
-    builder = TallyBuilder(
+    builder = ScoreTableBuilder(
         n=info.n,
         pass_threshold=info.pass_threshold,
         eval_fns=info.eval_fns if eval_fns is None else eval_fns,
@@ -94,7 +94,7 @@ def empty_tally(
 
 
 def measured(run: RunResult, eval_fns: Iterable[str]) -> dict[str, Any]:
-    """A run that has ended, as `TallyBuilder.add` and `Decider.add` take it."""
+    """A run that has ended, as `ScoreTableBuilder.add` and `Decider.add` take it."""
     scores: Mapping[str, float | None] = run.scores
     if run.error_type in AGENTS_OWN:
         scores = {name: run.scores.get(name, 0.0) for name in eval_fns}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .score_table import Tally
+from .score_table import ScoreTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Matching:
         return bool(self.pairs)
 
 
-def match_rows(current: Tally, baseline: Tally) -> Matching:
+def match_rows(current: ScoreTable, baseline: ScoreTable) -> Matching:
     """Pairs rows by key and digest; a digest that one side does not know is not held against it."""
     there = {key: row for row, key in enumerate(_keys(baseline))}
     pairs, changed, added = [], [], []
@@ -60,11 +60,11 @@ def match_rows(current: Tally, baseline: Tally) -> Matching:
     return Matching(tuple(pairs), tuple(changed), tuple(added), tuple(removed))
 
 
-def _keys(tally: Tally) -> Sequence[str]:
+def _keys(tally: ScoreTable) -> Sequence[str]:
     return tally.row_keys or tally.row_names
 
 
-def _digest(tally: Tally, row: int) -> str:
+def _digest(tally: ScoreTable, row: int) -> str:
     return tally.row_digests[row] if tally.row_digests else ""
 
 

@@ -17,7 +17,7 @@ UNKNOWN = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class ScoreTable:
     """One session with one model. Treat the columns as read-only."""
 
     n: int
@@ -133,7 +133,7 @@ def written(value: object) -> str:
     return str(value)
 
 
-class TallyBuilder:
+class ScoreTableBuilder:
     """Collects runs, in any order, into a Tally."""
 
     def __init__(
@@ -153,7 +153,7 @@ class TallyBuilder:
         self._finished, self._errors = bytearray(runs), bytearray(runs)
         self._duration_s, self._tokens = _unknown(runs), _unknown(runs)
         self._cost_usd = _unknown(runs)
-        self._tally = Tally(
+        self._tally = ScoreTable(
             n=n,
             pass_threshold=pass_threshold,
             row_names=row_names,
@@ -192,7 +192,7 @@ class TallyBuilder:
         self._tokens[at] = _number(tokens)
         self._cost_usd[at] = _number(cost_usd)
 
-    def tally(self) -> Tally:
+    def tally(self) -> ScoreTable:
         """What was added so far. It shares this builder's columns: later runs show in it."""
         return self._tally
 

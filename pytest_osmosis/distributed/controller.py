@@ -1,6 +1,6 @@
 """The xdist controller's part: workers introduced, fed, watched, and their results gathered.
 
-Told by workers over the channels of `schedule`; tells the session's `Gathering`. Runs no item.
+Told by workers over the channels of `schedule`; tells the session's `ResultSink`. Runs no item.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import pytest
 from ..items.gates import is_gate
 from ..items.nodeids import NamedRun, RunNames
 from ..items.protocol import report_not_run, report_without_item
-from ..results import DECIDED, RunResult, SuiteInfo
+from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
 from ..session.preflight import is_quiet, usage_errors
-from ..session.recorder import REPORT_FIELD
-from ..session.result_sink import Gathering
-from ..storage.fingerprint import Identity
+from ..session.result_sink import ResultSink
+from ..storage.fingerprint import EvalFingerprint
 from . import scheduler
 from .heartbeat import Watch
-from .outbox import Ended, decode
+from .outbox import WorkerResult, decode
 
 
 class Controller:
@@ -32,7 +31,7 @@ class Controller:
     def __init__(
         self,
         config: pytest.Config,
-        gathering: Gathering,
+        gathering: ResultSink,
         suites: Mapping[str, Suite],
         *,
         worker_timeout_s: float,
@@ -54,7 +53,7 @@ class Controller:
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
         self._selected: Mapping[str, int] = {}
-        self._identities: dict[str, Identity] = {}
+        self._identities: dict[str, EvalFingerprint] = {}
         """Those of marked functions, which only workers collect."""
         self._names = RunNames(gathering.recorder.infos, gathering.keeper.plans)
 
@@ -100,7 +99,7 @@ class Controller:
             if terminal is not None:
                 terminal.write_line(line)
 
-    def _kept(self, nodeid: str) -> scheduler.Known | None:
+    def _kept(self, nodeid: str) -> scheduler.CachedResult | None:
         """The run of an item, if an earlier session kept it."""
         keeper = self._gathering.keeper
         if not keeper.resumes():
@@ -109,7 +108,9 @@ class Controller:
         kept = None if found is None else keeper.kept(*found)
         if found is None or kept is None:
             return None
-        return scheduler.Known(kept.result.to_json(), kept.why, found[0] not in self._identities)
+        return scheduler.CachedResult(
+            kept.result.to_json(), kept.why, found[0] not in self._identities
+        )
 
     def halt(self, reason: str) -> None:
         """Start nothing more anywhere."""
@@ -172,7 +173,7 @@ class Controller:
         """A run had finished in a worker that died before it could report it."""
         self._config.hook.pytest_runtest_logreport(report=self._report_of(nodeid, text))
 
-    def _report(self, node: Any, nodeid: str, run: Ended) -> None:
+    def _report(self, node: Any, nodeid: str, run: WorkerResult) -> None:
         """Main thread: report a run that its worker leaves to the controller to report."""
         halted = None if self._scheduling is None else self._scheduling.halted
         if self._stopped or (run.text is None and halted != DECIDED):
@@ -255,7 +256,7 @@ class Controller:
             self._selected = values[0]
             self._gathering.recorder.select(values[0])
         elif kind == "identities":
-            told = [Identity.from_json(json.loads(text)) for text in values[0]]
+            told = [EvalFingerprint.from_json(json.loads(text)) for text in values[0]]
             self._identities = {identity.info.name: identity for identity in told}
 
     def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
-class Ended(NamedTuple):
+class WorkerResult(NamedTuple):
     """What became of a run."""
 
     item: int
@@ -25,15 +25,15 @@ class Ended(NamedTuple):
     """What it printed and logged."""
 
 
-def encode(runs: Sequence[Ended]) -> str:
+def encode(runs: Sequence[WorkerResult]) -> str:
     """As ASCII JSON."""
     return json.dumps(runs, separators=(",", ":"))
 
 
-def decode(text: str) -> list[Ended]:
+def decode(text: str) -> list[WorkerResult]:
     """What `encode` made a text of."""
     return [
-        Ended(item, result, why, [(title, said) for title, said in sections])
+        WorkerResult(item, result, why, [(title, said) for title, said in sections])
         for item, result, why, sections in json.loads(text)
     ]
 
@@ -47,7 +47,7 @@ class Outbox:
         """Apart from the other one, which the thread that receives needs: it never waits for what
         is sent to be read."""
         self._lock = threading.Lock()
-        self._waiting: list[Ended] = []
+        self._waiting: list[WorkerResult] = []
         self._expected = 0
         self._idle = threading.Event()
         self._idle.set()
@@ -62,7 +62,7 @@ class Outbox:
             if self._expected and not self._over:
                 self._idle.clear()
 
-    def put(self, run: Ended) -> bool:
+    def put(self, run: WorkerResult) -> bool:
         """Take a run; whether it is the first that waits, so that `flush` is due in a moment."""
         with self._lock:
             self._waiting.append(run)

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from .outbox import Ended
+from .outbox import WorkerResult
 
 CHANNEL = "osmosis_channel"
 """Key of the channel in xdist's `workerinput`."""
@@ -78,7 +78,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class Known(NamedTuple):
+class CachedResult(NamedTuple):
     """A run that need not be run."""
 
     text: str
@@ -144,7 +144,7 @@ class WindowScheduling:
         """Told why a worker that came later is of no use."""
         self.is_judged: Callable[[str], bool] = lambda nodeid: False
         """Whether an item is no worker's to run: the controller tells of it at the end."""
-        self.recall: Callable[[str], Known | None] = lambda nodeid: None
+        self.recall: Callable[[str], CachedResult | None] = lambda nodeid: None
         """What is known of an item's run without running it."""
         self.is_reported: Callable[[str], bool] = lambda nodeid: False
         """Whether an item's report has come."""
@@ -152,7 +152,7 @@ class WindowScheduling:
         """Told node id and result of a run whose worker died before it reported what it knew."""
         self.only_runs: Callable[[Any], bool] = lambda node: False
         """Whether a worker leaves it to the controller to report its items."""
-        self.on_ended: Callable[[Any, str, Ended], None] = lambda node, nodeid, run: None
+        self.on_ended: Callable[[Any, str, WorkerResult], None] = lambda node, nodeid, run: None
         """Told, in the main thread, worker and node id of such a run."""
 
     # ---- what xdist asks
@@ -214,7 +214,7 @@ class WindowScheduling:
             self._feed()
 
     def mark_test_complete(
-        self, node: Any, item_index: int | Sequence[Ended], duration: float = 0
+        self, node: Any, item_index: int | Sequence[WorkerResult], duration: float = 0
     ) -> None:
         """An item has been reported, or several are to be, from what became of their runs."""
         if node not in self._workers:  # it has died meanwhile, and what it knew was reported then
@@ -289,7 +289,7 @@ class WindowScheduling:
                 worker.finished[index] = text
                 self._feed()
 
-    def note_ended(self, node: Any, runs: Sequence[Ended]) -> None:
+    def note_ended(self, node: Any, runs: Sequence[WorkerResult]) -> None:
         """Runs of a worker that only runs: they are reported in the main thread."""
         with self._lock:
             worker = self._workers.get(node)
@@ -406,7 +406,9 @@ class WindowScheduling:
         known = self._known(worker, indices)
         if worker.only_runs:
             if known:
-                _report_soon(worker, [Ended(i, run.text, run.why) for i, run in known.items()])
+                _report_soon(
+                    worker, [WorkerResult(i, run.text, run.why) for i, run in known.items()]
+                )
             _tell(worker, "run", json.dumps([i for i in indices if i not in known]))
             return
         if known:
@@ -414,7 +416,7 @@ class WindowScheduling:
         _tell(worker, "coming", indices)
         worker.node.send_runtest_some(indices)
 
-    def _known(self, worker: _Worker, indices: list[int]) -> dict[int, Known]:
+    def _known(self, worker: _Worker, indices: list[int]) -> dict[int, CachedResult]:
         """Those of a worker's items whose runs need not be run: they are in flight nowhere."""
         assert self.collection is not None
         found = {index: self.recall(self.collection[index]) for index in indices}
@@ -443,7 +445,7 @@ def hand_in(config: pytest.Config, node: Any, report: pytest.TestReport, index: 
     return session.shouldstop
 
 
-def _report_soon(worker: _Worker, runs: Sequence[Ended]) -> None:
+def _report_soon(worker: _Worker, runs: Sequence[WorkerResult]) -> None:
     """Have `mark_test_complete` called with these in xdist's loop, in the main thread."""
     told = {"node": worker.node, "item_index": runs, "duration": 0.0}
     worker.node.putevent(("runtest_protocol_complete", told))

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from ..results import SuiteInfo
-from ..rollouts.cached import FromController
+from ..rollouts.cached import ControllerCache
 from ..rollouts.engine import EngineClosed
-from ..rollouts.pool import Rollouts, RunKey
-from ..rollouts.rollout import Finished
-from ..storage.fingerprint import Identity
+from ..rollouts.pool import RolloutPool, RunKey
+from ..rollouts.rollout import RolloutRecord
+from ..storage.fingerprint import EvalFingerprint
 from ..storage.sealing import encode
 from ..storage.transcripts import ConversationLogs, Place
 from . import scheduler
 from .heartbeat import Heartbeat
-from .outbox import Ended, Outbox
+from .outbox import Outbox, WorkerResult
 
 
 class Worker:
@@ -58,7 +58,7 @@ class Worker:
         self,
         infos: Sequence[SuiteInfo],
         selected: Mapping[str, int],
-        identities: Iterable[Identity],
+        identities: Iterable[EvalFingerprint],
         loaded: Mapping[str, Mapping[str, str]],
         *,
         only_runs: bool,
@@ -77,8 +77,8 @@ class Worker:
 
     def serve(
         self,
-        rollouts: Rollouts,
-        recall: FromController,
+        rollouts: RolloutPool,
+        recall: ControllerCache,
         items: Sequence[pytest.Item],
         key_of: Callable[[pytest.Item], RunKey | None],
     ) -> None:
@@ -127,7 +127,7 @@ class Worker:
             self._logs.begin(suite, Path(folder), session)
 
     def ended(
-        self, key: RunKey, finished: Finished, *, decided: bool, redact: Callable[[str], str]
+        self, key: RunKey, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """A run has ended; `decided` unless asserts of a test are still to come."""
         text = finished.encoded()
@@ -135,7 +135,7 @@ class Worker:
         index = self._indices[key]
         if key in self._told_to_run:
             sections = [(title, self._mask(said)) for title, said in finished.sections]
-            self._put(key, Ended(index, text, finished.explanation, sections))
+            self._put(key, WorkerResult(index, text, finished.explanation, sections))
         else:
             self._link.send("finished", index, text, finished.explanation, decided)
         if problem is not None:
@@ -144,12 +144,12 @@ class Worker:
     def left_out(self, key: RunKey, error: BaseException) -> None:
         """A run that the controller reports has no result."""
         if isinstance(error, EngineClosed):
-            self._put(key, Ended(self._indices[key]))
+            self._put(key, WorkerResult(self._indices[key]))
         else:
             self._outbox.give_up(error)
             self._link.send("broken")
 
-    def _put(self, key: RunKey, run: Ended) -> None:
+    def _put(self, key: RunKey, run: WorkerResult) -> None:
         self._told_to_run.discard(key)
         if self._outbox.put(run):
             self._soon(self._outbox.flush)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..analysis.comparison import at_threshold
 from ..analysis.metric_values import over_rows, row_values
 from ..analysis.row_matching import match_rows
-from ..analysis.score_table import Tally
+from ..analysis.score_table import ScoreTable
 from .evaluate import resolved, slice_rows
 from .interval_bounds import Box, widest_limits
 from .parser import Gate
@@ -36,10 +36,10 @@ class Decider:
     def __init__(
         self,
         gates: Iterable[Gate],
-        tally: Tally,
+        tally: ScoreTable,
         *,
         confidence: float | None = None,
-        baseline: Tally | None = None,
+        baseline: ScoreTable | None = None,
     ) -> None:
         """`tally` is the session's plan; runs that it holds as finished are taken in.
 
@@ -90,7 +90,7 @@ class Decider:
         self._open = [followed for followed in self._open if not followed.is_settled()]
         return not self._open
 
-    def _take_in(self, tally: Tally) -> None:
+    def _take_in(self, tally: ScoreTable) -> None:
         for row in tally.rows:
             for run in range(self._n):
                 at = row * self._n + run
@@ -108,10 +108,10 @@ class Decider:
 
 def decided(
     gates: Iterable[Gate],
-    tally: Tally,
+    tally: ScoreTable,
     *,
     confidence: float | None = None,
-    baseline: Tally | None = None,
+    baseline: ScoreTable | None = None,
 ) -> bool:
     """Whether the runs that a tally has as not finished could still change any verdict."""
     return Decider(gates, tally, confidence=confidence, baseline=baseline).decided()
@@ -168,7 +168,7 @@ class _Followed:
 
 
 def _follow(
-    gate: Gate, tally: Tally, *, confidence: float | None, baseline: Tally | None
+    gate: Gate, tally: ScoreTable, *, confidence: float | None, baseline: ScoreTable | None
 ) -> _Followed | None:
     """None for a gate that nothing can be measured for: its verdict is inconclusive already."""
     gate = resolved(
@@ -189,7 +189,7 @@ def _follow(
 
 
 def _against(
-    gate: Gate, tally: Tally, baseline: Tally, rows: Sequence[int]
+    gate: Gate, tally: ScoreTable, baseline: ScoreTable, rows: Sequence[int]
 ) -> tuple[list[int], tuple[float, float]]:
     """The rows that match, and what the baseline's best and worst take from worst and best."""
     wanted = set(rows)

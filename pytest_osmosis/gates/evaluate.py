@@ -16,19 +16,19 @@ from math import isnan
 from ..analysis.comparison import at_threshold, differences, is_binary, span_of
 from ..analysis.metric_values import Bounds, Fill, bounds, over_rows, row_values
 from ..analysis.row_matching import match_rows
-from ..analysis.score_table import Tally
+from ..analysis.score_table import ScoreTable
 from ..analysis.statistics.intervals import Interval, mean_interval, pass_interval
 from ..analysis.statistics.paired import paired_interval
 from .parser import GRAMMAR, Gate, GateError, Slice, parse_gate, resolved
-from .result import EQUAL_WITHIN, Outcome, Verdict, exit_status, holds, outcome_of
+from .result import EQUAL_WITHIN, GateResult, Outcome, exit_status, holds, outcome_of
 
 __all__ = [
     "GRAMMAR",
     "Gate",
     "GateError",
+    "GateResult",
     "Outcome",
     "Slice",
-    "Verdict",
     "evaluate",
     "evaluate_all",
     "exit_status",
@@ -41,13 +41,13 @@ __all__ = [
 
 def evaluate(
     gate: Gate,
-    tally: Tally,
+    tally: ScoreTable,
     *,
     confidence: float | None = None,
-    baseline: Tally | None = None,
+    baseline: ScoreTable | None = None,
     rows: Sequence[int] | None = None,
     seed: int = 0,
-) -> Verdict:
+) -> GateResult:
     """The verdict on one gate; `rows`, if given, are the positions of those of its slice.
 
     Raises:
@@ -85,19 +85,19 @@ def evaluate(
 
 def evaluate_all(
     gates: Iterable[Gate],
-    tally: Tally,
+    tally: ScoreTable,
     *,
     confidence: float | None = None,
-    baseline: Tally | None = None,
+    baseline: ScoreTable | None = None,
     seed: int = 0,
-) -> tuple[Verdict, ...]:
+) -> tuple[GateResult, ...]:
     """The verdicts on several gates, in their order."""
     return tuple(
         evaluate(gate, tally, confidence=confidence, baseline=baseline, seed=seed) for gate in gates
     )
 
 
-def slice_rows(gate: Gate, tally: Tally) -> Sequence[int]:
+def slice_rows(gate: Gate, tally: ScoreTable) -> Sequence[int]:
     """The rows that a gate looks at.
 
     Raises:
@@ -133,13 +133,13 @@ class _Intervals:
 
 def _against(
     gate: Gate,
-    tally: Tally,
+    tally: ScoreTable,
     rows: Sequence[int],
     *,
-    baseline: Tally,
+    baseline: ScoreTable,
     confidence: float | None,
     seed: int,
-) -> Verdict:
+) -> GateResult:
     """A gate on the paired difference; the baseline's unknown runs count against each bound."""
     name = gate.eval_fn or tally.eval_fns[0]
     if name not in baseline.scores:
@@ -166,7 +166,11 @@ def _against(
 
 
 def _differences(
-    gate: Gate, tally: Tally, baseline: Tally, pairs: Sequence[tuple[int, int]], fill: Fill
+    gate: Gate,
+    tally: ScoreTable,
+    baseline: ScoreTable,
+    pairs: Sequence[tuple[int, int]],
+    fill: Fill,
 ) -> list[float]:
     opposite: dict[Fill, Fill] = {"figure": "figure", "worst": "best", "best": "worst"}
     here = row_values(gate, tally, [pair[0] for pair in pairs], fill)
@@ -180,7 +184,7 @@ def _interval(gate: Gate, values: Sequence[float], confidence: float, seed: int)
     return pass_interval(values, confidence=confidence, seed=seed)
 
 
-def _scale(gate: Gate, tally: Tally) -> tuple[float, float]:
+def _scale(gate: Gate, tally: ScoreTable) -> tuple[float, float]:
     """Between what the metric lies: how wide an interval is that is undefined."""
     if gate.metric == "mean":
         return tally.score_range(gate.eval_fn or tally.eval_fns[0])
@@ -197,7 +201,7 @@ def _high(interval: Interval | None, undefined: float) -> float:
 
 def _verdict(
     gate: Gate, found: Bounds, intervals: _Intervals, *, rows: int, unknown: int
-) -> Verdict:
+) -> GateResult:
     worst = found.worst if intervals.low is None else min(found.worst, intervals.low)
     best = found.best if intervals.high is None else max(found.best, intervals.high)
     outcome = outcome_of(
@@ -207,7 +211,7 @@ def _verdict(
     more = None
     if outcome == "inconclusive" and intervals.figure is not None:
         more = _more_rows(gate, found.figure, intervals.figure, rows)
-    return Verdict(
+    return GateResult(
         gate, outcome, found.figure, low, high, intervals.figure, rows, unknown, more,
         confidence=intervals.confidence,
     )  # fmt: skip
@@ -226,7 +230,7 @@ def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int 
     return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
 
 
-def _unknown_runs(gate: Gate, tally: Tally, rows: Sequence[int]) -> int:
+def _unknown_runs(gate: Gate, tally: ScoreTable, rows: Sequence[int]) -> int:
     """Runs of some rows whose value the gate's metric lacks; 0 for the exact metrics."""
     if gate.metric in ("errors", "scored"):
         return 0
@@ -239,6 +243,6 @@ def _unknown_runs(gate: Gate, tally: Tally, rows: Sequence[int]) -> int:
     return sum(isnan(value) for row in rows for value in column[row * n : (row + 1) * n])
 
 
-def unmeasured(gate: Gate, reason: str) -> Verdict:
+def unmeasured(gate: Gate, reason: str) -> GateResult:
     """The verdict on a gate that there is nothing to hold at, and why."""
-    return Verdict(gate, "inconclusive", None, None, None, None, 0, 0, None, reason)
+    return GateResult(gate, "inconclusive", None, None, None, None, 0, 0, None, reason)

@@ -31,7 +31,7 @@ _COMPARE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateResult:
     """What became of one gate."""
 
     gate: Gate

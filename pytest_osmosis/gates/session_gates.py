@@ -15,9 +15,9 @@ from ..results import EvalResult, SuiteInfo, SuiteResult
 if TYPE_CHECKING:
     from ..analysis.baseline import Baseline
     from ..analysis.planned_rows import PlannedRows
-    from ..analysis.score_table import Tally
+    from ..analysis.score_table import ScoreTable
     from .parser import Gate
-    from .result import Verdict
+    from .result import GateResult
 
 RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
 """The rows of a suite, with the values of some columns."""
@@ -26,7 +26,7 @@ Selected = Callable[["Gate", SuiteInfo], bool]
 """Whether a gate is to be judged."""
 
 
-class Judge:
+class GateEvaluator:
     """The gates and baselines of a session."""
 
     def __init__(
@@ -136,10 +136,10 @@ class Judge:
     ) -> SuiteResult:
         if not gates and baseline is None:
             return suite
-        from ..analysis.planned_rows import tally_of
+        from ..analysis.planned_rows import score_table_of
 
         rows = self.rows(suite.info)
-        tally = tally_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
+        tally = score_table_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
         if baseline is not None:
             from ..analysis.baseline import compared
 
@@ -149,8 +149,8 @@ class Judge:
         return suite._replace(verdicts=verdicts)
 
     def _verdict(
-        self, gate: Gate, tally: Tally, rows: PlannedRows, baseline: Baseline | None
-    ) -> Verdict:
+        self, gate: Gate, tally: ScoreTable, rows: PlannedRows, baseline: Baseline | None
+    ) -> GateResult:
         from .evaluate import evaluate, slice_rows, unmeasured
 
         seen = slice_rows(gate, tally) if gate.where else None

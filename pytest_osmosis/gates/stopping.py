@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..analysis.planned_rows import empty_tally, measured
+from ..analysis.planned_rows import empty_score_table, measured
 from ..results import DECIDED, EvalResult, RunResult, Saved, SuiteInfo
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from .early_stopping import Decider
     from .parser import Gate
-    from .session_gates import Judge
+    from .session_gates import GateEvaluator
 
 
-class Stopping:
+class EarlyStopping:
     """Follows the gates of a session; calls `halt` at most once."""
 
     def __init__(
         self,
-        judge: Judge,
+        judge: GateEvaluator,
         *,
         infos: Callable[[], Mapping[str, SuiteInfo]],
         selected: Callable[[Gate, SuiteInfo], bool],
@@ -76,7 +76,7 @@ class _Suite:
     """One suite, and what its gates can still become."""
 
     def __init__(
-        self, judge: Judge, info: SuiteInfo, gates: list[Gate], *, has_rival: bool
+        self, judge: GateEvaluator, info: SuiteInfo, gates: list[Gate], *, has_rival: bool
     ) -> None:
         from .early_stopping import Decider
 
@@ -84,7 +84,7 @@ class _Suite:
         self.name = info.name
         self._names = tuple(names)
         baseline = judge.baselines.get(info.name)
-        builder, self._places = empty_tally(info, judge.rows(info), self._names)
+        builder, self._places = empty_score_table(info, judge.rows(info), self._names)
         self._seen: set[tuple[int, int]] = set()
         self._n = info.n
         # What the other model will have scored is not known before the end.

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from ..analysis.metric_values import quantile_95, row_estimate
-from ..analysis.score_table import Tally
+from ..analysis.score_table import ScoreTable
 from .interval_bounds import Box
 from .parser import Gate
 from .reach import Reach, Run, Span, Tracker
 
 
-def tracker_for(gate: Gate, tally: Tally, rows: Sequence[int]) -> Tracker:
+def tracker_for(gate: Gate, tally: ScoreTable, rows: Sequence[int]) -> Tracker:
     """The tracker of a gate's metric over some rows."""
     runs, name = len(rows) * tally.n, gate.eval_fn or ""
     if gate.metric in ("pass@", "pass^", "rows@0"):
@@ -40,7 +40,7 @@ class _Passes(Tracker):
     def __init__(
         self,
         name: str,
-        tally: Tally,
+        tally: ScoreTable,
         rows: Sequence[int],
         estimate: Callable[[int], float],
         is_count: bool,
@@ -108,7 +108,7 @@ class _Range:
 class _Mean(Tracker):
     """The mean: exact sums, so that the end does not depend on the order of the runs."""
 
-    def __init__(self, name: str, tally: Tally, rows: Sequence[int]) -> None:
+    def __init__(self, name: str, tally: ScoreTable, rows: Sequence[int]) -> None:
         super().__init__(len(rows) * tally.n)
         self._name, self._n = name, tally.n
         self._range, self._total, self._unknown = _Range(), Fraction(0), 0

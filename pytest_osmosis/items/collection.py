@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..rollouts.pool import RunKey
-from ..rollouts.suite import Finished, Suite
+from ..rollouts.suite import RolloutRecord, Suite
 from .lean import LeanItem
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class RunItem(LeanItem):
         """The evaluation that the run belongs to."""
         self.position = position
         self.run_index = run_index
-        self.finished: Finished | None = None
+        self.finished: RolloutRecord | None = None
         """What became of the run, while its reports are made."""
 
     @property

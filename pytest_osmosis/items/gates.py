@@ -16,7 +16,7 @@ from ..results import SuiteInfo
 from .collection import EvalFile
 
 if TYPE_CHECKING:
-    from ..gates.session_gates import Judge
+    from ..gates.session_gates import GateEvaluator
     from ..rollouts.pool import RunKey
     from ..rollouts.suite import Suite
 
@@ -48,7 +48,7 @@ def take_named(config: pytest.Config) -> bool:
     return bool(named) and not config.args
 
 
-class Gates(pytest.Collector):
+class GateFile(pytest.Collector):
     """What the gates stand below when items are listed."""
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -76,12 +76,12 @@ class GateItem(pytest.Item):
         return self.path, None, self.name
 
 
-class Gating:
+class GateCollector:
     """A pytest plugin, registered in every process where there are gates."""
 
     def __init__(
         self,
-        judge: Judge,
+        judge: GateEvaluator,
         suites: Mapping[str, Suite],
         *,
         several: bool,
@@ -132,7 +132,7 @@ class Gating:
         self, session: pytest.Session, runs: Mapping[str, list[pytest.Item]]
     ) -> list[pytest.Item]:
         """The gates, told to everybody as what a collector has found."""
-        root = Gates.from_parent(session, name=ROOT, nodeid=ROOT)
+        root = GateFile.from_parent(session, name=ROOT, nodeid=ROOT)
         gates = list(self._gates(root, runs))
         for gate in gates:
             session.config.hook.pytest_itemcollected(item=gate)
@@ -140,7 +140,9 @@ class Gating:
         session.config.hook.pytest_collectreport(report=report)
         return gates
 
-    def _gates(self, root: Gates, runs: Mapping[str, list[pytest.Item]]) -> Iterator[pytest.Item]:
+    def _gates(
+        self, root: GateFile, runs: Mapping[str, list[pytest.Item]]
+    ) -> Iterator[pytest.Item]:
         """The gates of each suite of which every run was collected, or those that are named."""
         named = getattr(root.config.option, NAMED, None)
         known = set()

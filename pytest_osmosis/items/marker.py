@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from .. import evaluation as evaluations
+from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
-from ..results import RunResult
+from ..results import REPORT_FIELD, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.pool import RunKey
-from ..rollouts.prepare import NotUsable, prepare
-from ..rollouts.suite import TEST, Finished, Suite
-from ..session.recorder import REPORT_FIELD
+from ..rollouts.prepare import prepare
+from ..rollouts.suite import TEST, RolloutRecord, Suite
 from ..spec import EvalSpec
 from ..user_code.messages import last_assistant_text
 from .protocol import warn_of_blocking
@@ -31,7 +31,7 @@ _ROLLOUT = pytest.StashKey["Rollout"]()
 class Rollout:
     """A finished rollout, as a test gets it."""
 
-    def __init__(self, finished: Finished) -> None:
+    def __init__(self, finished: RolloutRecord) -> None:
         self._finished = finished
         self._scores: dict[str, float] = {}
         self.messages: list[dict[str, Any]] = finished.messages
@@ -145,7 +145,7 @@ def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
         spec = _spec(evaluation.spec.defaults, definition, marker)
         session = evaluation.spec._replace(roots=(definition.path.parent, *evaluation.spec.roots))
         suite = prepare(spec, session, hooks=hooks_of(definition.config))
-    except NotUsable as error:
+    except ConfigurationError as error:
         pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
     evaluation.add(suite)
     return suite
@@ -154,10 +154,12 @@ def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
 def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
     given = dict(marker.kwargs)
     if marker.args:
-        raise NotUsable("@pytest.mark.osmosis takes keyword arguments alone: agent=, data=, n=, …")
+        raise ConfigurationError(
+            "@pytest.mark.osmosis takes keyword arguments alone: agent=, data=, n=, …"
+        )
     unknown = sorted(set(given).difference(_OVERRIDES))
     if unknown:
-        raise NotUsable(
+        raise ConfigurationError(
             f"@pytest.mark.osmosis has no argument {unknown[0]!r}; it has {', '.join(_OVERRIDES)}"
         )
     _check_numbers(given)
@@ -167,12 +169,14 @@ def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
     elif definition.config.option.osmosis_data:
         given["data"] = Path(definition.config.option.osmosis_data[0]).resolve()
     else:
-        raise NotUsable("@pytest.mark.osmosis needs data=..., or --osmosis-data")
+        raise ConfigurationError("@pytest.mark.osmosis needs data=..., or --osmosis-data")
     spec = defaults._replace(name=definition.nodeid, eval_fns=(), marked=True, **given)
     if not spec.agent:
-        raise NotUsable("@pytest.mark.osmosis needs agent=..., or --osmosis-agent")
+        raise ConfigurationError("@pytest.mark.osmosis needs agent=..., or --osmosis-agent")
     if not spec.model.model:
-        raise NotUsable("no model to ask: give --osmosis-model, or osmosis_model in the ini file")
+        raise ConfigurationError(
+            "no model to ask: give --osmosis-model, or osmosis_model in the ini file"
+        )
     return spec
 
 
@@ -180,13 +184,15 @@ def _check_numbers(given: dict[str, Any]) -> None:
     for name, least in (("n", 1), ("limit", 1), ("offset", 0), ("max_turns", 1)):
         value = given.get(name, least)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise NotUsable(
+            raise ConfigurationError(
                 f"@pytest.mark.osmosis({name}={value!r}): "
                 f"expected a whole number of at least {least}"
             )
     threshold = given.get("pass_threshold", 1.0)
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
-        raise NotUsable(f"@pytest.mark.osmosis(pass_threshold={threshold!r}): expected a number")
+        raise ConfigurationError(
+            f"@pytest.mark.osmosis(pass_threshold={threshold!r}): expected a number"
+        )
 
 
 @pytest.hookimpl(wrapper=True)

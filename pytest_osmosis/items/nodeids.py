@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..results import SuiteInfo
-from ..storage.fingerprint import Plan
+from ..storage.fingerprint import RunPlan
 
 NamedRun = tuple[str, int, int]
 """Suite, row index, run index."""
@@ -18,7 +18,9 @@ class RunNames:
     """The names of the runs of some suites."""
 
     def __init__(
-        self, infos: Callable[[], Mapping[str, SuiteInfo]], plans: Callable[[], Mapping[str, Plan]]
+        self,
+        infos: Callable[[], Mapping[str, SuiteInfo]],
+        plans: Callable[[], Mapping[str, RunPlan]],
     ) -> None:
         self._infos = infos
         self._plans = plans

@@ -22,13 +22,12 @@ from _pytest.runner import runtestprotocol
 
 from osmosis_ai.secret import Redactor
 
-from ..results import DECIDED, RunResult
+from ..results import DECIDED, REPORT_FIELD, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.isolation import Blocked, BlockedLoop
-from ..rollouts.pool import Rollouts
-from ..rollouts.suite import Finished
-from ..session.recorder import REPORT_FIELD
+from ..rollouts.pool import RolloutPool
+from ..rollouts.suite import RolloutRecord
 from .collection import RunItem
 
 _PHASE_HOOKS = (
@@ -97,7 +96,7 @@ def package_of(plugin: object) -> str:
 def run_item(
     item: RunItem,
     nextitem: pytest.Item | None,
-    rollouts: Rollouts,
+    rollouts: RolloutPool,
     *,
     phases: bool,
     redact: Redactor,
@@ -118,7 +117,7 @@ def run_item(
         result = item.suite.lost(
             item.position, item.run_index, error=str(error.msg), error_type="timeout"
         )
-        item.finished = Finished(result, str(error.msg))
+        item.finished = RolloutRecord(result, str(error.msg))
     warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
     finished = item.finished
     finished.sections = [(title, redact(text)) for title, text in finished.sections]

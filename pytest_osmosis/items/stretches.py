@@ -17,9 +17,9 @@ from _pytest.warnings import catch_warnings_for_item
 
 from osmosis_ai.secret import Redactor
 
+from ..results import REPORT_FIELD
 from ..rollouts.guards.isolation import Blocked
-from ..rollouts.pool import Rollouts
-from ..session.recorder import REPORT_FIELD
+from ..rollouts.pool import RolloutPool
 from .collection import RunItem
 from .protocol import needs_phases, package_of, record_warning, run_item, warn_of_blocking
 
@@ -30,7 +30,7 @@ _LOOPS = ("_pytest", "pytest_osmosis")
 class Runner:
     """A plugin of the session's, from when its first rollouts are started."""
 
-    def __init__(self, config: pytest.Config, rollouts: Rollouts, redact: Redactor) -> None:
+    def __init__(self, config: pytest.Config, rollouts: RolloutPool, redact: Redactor) -> None:
         self._rollouts = rollouts
         self._redact = redact
         self._phases = needs_phases(config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..rollouts.failure_text import clean
+from ..escaping import escape_control_chars
 from .view import Against, Moved, Table, counted
 
 ROWS_SHOWN = 10
@@ -51,5 +51,5 @@ def _moved(rows: Sequence[Moved]) -> Iterator[str]:
 
 def _short(text: str) -> str:
     room = WIDTH - len("      was  ")
-    flat = " ".join(clean(text).split())
+    flat = " ".join(escape_control_chars(text).split())
     return flat if len(flat) <= room else flat[: room - 2] + " …"

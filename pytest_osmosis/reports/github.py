@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..escaping import escape_control_chars
 from ..results import EvalResult, SuiteResult
-from ..rollouts.failure_text import clean
 from .highlights import lowest_rows, row_name
 from .markdown import render
 from .view import counted, verdicts_of
@@ -56,8 +56,8 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
 
 
 def _command(level: str, title: str, message: str, suite: SuiteResult) -> str:
-    text = clean(message)[:MESSAGE_LIMIT] or title
-    properties = {"title": clean(title)}
+    text = escape_control_chars(message)[:MESSAGE_LIMIT] or title
+    properties = {"title": escape_control_chars(title)}
     if file := _in_workspace(suite.info.data):
         properties["file"] = file
     told = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())

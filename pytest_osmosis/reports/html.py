@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..escaping import escape_control_chars
 from ..results import EvalResult, RowResult, RunResult, SuiteResult
-from ..rollouts.failure_text import clean
 from ..storage.atomic_write import write_whole
 from .highlights import run_name
 from .view import section_of, view_of
@@ -84,8 +84,8 @@ def _shown(
     for row, run in runs:
         section = ""
         if not run.passed and run.key in sections and room:
-            section, room = clean(section_of(run, suite, sections)), room - 1
-        text = clean(run.error or run.answer or "")
+            section, room = escape_control_chars(section_of(run, suite, sections)), room - 1
+        text = escape_control_chars(run.error or run.answer or "")
         yield Shown(
             name=run_name(row, run, n=suite.info.n),
             outcome=run.outcome,

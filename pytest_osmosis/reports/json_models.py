@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..analysis.comparison import Change, Comparison
 from ..analysis.comparison import Difference as Found
 from ..analysis.statistics.intervals import Interval
-from ..gates.result import Verdict
+from ..gates.result import GateResult
 from ..results import EvalResult, FunctionResult, SuiteResult
 
 
@@ -141,7 +141,7 @@ def savings(result: EvalResult) -> Savings | None:
     return Savings(runs=saved.runs, of=saved.of, tokens=saved.tokens, cost_usd=saved.cost_usd)
 
 
-def _gate(verdict: Verdict, suite: SuiteResult) -> GateReport:
+def _gate(verdict: GateResult, suite: SuiteResult) -> GateReport:
     gate = verdict.gate
     return GateReport(
         gate=gate.text,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..escaping import escape_control_chars
 from ..results import EvalResult
-from ..rollouts.failure_text import clean
 from ..storage.atomic_write import write_whole
 from .view import Against, Bad, Moved, SuiteView, Table, View, counted, view_of
 from .writers import Sections
@@ -40,7 +40,7 @@ def write(result: EvalResult, path: Path, sections: Sections | None = None) -> N
 
 def escaped(text: str) -> str:
     """Text on one line that shows as it is, wherever it stands."""
-    flat = " ".join(clean(text).split())
+    flat = " ".join(escape_control_chars(text).split())
     return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", flat)
 
 
@@ -54,7 +54,7 @@ def fenced(text: str) -> Iterator[str]:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     yield f"{fence}text"
-    yield from clean(text).split("\n")
+    yield from escape_control_chars(text).split("\n")
     yield fence
 
 

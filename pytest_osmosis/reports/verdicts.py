@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ..analysis.comparison import BaselineReport
-from ..gates.result import Verdict
+from ..gates.result import GateResult
 from ..results import Saved, SuiteResult
 from . import changes
 from .view import against
@@ -22,7 +22,7 @@ def gate_lines(suite: SuiteResult) -> Iterator[str]:
         yield from _gate(verdict, width)
 
 
-def _gate(verdict: Verdict, width: int) -> Iterator[str]:
+def _gate(verdict: GateResult, width: int) -> Iterator[str]:
     word, said = verdict.outcome.upper(), verdict.sentence()
     name = f"{_MARGIN}{verdict.gate.text}"
     line = f"{name:<{len(_MARGIN) + width}}  {said}"

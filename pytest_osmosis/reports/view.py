@@ -13,7 +13,7 @@ from typing import Literal
 from ..analysis.comparison import Change, Comparison
 from ..analysis.score_table import Count
 from ..analysis.statistics.intervals import Interval
-from ..gates.result import Verdict
+from ..gates.result import GateResult
 from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
 from .highlights import (
     error_kinds,
@@ -124,7 +124,7 @@ def view_of(result: EvalResult, sections: Sections | None = None) -> View:
     )
 
 
-def verdicts_of(suite: SuiteResult) -> Sequence[Verdict]:
+def verdicts_of(suite: SuiteResult) -> Sequence[GateResult]:
     """The verdicts on a suite's gates; none without gates."""
     return suite.verdicts
 

@@ -1,6 +1,6 @@
 """Runs of earlier sessions, as the process that runs items meets them: there is nothing to run.
 
-In the process that reports they come from its `Keeper`; a worker is handed them by the controller.
+In the process that reports they come from its `RunStore`; a worker gets them from the controller.
 The tests of marked functions run again, on the recorded conversation.
 """
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..results import RunResult
-from ..storage.transcripts import Conversations, Place
-from .rollout import Finished
+from ..storage.transcripts import Place, Transcripts
+from .rollout import RolloutRecord
 
 if TYPE_CHECKING:
-    from ..storage.store import Keeper
+    from ..storage.store import RunStore
     from .pool import RunKey
     from .suite import Suite
 
 
-class Kept(NamedTuple):
+class CachedRun(NamedTuple):
     """A run of an earlier session."""
 
     result: RunResult
@@ -28,39 +28,39 @@ class Kept(NamedTuple):
     """What its item prints when it did not pass."""
 
 
-class Recall(Protocol):
+class ResultCache(Protocol):
     """The runs that are known without running them."""
 
     def __contains__(self, key: RunKey) -> bool: ...
 
-    def take(self, key: RunKey) -> Finished:
+    def take(self, key: RunKey) -> RolloutRecord:
         """One of them."""
 
 
-class Nothing:
+class NullCache:
     """No run is known."""
 
     def __contains__(self, key: RunKey) -> bool:
         return False
 
-    def take(self, key: RunKey) -> Finished:
+    def take(self, key: RunKey) -> RolloutRecord:
         """Never called."""
         raise KeyError(key)
 
 
-class FromKeeper:
+class LocalCache:
     """In a session without xdist."""
 
-    def __init__(self, keeper: Keeper, suites: Mapping[str, Suite]) -> None:
+    def __init__(self, keeper: RunStore, suites: Mapping[str, Suite]) -> None:
         self._keeper = keeper
         self._suites = suites
-        self._memory = Memory(suites, keeper.places)
+        self._memory = MemoryCache(suites, keeper.places)
 
     def __contains__(self, key: RunKey) -> bool:
         row_index = self._suites[key.suite].dataset.index_of(key.position)
         return self._keeper.has(key.suite, row_index, key.run_index)
 
-    def take(self, key: RunKey) -> Finished:
+    def take(self, key: RunKey) -> RolloutRecord:
         """The run as it was kept."""
         row_index = self._suites[key.suite].dataset.index_of(key.position)
         kept = self._keeper.kept(key.suite, row_index, key.run_index)
@@ -68,30 +68,30 @@ class FromKeeper:
         return self._memory.finished(key, kept)
 
 
-class FromController:
+class ControllerCache:
     """In a worker; each run is handed over before its item is."""
 
     def __init__(self, suites: Mapping[str, Suite], places: Mapping[str, Place]) -> None:
         """`places` grows as the controller tells of them."""
-        self._memory = Memory(suites, lambda: places)
-        self._handed: dict[RunKey, Kept] = {}
+        self._memory = MemoryCache(suites, lambda: places)
+        self._handed: dict[RunKey, CachedRun] = {}
         self._known: set[RunKey] = set()
         """All that were handed over: the engine may ask for one after its item has taken it."""
 
     def hand(self, key: RunKey, text: str, why: str) -> None:
         """Take a run over."""
         self._known.add(key)
-        self._handed[key] = Kept(RunResult.from_json(text), why)
+        self._handed[key] = CachedRun(RunResult.from_json(text), why)
 
     def __contains__(self, key: RunKey) -> bool:
         return key in self._known
 
-    def take(self, key: RunKey) -> Finished:
+    def take(self, key: RunKey) -> RolloutRecord:
         """The run as it was handed over."""
         return self._memory.finished(key, self._handed.pop(key))
 
 
-class Memory:
+class MemoryCache:
     """From a kept run to what its item needs."""
 
     def __init__(
@@ -99,13 +99,13 @@ class Memory:
     ) -> None:
         self._suites = suites
         self._places = places
-        self._conversations: dict[str, Conversations] = {}
+        self._conversations: dict[str, Transcripts] = {}
 
-    def finished(self, key: RunKey, kept: Kept) -> Finished:
+    def finished(self, key: RunKey, kept: CachedRun) -> RolloutRecord:
         """The run, ready to be reported."""
         suite = self._suites[key.suite]
         if not suite.spec.marked:
-            return Finished(kept.result, kept.why)
+            return RolloutRecord(kept.result, kept.why)
         from ..storage.journal import result_of
 
         row = suite.dataset.row(key.position)
@@ -114,7 +114,7 @@ class Memory:
         result = result_of(recorded.result, key.suite, cached=True)
         result = result._replace(answer=kept.result.answer)
         position = {"row_index": row.row_index, "run_index": key.run_index}
-        return Finished(
+        return RolloutRecord(
             result,
             recorded.why,
             recorded.messages or [],
@@ -123,8 +123,8 @@ class Memory:
             recorded.reward,
         )
 
-    def _said(self, suite: str) -> Conversations:
+    def _said(self, suite: str) -> Transcripts:
         said = self._conversations.get(suite)
         if said is None:
-            said = self._conversations[suite] = Conversations(Path(self._places()[suite].folder))
+            said = self._conversations[suite] = Transcripts(Path(self._places()[suite].folder))
         return said

@@ -15,7 +15,7 @@ from .failure_text import user_traceback
 if TYPE_CHECKING:
     from ..results import ErrorType
     from ..user_code.agent import AgentRun
-    from ..user_code.user_hooks import Hooks
+    from ..user_code.user_hooks import UserHooks
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class AgentFailed(Exception):
     """The agent failed without an exception of its own; `str()` is the whole message."""
 
 
-def of_exception(error: Exception, run: AgentRun, hooks: Hooks) -> Failure:
+def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Failure:
     """What an agent raised."""
     if isinstance(error, AgentEnded):
         return Failure("agent", str(error), user_traceback(error))
@@ -50,31 +50,31 @@ def of_exception(error: Exception, run: AgentRun, hooks: Hooks) -> Failure:
     return _by_default(error, message, run)
 
 
-def of_provider(error: ProviderError) -> Failure:
+def classify_provider_error(error: ProviderError) -> Failure:
     """An error of the endpoint."""
     return Failure("provider", str(error), fatal=error.fatal, kind=error.kind)
 
 
-def of_word(message: str, run: AgentRun) -> Failure:
+def agent_reported(message: str, run: AgentRun) -> Failure:
     """The agent's own word that it failed."""
     refused = run.llm.last_error if run.llm is not None else None
     if refused is not None:
-        return of_provider(refused)
+        return classify_provider_error(refused)
     return Failure("agent", message or "the agent returned an error without a message")
 
 
 def _by_default(error: Exception, message: str, run: AgentRun) -> Failure:
     if isinstance(error, ProviderError):
-        return of_provider(error)
+        return classify_provider_error(error)
     refused = run.llm.last_error if run.llm is not None else None
     # Behind the bridge, a client's own exception stands for the endpoint's.
     if refused is not None and (run.account is not None or refused in _causes(error)):
-        return of_provider(refused)
+        return classify_provider_error(refused)
     frames = None if isinstance(error, AgentFailed) else user_traceback(error)
     return Failure("agent", message, frames)
 
 
-def _classified(error: Exception, message: str, run: AgentRun, hooks: Hooks) -> Failure:
+def _classified(error: Exception, message: str, run: AgentRun, hooks: UserHooks) -> Failure:
     assert hooks.classify_error is not None
     try:
         whose = hooks.classify_error(error)

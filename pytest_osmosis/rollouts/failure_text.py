@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import osmosis_ai
+import pytest_osmosis
 
+from ..escaping import escape_control_chars, escape_workflow_commands
 from ..results import RunResult
 from ..user_code.messages import text_of
 
@@ -25,9 +26,8 @@ TEXT_LIMIT = 1200
 LINE_LIMIT = 400
 """Characters of an answer or a reason that is told on one line."""
 _LINES_SHOWN = 80
-_COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 _OURS = tuple(
-    os.path.dirname(os.path.abspath(path)) + os.sep for path in (osmosis_ai.__file__, __file__)
+    os.path.abspath(folder) + os.sep for folder in (*osmosis_ai.__path__, *pytest_osmosis.__path__)
 )
 _MACHINERY = (os.sep + "asyncio" + os.sep, os.sep + "concurrent" + os.sep, "<frozen ")
 
@@ -85,7 +85,7 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> str:
     for message in messages[left_out:]:
         role = str(message.get("role", "?"))
         for text in _said(message):
-            first, *rest = clean(text[:TEXT_LIMIT]).splitlines() or [""]
+            first, *rest = escape_control_chars(text[:TEXT_LIMIT]).splitlines() or [""]
             lines.append(f"  {role:<10} {first}".rstrip())
             lines.extend(f"  {'':<10} {line}" for line in rest)
             if len(text) > TEXT_LIMIT:
@@ -115,16 +115,6 @@ def _arguments(arguments: object) -> str:
     return str(arguments)
 
 
-def clean(text: str) -> str:
-    """Text that a terminal or an XML file can take: control characters escaped, lines kept."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
-        for char in text
-    )
-
-
 def explanation(
     result: RunResult,
     *,
@@ -144,13 +134,8 @@ def explanation(
     tokens = "" if result.tokens is None else f", {result.tokens} tokens"
     took = f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s"
     parts.append(took if whole is None else f"{took}\n  all of it: {_shown(whole)}")
-    text = "\n\n".join(clean(part) for part in parts if part)
-    return harmless(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
-
-
-def harmless(text: str) -> str:
-    """Text of which GitHub Actions takes no line for a workflow command."""
-    return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")
+    text = "\n\n".join(escape_control_chars(part) for part in parts if part)
+    return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
 def _held_against(
@@ -159,7 +144,8 @@ def _held_against(
     """What was expected, what came, and what judges said of it; a line each."""
     if ground_truth is not None:
         below = "\n" + " " * len("  ground truth  ")
-        yield f"  ground truth  {below.join(clean(ground_truth[:TEXT_LIMIT]).splitlines())}"
+        truth = escape_control_chars(ground_truth[:TEXT_LIMIT])
+        yield f"  ground truth  {below.join(truth.splitlines())}"
         if result.answer:
             yield f"  answer        {_one_line(result.answer)}"
     for name, said in reasons.items():

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..items.capture import Captured, capture
 from ..user_code.agent import Services
-from .cached import Nothing, Recall
+from .cached import NullCache, ResultCache
 from .engine import Engine
 from .guards.isolation import Blocked, Isolation
 from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline, deadlines_of
 from .prepare import open_model, ready_for
-from .rate_limit import SharedGate
-from .suite import Finished, Suite
+from .rate_limit import SharedRateLimit
+from .suite import RolloutRecord, Suite
 
 if TYPE_CHECKING:
     from osmosis_ai.bridge import Bridge
@@ -39,7 +39,7 @@ class RunKey(NamedTuple):
     run_index: int
 
 
-class Rollouts:
+class RolloutPool:
     """Starts runs in the order in which they are coming, and hands out what became of them."""
 
     def __init__(
@@ -49,9 +49,9 @@ class Rollouts:
         window: int,
         pool_size: int,
         base_urls: Mapping[str, str],
-        on_finished: Callable[[RunKey, Finished], None],
-        gate: SharedGate,
-        recall: Recall | None = None,
+        on_finished: Callable[[RunKey, RolloutRecord], None],
+        gate: SharedRateLimit,
+        recall: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
         on_left_out: Callable[[RunKey, BaseException], None] | None = None,
     ) -> None:
@@ -65,7 +65,7 @@ class Rollouts:
         self._base_urls = base_urls
         self._on_finished = on_finished
         self._gate = gate
-        self._recall = recall or Nothing()
+        self._recall = recall or NullCache()
         self._pool_size = pool_size
         self._blocked: deque[Blocked] = deque()
         self._models: dict[int, ChatModel] = {}
@@ -81,8 +81,8 @@ class Rollouts:
         self._ending = threading.Event()
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
-        self._engine: Engine[Finished] = Engine(
-            cast("Callable[[Hashable], Awaitable[Finished]]", self._execute),
+        self._engine: Engine[RolloutRecord] = Engine(
+            cast("Callable[[Hashable], Awaitable[RolloutRecord]]", self._execute),
             window=window,
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
@@ -103,7 +103,7 @@ class Rollouts:
         """This process may now have `window` rollouts in flight."""
         self._engine.resize(window)
 
-    def result(self, key: RunKey) -> Finished:
+    def result(self, key: RunKey) -> RolloutRecord:
         """What became of a run; waits for it. `EngineClosed` when it will not be run."""
         return self._recall.take(key) if key in self._recall else self._engine.wait(key)
 
@@ -147,14 +147,14 @@ class Rollouts:
         suite = self._suites[key.suite]
         error = f"timed out: {held} and cannot be interrupted"
         result = suite.lost(key.position, key.run_index, error=error, error_type="timeout")
-        finished = Finished(result, result.error or "")
+        finished = RolloutRecord(result, result.error or "")
         self._on_finished(key, finished)
         reason = f"{held} and cannot be interrupted: nothing more can be run in its process"
         self.halt(reason)
         self._engine.abandon({key: finished})
         self._on_stuck(reason)
 
-    def _takes(self, key: Hashable, result: Finished | BaseException) -> bool:
+    def _takes(self, key: Hashable, result: RolloutRecord | BaseException) -> bool:
         """Whether nobody will ask for it."""
         if key not in self._unawaited:
             return False
@@ -163,7 +163,7 @@ class Rollouts:
             self._on_left_out(key, result)
         return True
 
-    async def _execute(self, key: RunKey) -> Finished:
+    async def _execute(self, key: RunKey) -> RolloutRecord:
         suite = self._suites[key.suite]
         captured = capture()
         if id(suite.spec.model) not in self._ready:
@@ -179,7 +179,7 @@ class Rollouts:
         task = asyncio.current_task()
         assert task is not None
 
-        def leave(finished: Finished) -> None:
+        def leave(finished: RolloutRecord) -> None:
             self._engine.leave(task, self._ended(key, captured, finished))
 
         services = Services(
@@ -195,7 +195,7 @@ class Rollouts:
         finished = await suite.run(key.position, key.run_index, services=services)
         return self._ended(key, captured, finished)
 
-    def _ended(self, key: RunKey, captured: Captured, finished: Finished) -> Finished:
+    def _ended(self, key: RunKey, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         redact = self._suites[key.suite].redact
         finished.sections = [(title, redact(text)) for title, text in captured.sections()]
         if self._engine.is_abandoned:

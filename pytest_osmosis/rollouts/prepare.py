@@ -1,7 +1,7 @@
 """From an `EvalSpec` to a `Suite`: read its rows, import its code, check its key.
 
-What cannot be prepared is a `NotUsable` of one sentence; nothing is sent anywhere. The model is
-opened later, in the event loop that uses it.
+What cannot be prepared is a `ConfigurationError` of one sentence; nothing is sent anywhere. The
+model is opened later, in the event loop that uses it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,38 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.secret import Redactor
 
-from ..api_keys import NotUsable, advice, key_of, secrets_of
+from ..api_keys import advice, key_of, secrets_of
 from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
+from ..errors import ConfigurationError, NoRows
 from ..results import SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.import_mistakes import ImportingError
 from ..user_code.load_agent import load_agent, load_grading
 from ..user_code.load_eval_functions import load_eval_fns
-from ..user_code.user_hooks import HookFailed, Hooks, blaming
+from ..user_code.user_hooks import HookFailed, UserHooks, blaming
 from .suite import REWARD, TEST, Suite
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import CallGate, ChatModel
 
-__all__ = ["NoRows", "NotUsable", "describe", "endpoint_of", "key_of", "open_model", "prepare"]
+__all__ = [
+    "ConfigurationError",
+    "describe",
+    "endpoint_of",
+    "key_of",
+    "open_model",
+    "prepare",
+]
 __all__ += ["read_rows", "secrets_of"]
 
 
-class NoRows(NotUsable):
-    """The selection of rows is empty."""
-
-
 def prepare(
-    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: Hooks | None = None
+    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: UserHooks | None = None
 ) -> Suite:
     """The suite of `spec`; `validate=False` where another process has checked the rows already."""
-    hooks = hooks or Hooks()
+    hooks = hooks or UserHooks()
     try:
         dataset = read_rows(spec, validate=validate, hooks=hooks)
         withheld = [secret.name for secret in session.withheld]
@@ -49,9 +53,9 @@ def prepare(
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
     except (ImportingError, HookFailed) as error:
         hint = advice(str(error), session.withheld)
-        raise NotUsable(f"{error}\n{hint}" if hint else str(error)) from None
+        raise ConfigurationError(f"{error}\n{hint}" if hint else str(error)) from None
     if loaded.needs_scores and not (grading or eval_fns or spec.marked):
-        raise NotUsable(
+        raise ConfigurationError(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"
         )
@@ -68,9 +72,9 @@ def prepare(
     )
 
 
-def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: Hooks | None = None) -> Dataset:
+def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: UserHooks | None = None) -> Dataset:
     """The selected rows of the data file, as hooks read and name them."""
-    hooks = hooks or Hooks()
+    hooks = hooks or UserHooks()
     shard = None
     if spec.shard:
         from ..dataset.shards import parse_shard
@@ -92,11 +96,11 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: Hooks | None = No
     except EmptyDataset as error:
         raise NoRows(f"--osmosis-data {error}") from None
     except (DatasetError, HookFailed) as error:
-        raise NotUsable(f"--osmosis-data {error}") from None
+        raise ConfigurationError(f"--osmosis-data {error}") from None
     return dataset
 
 
-def _records(path: Path, hooks: Hooks) -> Iterator[Mapping[str, Any]] | None:
+def _records(path: Path, hooks: UserHooks) -> Iterator[Mapping[str, Any]] | None:
     """The rows of a file that a hook can read; it may read them as it goes."""
     if hooks.load_rows is None or not path.is_file():
         return None

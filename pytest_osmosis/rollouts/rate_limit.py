@@ -15,7 +15,7 @@ Share = Callable[[str, float], None]
 """Told `("rate_limited" | "overloaded" | "ok", seconds from now)` of calls in this process."""
 
 
-class SharedGate(LocalGate):
+class SharedRateLimit(LocalGate):
     """`CallGate` that tells others; nobody is held back before a refusal was seen."""
 
     def __init__(self, share: Share) -> None:

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING
 from osmosis_ai.secret import Redactor
 
 from ..api_keys import secrets_of
+from ..errors import ConfigurationError
 from ..results import RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
-from ..storage.fingerprint import Identity, Plan
+from ..storage.fingerprint import EvalFingerprint, RunPlan
 from ..storage.journal import FILE, JournalError, Reader, Replay
-from ..storage.transcripts import Conversations
-from ..user_code.agent import AgentRun, Outcome, Services
+from ..storage.transcripts import Transcripts
+from ..user_code.agent import AgentResult, AgentRun, Services
 from ..user_code.import_mistakes import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.load_eval_functions import load_eval_fns
-from ..user_code.user_hooks import Hooks
-from .prepare import NotUsable, read_rows
-from .rollout import Finished, Run
+from ..user_code.user_hooks import UserHooks
+from .prepare import read_rows
+from .rollout import Rollout, RolloutRecord
 from .suite import REWARD, Suite
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
     """The session with the evaluation that is to be scored again as its only one.
 
     Raises:
-        NotUsable: when there is none, or none that can be.
+        ConfigurationError: when there is none, or none that can be.
     """
     asked = session.rescore
     if asked is None:
@@ -50,11 +51,11 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
     kept, identity = _kept(folder)
     info = identity.info
     if info.marked:
-        raise NotUsable(
+        raise ConfigurationError(
             f"{OPTION} {asked.run!r}: it holds the runs of a test function, whose own asserts "
             "decide: run the test itself"
         )
-    indices = Plan.from_json(kept.plan).indices
+    indices = RunPlan.from_json(kept.plan).indices
     spec = EvalSpec(
         name=info.name,
         agent=info.agent,
@@ -84,23 +85,23 @@ def _found(run: str, runs: Path) -> Path:
     names = [folder.name for folder in run_directory.kept_in(runs)]
     near = difflib.get_close_matches(run, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "osmosis eval runs lists what is kept"
-    raise NotUsable(f"{OPTION} {run!r}: no such evaluation in {runs}; {hint}")
+    raise ConfigurationError(f"{OPTION} {run!r}: no such evaluation in {runs}; {hint}")
 
 
-def _kept(folder: Path) -> tuple[Replay, Identity]:
+def _kept(folder: Path) -> tuple[Replay, EvalFingerprint]:
     try:
         kept = journal.replay(folder / FILE)
     except (JournalError, OSError) as error:
-        raise NotUsable(f"{OPTION}: {error}") from None
-    return kept, Identity.from_json({**kept.header, "plan": kept.plan})
+        raise ConfigurationError(f"{OPTION}: {error}") from None
+    return kept, EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
 
 
 def prepare(
-    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: Hooks | None = None
+    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: UserHooks | None = None
 ) -> Suite:
     """The suite that scores what was recorded; raises like `preparation.prepare`."""
     assert session.rescore is not None and session.rescore.folder is not None
-    folder, hooks = session.rescore.folder, hooks or Hooks()
+    folder, hooks = session.rescore.folder, hooks or UserHooks()
     kept, identity = _kept(folder)
     dataset = read_rows(spec, validate=validate)
     _refuse_changed(dataset, identity, folder.name)
@@ -113,7 +114,7 @@ def prepare(
             loaded = load_agent(spec.agent, roots=roots, hooks=hooks)
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
-        raise NotUsable(str(error)) from None
+        raise ConfigurationError(str(error)) from None
     info = replace(
         identity.info,
         eval_fns=(REWARD, *spec.eval_fns) if grading is not None else spec.eval_fns or (REWARD,),
@@ -137,11 +138,11 @@ def prepare(
     return suite
 
 
-def _refuse_changed(dataset: Dataset, identity: Identity, name: str) -> None:
-    now, before = Plan.of(dataset, identity.plan.n), identity.plan
+def _refuse_changed(dataset: Dataset, identity: EvalFingerprint, name: str) -> None:
+    now, before = RunPlan.of(dataset, identity.plan.n), identity.plan
     changed = now.changed_rows(before) + now.lost_rows(before)
     if changed:
-        raise NotUsable(
+        raise ConfigurationError(
             f"{OPTION} {name!r}: dataset changed since ({changed} of {len(before.indices)} rows "
             f"differ in {str(dataset.path)!r}): eval functions need the rows as they were"
         )
@@ -153,7 +154,7 @@ class _NoAgent:
     max_concurrent: int | None = None
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"
 
-    async def run(self, run: AgentRun) -> Outcome:
+    async def run(self, run: AgentRun) -> AgentResult:
         raise AssertionError("recorded conversations are not run")
 
 
@@ -164,26 +165,26 @@ class _Rescored(Suite):
         """The evaluation whose conversations these are."""
         self._kept = kept
         self._reader = Reader(folder / FILE)
-        self._said = Conversations(folder)
+        self._said = Transcripts(folder)
 
     def runs_of(self, position: int) -> Iterable[int]:
         """The recorded runs of a row."""
         row_index = self.dataset.index_of(position)
         return (run for run in super().runs_of(position) if (row_index, run) in self._kept.runs)
 
-    async def run(self, position: int, run_index: int, *, services: Services) -> Finished:
+    async def run(self, position: int, run_index: int, *, services: Services) -> RolloutRecord:
         """The scores of one recorded run."""
         row = self.dataset.row(position)
         key = row.row_index, run_index
         told, why = self._reader.run(self._kept.runs[key])
         before = journal.result_of(told, self.spec.name)
         if before.error_type not in (None, "eval_fn"):
-            return Finished(before, why)
+            return RolloutRecord(before, why)
         recorded = self._said.read(key)
         if recorded is None or recorded.messages is None:
             return _not_recorded(before)
-        run = Run(self, row, run_index, services)
-        run.outcome = Outcome(
+        run = Rollout(self, row, run_index, services)
+        run.outcome = AgentResult(
             recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
         )
         await run.score(self.dataset.row_name(position))
@@ -200,9 +201,9 @@ _OF_THE_ROLLOUT = (
 )  # fmt: skip
 
 
-def _not_recorded(before: RunResult) -> Finished:
+def _not_recorded(before: RunResult) -> RolloutRecord:
     error = "its conversation was not kept: it was too long, or was lost when the machine stopped"
     result = before._replace(
         success=False, passed=False, scores={}, eval_errors={}, error=error, error_type="internal"
     )
-    return Finished(result, error)
+    return RolloutRecord(result, error)

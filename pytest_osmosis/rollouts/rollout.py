@@ -19,7 +19,7 @@ from osmosis_ai.rubric.reasons import heard
 from ..api_keys import advice
 from ..results import ANSWER_LIMIT, RunResult
 from ..storage.trajectories import Conversation
-from ..user_code.agent import AgentRun, Outcome, Services
+from ..user_code.agent import AgentResult, AgentRun, Services
 from ..user_code.eval_function import EvalFn, EvalFnError
 from ..user_code.messages import last_assistant_text
 from . import errors
@@ -43,7 +43,7 @@ _NO_ERRORS: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)
-class Finished:
+class RolloutRecord:
     """A run that has ended: its result, and what only its own process needs of it."""
 
     result: RunResult
@@ -72,14 +72,14 @@ class Finished:
         return Conversation(self.messages, self.calls, self.ground_truth, self.reasons)
 
 
-class Run:
+class Rollout:
     """One run of one row."""
 
     def __init__(self, suite: Suite, row: Row, run_index: int, services: Services) -> None:
         self.suite = suite
         self.row = row
         self.run_index = run_index
-        self.outcome: Outcome | None = None
+        self.outcome: AgentResult | None = None
         self.failure: Failure | None = None
         self.scores: dict[str, float] = {}
         self.eval_errors: dict[str, str] = {}
@@ -144,14 +144,14 @@ class Run:
         except LoopHeld as held:
             self.failure = Failure("timeout", f"the agent timed out after {limit_s:g} s: {held}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
-            self.failure = errors.of_exception(error, self._agent_run, self.suite.hooks)
+            self.failure = errors.classify_exception(error, self._agent_run, self.suite.hooks)
             self._advise(self.failure)
         finally:
             self._agent_run.close()
         if self.outcome is not None and self.outcome.error is not None:
-            self.failure = errors.of_word(self.outcome.error, self._agent_run)
+            self.failure = errors.agent_reported(self.outcome.error, self._agent_run)
 
-    async def _guarded(self) -> Outcome:
+    async def _guarded(self) -> AgentResult:
         """The rollout, with what would end more than the run turned into an error of the agent."""
         try:
             suite = self.suite
@@ -185,7 +185,7 @@ class Run:
             failure.message = f"{failure.message}\n{hint}"
             failure.frames = f"{failure.frames}\n\n{hint}" if failure.frames else None
 
-    async def _attempt(self, home: Home) -> Outcome:
+    async def _attempt(self, home: Home) -> AgentResult:
         """The agent's part, in the loop that its services belong to or in one of its own."""
         services = self._services if home is here else reached_from(home, self._services)
         if self._agent_run.services is not services:  # it was moved, or has to be repeated at home
@@ -217,7 +217,7 @@ class Run:
             }
             await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
 
-    async def _graded(self, grading: Grading, outcome: Outcome) -> float:
+    async def _graded(self, grading: Grading, outcome: AgentResult) -> float:
         metadata = self.suite.own_copy({**self.row.metadata(), **self._position})
         run = self._agent_run
         limit_s = self.suite.spec.grader_timeout_s
@@ -276,7 +276,7 @@ class Run:
         self.eval_errors[name] = f"{message}\n{hint}" if hint else message
         self.shown.append(f"{shown or message}\n\n{hint}".rstrip())
 
-    def _take_reward(self, outcome: Outcome) -> None:
+    def _take_reward(self, outcome: AgentResult) -> None:
         if outcome.reward is None:
             self._no_score(
                 REWARD,
@@ -288,7 +288,7 @@ class Run:
 
     # ---- the value
 
-    def finished(self, started_at: float, duration_ms: float) -> Finished:
+    def finished(self, started_at: float, duration_ms: float) -> RolloutRecord:
         """Everything that is known of the run, redacted."""
         suite, redact, failure = self.suite, self.suite.redact, self.failure
         messages = self._messages()
@@ -315,7 +315,7 @@ class Run:
         text = ""
         if (result.outcome != "passed" and not suite.spec.marked) or result.error is not None:
             text = redact(self._explanation(result, messages))
-        return Finished(
+        return RolloutRecord(
             result,
             text,
             messages,

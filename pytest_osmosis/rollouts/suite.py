@@ -1,7 +1,7 @@
 """One evaluation ready to run: its rows, agent and eval functions.
 
-`Suite.run` turns a row into a `Finished`. How that goes is told in `run`, how an agent is run in
-`agents`. Knows neither pytest nor who is waiting.
+`Suite.run` turns a row into a `RolloutRecord`: see `rollout`, and `user_code` for how an agent is
+run. Knows neither pytest nor who is waiting.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..dataset.errors import DatasetError
 from ..results import RunResult, SuiteInfo
 from ..user_code.copies import copied
-from ..user_code.user_hooks import Hooks
-from .rollout import REWARD, TEST, Finished, Run
+from ..user_code.user_hooks import UserHooks
+from .rollout import REWARD, TEST, Rollout, RolloutRecord
 
 if TYPE_CHECKING:
     from osmosis_ai.secret import Redactor
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..user_code.eval_function import EvalFn
     from ..user_code.grading import Grading
 
-__all__ = ["REWARD", "TEST", "Finished", "Suite"]
+__all__ = ["REWARD", "TEST", "RolloutRecord", "Suite"]
 
 
 class Suite:
@@ -45,7 +45,7 @@ class Suite:
         redact: Redactor,
         eval_fns: Sequence[EvalFn] = (),
         grading: Grading | None = None,
-        hooks: Hooks | None = None,
+        hooks: UserHooks | None = None,
     ) -> None:
         self.spec = spec
         self.info = info
@@ -57,7 +57,7 @@ class Suite:
         self.keep_answers = session.answers
         self.trajectories = session.reports.trajectories
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
-        self.hooks = hooks or Hooks()
+        self.hooks = hooks or UserHooks()
         self.withheld = session.withheld
         self.observed = spec.baseline_of is not None
         """Whether its runs are observations, which something else decides on."""
@@ -68,20 +68,20 @@ class Suite:
         """The run indices of the row at a position."""
         return range(self.spec.n)
 
-    async def run(self, position: int, run_index: int, *, services: Services) -> Finished:
+    async def run(self, position: int, run_index: int, *, services: Services) -> RolloutRecord:
         """One run of the row at `position` of the selection."""
         try:
             row = self.dataset.row(position)
         except DatasetError as changed:
             gone = self.lost(position, run_index, error=str(changed), error_type="internal")
-            return Finished(gone, gone.error or "")
-        run = Run(self, row, run_index, services)
+            return RolloutRecord(gone, gone.error or "")
+        run = Rollout(self, row, run_index, services)
         if self._slots is None:
             return await self._run(run, position, services.leave)
         await self._slots.acquire()
         slots = [self._slots]
 
-        def leave(finished: Finished) -> None:
+        def leave(finished: RolloutRecord) -> None:
             slots.pop().release()
             services.leave(finished)
 
@@ -91,10 +91,12 @@ class Suite:
             if slots:
                 slots.pop().release()
 
-    async def _run(self, run: Run, position: int, leave: Callable[[Finished], None]) -> Finished:
+    async def _run(
+        self, run: Rollout, position: int, leave: Callable[[RolloutRecord], None]
+    ) -> RolloutRecord:
         started_at, started = time.time(), time.perf_counter()
 
-        def finished() -> Finished:
+        def finished() -> RolloutRecord:
             return run.finished(started_at, (time.perf_counter() - started) * 1000.0)
 
         await run.rollout(lambda: leave(finished()))

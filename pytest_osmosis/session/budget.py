@@ -20,7 +20,7 @@ DECREASE = 0.5
 """What is left of the window after a 429."""
 
 
-class Supervisor:
+class RunBudget:
     """Told every result; calls `halt(reason)` at most once, and `resize(window)`."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Supervisor:
         self._unreachable = 0
         self._tokens = 0
         self._cost_usd = 0.0
-        self._pace = Pace(batch_size, resize)
+        self._pace = AdaptiveConcurrency(batch_size, resize)
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
@@ -98,7 +98,7 @@ class Supervisor:
         return None
 
 
-class Pace:
+class AdaptiveConcurrency:
     """How many rollouts may be in flight, as the endpoint bears it; never above the batch size."""
 
     def __init__(self, most: int, resize: Callable[[int], None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ..gates.result import Verdict
+    from ..gates.result import GateResult
 
 try:
     from _pytest.nodeid import NodeId
@@ -23,7 +23,7 @@ VERDICT = "osmosis_verdict"
 
 
 def reports_of(
-    nodeid: str, location: tuple[str, None, str], verdict: Verdict
+    nodeid: str, location: tuple[str, None, str], verdict: GateResult
 ) -> Iterable[pytest.TestReport]:
     """The three reports of a test, for one gate."""
     said = _sentence(verdict)
@@ -81,13 +81,13 @@ if NodeId is not None:
             return hash(NodeId.parse(str(self)))
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(verdict: GateResult) -> str:
     minus = " - baseline" if verdict.gate.against_baseline else ""
     what = f"{verdict.gate.label}{minus} is " if verdict.figure is not None else ""
     return f"{verdict.outcome}: {what}{verdict.sentence()}"
 
 
-def _properties(verdict: Verdict) -> Iterable[tuple[str, object]]:
+def _properties(verdict: GateResult) -> Iterable[tuple[str, object]]:
     yield "osmosis_verdict", verdict.outcome
     for name in ("figure", "low", "high"):
         value = getattr(verdict, name)

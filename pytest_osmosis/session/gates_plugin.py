@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..decision_options import told
-from ..gates.session_gates import Judge
-from ..items.gates import ROOT, Gating, is_gate, node_id
-from ..results import DECIDED, EvalResult, RunResult, SuiteInfo
-from ..rollouts.prepare import NotUsable
+from ..errors import ConfigurationError
+from ..gates.session_gates import GateEvaluator
+from ..items.gates import ROOT, GateCollector, is_gate, node_id
+from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, keep_green, name_in_junit, reports_of
-from .recorder import REPORT_FIELD
 
 if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
     from ..dataset.dataset import Dataset
     from ..gates.parser import Gate
-    from ..gates.result import Verdict
+    from ..gates.result import GateResult
     from ..rollouts.pool import RunKey
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
@@ -36,7 +35,7 @@ _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """What a session ends with that nobody cut short: nothing failed, something did."""
 
 
-class Decisions:
+class GatesPlugin:
     """One a session and process; a pytest plugin where results are reported."""
 
     def __init__(
@@ -58,16 +57,16 @@ class Decisions:
         self._outcomes: Counter[str] = Counter()
         self._session: pytest.Session
         self._lists_only = False
-        self.judge = Judge(
+        self.judge = GateEvaluator(
             deciding.gates,
             confidence=deciding.confidence,
             has_baseline=deciding.has_baseline,
             rows_of=self._rows_of,
         )
-        self.gating: Gating | None = None
+        self.gating: GateCollector | None = None
         """There where there are gates."""
         if deciding.gates:
-            self.gating = Gating(self.judge, suites, several=self._several, key_of=key_of)
+            self.gating = GateCollector(self.judge, suites, several=self._several, key_of=key_of)
 
     def decide_on_marked(self) -> None:
         """The gates are for marked test functions: no data file is collected."""
@@ -86,18 +85,18 @@ class Decisions:
     # ---- before anything runs
 
     def check(self, info: SuiteInfo) -> None:
-        """Raises NotUsable when a gate does not suit a suite."""
+        """Raises ConfigurationError when a gate does not suit a suite."""
         from ..gates.parser import GateError
 
         try:
             self.judge.check(info)
         except GateError as error:
-            raise NotUsable(told(error)) from None
+            raise ConfigurationError(told(error)) from None
 
     def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
         """Find what these suites are compared with, and check their gates; lines to be told.
 
-        `places`: where each is kept. Raises NotUsable.
+        `places`: where each is kept. Raises ConfigurationError.
         """
         there = [info for info in infos if info.baseline_of is None]
         deciding = self._spec.deciding
@@ -115,10 +114,10 @@ class Decisions:
         try:
             found = read_baselines(path, infos, shown=_shown(path), alone=not self._several)
         except UnreadableReport as error:
-            raise NotUsable(f"--osmosis-baseline {error}") from None
+            raise ConfigurationError(f"--osmosis-baseline {error}") from None
         for info in infos:
             if info.name not in found:
-                raise NotUsable(
+                raise ConfigurationError(
                     f"--osmosis-baseline {_shown(path)}: it tells nothing of {info.name}; "
                     "name a report of the same evaluation"
                 )
@@ -140,9 +139,11 @@ class Decisions:
         """What is to be told of every run that ends: `halt` is called when all is decided."""
         if not self._spec.deciding.stop_when_decided:
             return lambda run: None
-        from ..gates.stopping import Stopping
+        from ..gates.stopping import EarlyStopping
 
-        stopping = Stopping(self.judge, infos=self._infos, selected=self._is_selected, halt=halt)
+        stopping = EarlyStopping(
+            self.judge, infos=self._infos, selected=self._is_selected, halt=halt
+        )
         return stopping.ended
 
     # ---- hooks
@@ -245,7 +246,7 @@ class Decisions:
     def _texts(self, info: SuiteInfo) -> Sequence[str]:
         return self.judge.texts if self.judge.is_gated(info) else ()
 
-    def _report(self, config: pytest.Config, info: SuiteInfo, verdict: Verdict) -> None:
+    def _report(self, config: pytest.Config, info: SuiteInfo, verdict: GateResult) -> None:
         """The three reports of a test."""
         nodeid = self._id(verdict.gate.text, info)
         name = nodeid.removeprefix(f"{ROOT}::")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import build_spec, options
+from ..errors import ConfigurationError
 from ..reports.writers import step_summary
-from ..rollouts.prepare import NotUsable, key_of
+from ..rollouts.prepare import key_of
 from ..spec import SessionSpec
 from ..storage import atomic_write
 
@@ -69,7 +70,7 @@ def usage_errors() -> Iterator[None]:
     """What makes an evaluation not usable is a usage error to pytest."""
     try:
         yield
-    except NotUsable as error:
+    except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from None
 
 
@@ -134,7 +135,7 @@ def _check_keys(spec: SessionSpec) -> None:
         if asked is not None and asked.model.model:
             try:
                 key_of(asked.model)
-            except NotUsable as error:
+            except ConfigurationError as error:
                 raise pytest.UsageError(str(error)) from None
 
 

@@ -2,8 +2,8 @@
 
 The live line stands below the line that pytest writes to. It is erased before anything is written
 and drawn again by a thread of its own, by way of the terminal's own cursor: pytest and xdist need
-not know of it. `Tally` counts, `Screen` writes, `Progress` is told when a session's runs begin and
-end. Nothing here knows what a rollout is.
+not know of it. `ProgressCounter` counts, `Screen` writes, `Progress` follows the session. Nothing
+here knows what a rollout is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Moment:
     tokens: int = 0
 
 
-class Tally:
+class ProgressCounter:
     """What has ended so far. From any thread."""
 
     def __init__(
@@ -238,7 +238,7 @@ class Screen:
 class Progress:
     """Shows a tally on a screen for as long as runs are being run: a plugin of the session's."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: ProgressCounter) -> None:
         self.tally = tally
         self._screen: Screen | None = None
         self._stopped = threading.Event()

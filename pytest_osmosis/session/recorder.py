@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..analysis.aggregate import aggregate
+from ..escaping import escape_control_chars
 from ..reports.writers import Writer, in_actions, step_summary, wanted, wants_sections
-from ..results import EvalResult, RunResult, SuiteInfo, SuiteResult
-from ..rollouts.failure_text import clean
+from ..results import REPORT_FIELD, EvalResult, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
 from .sections import ReportSections
 
 if TYPE_CHECKING:
-    from ..storage.store import Keeper
-    from .gates_plugin import Decisions
+    from ..storage.store import RunStore
+    from .gates_plugin import GatesPlugin
 
-REPORT_FIELD = "osmosis"
-"""The attribute of a pytest report that carries a run's result as one JSON string."""
 AWAITED = 8192
 """Results whose reports are awaited, at most; the others are read from their reports."""
 
@@ -59,9 +57,9 @@ class Recorder:
         """Told every run once, when it is first heard of; from any thread."""
         self._sections = ReportSections()
         self._wants_sections = wants_sections(session)
-        self.decisions: Decisions
+        self.decisions: GatesPlugin
         """Judges the result; set before anything ends."""
-        self.keeper: Keeper | None = None
+        self.keeper: RunStore | None = None
         """Sees to it that a run is on disk before anybody else hears of it."""
 
     # ---- told by the process that runs items
@@ -203,7 +201,7 @@ class Recorder:
 
         terminal.write_sep("=", "osmosis summary")
         for line in summary(result):
-            terminal.write_line(clean(line))
+            terminal.write_line(escape_control_chars(line))
         if self.keeper is not None and (next_step := self.keeper.next_step(result)):
             terminal.write_line(next_step)
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):

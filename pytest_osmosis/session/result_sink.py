@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 
 from ..results import RunResult
 from ..spec import SessionSpec
-from ..storage.store import Keeper
+from ..storage.store import RunStore
 from ..storage.transcripts import ConversationLogs
-from .budget import Supervisor
+from .budget import RunBudget
 from .recorder import Recorder
 
 if TYPE_CHECKING:
-    from ..rollouts.rollout import Finished
+    from ..rollouts.rollout import RolloutRecord
 
 
-class Gathering:
+class ResultSink:
     """One a session."""
 
     def __init__(self, spec: SessionSpec, recorder: Recorder, *, root: Path) -> None:
         self.recorder = recorder
-        self.keeper = Keeper(spec.keeping, root=root, answers=spec.answers, on_failure=self.halt)
+        self.keeper = RunStore(spec.keeping, root=root, answers=spec.answers, on_failure=self.halt)
         recorder.keeper = self.keeper
         self._logs = ConversationLogs("main")
         self.halt_runs: Callable[[str], None] = lambda reason: None
         """Start no further run; set by whoever starts runs."""
         self.resize_runs: Callable[[int], None] = lambda window: None
         """So many may be in flight; set by whoever starts runs."""
-        self.supervisor = Supervisor(
+        self.supervisor = RunBudget(
             batch_size=spec.batch_size,
             budget=spec.budget,
             halt=self.halt,
@@ -50,7 +50,7 @@ class Gathering:
         self.supervisor.ended(result)
 
     def run_here_ended(
-        self, finished: Finished, *, decided: bool, redact: Callable[[str], str]
+        self, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """The same for a run of this process, whose conversation is kept as well."""
         text = finished.encoded()
@@ -60,7 +60,7 @@ class Gathering:
             self.halt(problem)
 
     def begin_keeping(self, suites: Iterable[str]) -> None:
-        """Runs of these suites are about to start in this process; NotUsable."""
+        """Runs of these suites are about to start in this process; ConfigurationError."""
         self.keeper.begin(suites)
         for suite, (folder, session) in self.keeper.places().items():
             self._logs.begin(suite, Path(folder), session)

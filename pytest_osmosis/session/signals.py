@@ -20,7 +20,7 @@ INTERRUPTED = 2
 """pytest's exit status for an interrupted session."""
 
 
-class Interrupts:
+class SignalHandlers:
     """Handlers for the length of a session."""
 
     def __init__(self, on_first: Callable[[str], None] = lambda name: None) -> None:

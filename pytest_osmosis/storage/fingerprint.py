@@ -44,7 +44,7 @@ _SHOWN_LIMIT = 60
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """The rows and runs of an evaluation."""
 
     n: int
@@ -56,7 +56,7 @@ class Plan:
     """The rows' names in node ids; None for `row-<index>`."""
 
     @classmethod
-    def of(cls, dataset: Dataset, n: int) -> Plan:
+    def of(cls, dataset: Dataset, n: int) -> RunPlan:
         """The plan for the rows of a dataset."""
         every = range(len(dataset))
         indices = [dataset.index_of(position) for position in every]
@@ -69,7 +69,7 @@ class Plan:
         )
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+    def from_json(cls, data: Mapping[str, Any]) -> RunPlan:
         """The plan that `to_json` gave."""
         indices = [index for first, stop in data["rows"] for index in range(first, stop)]
         return cls(data["n"], indices, data["digests"], data.get("names"))
@@ -97,13 +97,13 @@ class Plan:
         """Row index by the name that the row has in node ids."""
         return dict(zip(self.names or _usual_names(self.indices), self.indices, strict=True))
 
-    def changed_rows(self, before: Plan) -> int:
+    def changed_rows(self, before: RunPlan) -> int:
         """How many rows of both plans are not what they were."""
         old = dict(zip(before.indices, _split(before.digests), strict=True))
         new = zip(self.indices, _split(self.digests), strict=True)
         return sum(old.get(index, digest) != digest for index, digest in new)
 
-    def lost_rows(self, before: Plan) -> int:
+    def lost_rows(self, before: RunPlan) -> int:
         """How many rows are no longer there."""
         return len({*before.indices}.difference(self.indices))
 
@@ -129,7 +129,7 @@ def _ranges(indices: Iterable[int]) -> Iterator[list[int]]:
         yield current
 
 
-class Identity(NamedTuple):
+class EvalFingerprint(NamedTuple):
     """One evaluation, whole."""
 
     info: SuiteInfo
@@ -137,13 +137,13 @@ class Identity(NamedTuple):
     """What was asked, by the words that a message uses for it."""
     sources: Mapping[str, str]
     """Digests of the code, by file."""
-    plan: Plan
+    plan: RunPlan
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Identity:
+    def from_json(cls, data: Mapping[str, Any]) -> EvalFingerprint:
         """The identity that `to_json` gave."""
         info = SuiteInfo(**{**data["info"], "eval_fns": tuple(data["info"]["eval_fns"])})
-        return cls(info, data["asked"], data["sources"], Plan.from_json(data["plan"]))
+        return cls(info, data["asked"], data["sources"], RunPlan.from_json(data["plan"]))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -156,7 +156,7 @@ class Identity(NamedTuple):
             "plan": self.plan.to_json(),
         }
 
-    def changes(self, before: Mapping[str, Any], plan: Plan) -> list[str]:
+    def changes(self, before: Mapping[str, Any], plan: RunPlan) -> list[str]:
         """What differs from a kept evaluation: a header's values, and its plan."""
         return [
             *_changed_values(before["asked"], self.asked),
@@ -165,15 +165,15 @@ class Identity(NamedTuple):
         ]
 
 
-def identity_of(
+def fingerprint_of(
     spec: EvalSpec, info: SuiteInfo, dataset: Dataset, *, roots: Sequence[Path], root: Path
-) -> Identity:
+) -> EvalFingerprint:
     """The identity of an evaluation whose code has been loaded; `root` is the project's."""
-    return Identity(
+    return EvalFingerprint(
         info=info,
         asked=_asked(spec, info),
         sources=sources_of(spec, roots=roots, root=root),
-        plan=Plan.of(dataset, spec.n),
+        plan=RunPlan.of(dataset, spec.n),
     )
 
 
@@ -228,7 +228,7 @@ def _changed_sources(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator
         yield f"the source of {', '.join(changed[:3])}{more} has changed"
 
 
-def _changed_dataset(old: Plan, new: Plan) -> Iterator[str]:
+def _changed_dataset(old: RunPlan, new: RunPlan) -> Iterator[str]:
     changed = new.changed_rows(old)
     if changed:
         differ = "differs" if changed == 1 else "differ"

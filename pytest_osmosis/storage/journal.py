@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..results import OWN_ACCOUNT, RunResult
 from .atomic_write import write_whole
 from .group_commit import AppendFile
-from .sealing import encode, seal, unseal
+from .sealing import add_checksum, encode, verify_checksum
 
 FORMAT = 1
 FILE = "journal.jsonl"
@@ -75,19 +75,19 @@ class Replay:
 
 def create(path: Path, header: Mapping[str, Any], session: Mapping[str, Any]) -> None:
     """Make a journal with its first two lines, or none at all."""
-    lines = seal(encode({"osmosis_journal": FORMAT, **header})) + session_line(session)
+    lines = add_checksum(encode({"osmosis_journal": FORMAT, **header})) + session_line(session)
     write_whole(path, lines, mode=0o600)
 
 
 def session_line(session: Mapping[str, Any]) -> bytes:
     """The line that begins a session."""
-    return seal(encode({"session": session}))
+    return add_checksum(encode({"session": session}))
 
 
 def run_line(result: str, why: str) -> bytes:
     """The line of a run: its result as JSON, and the text that explains why it did not pass."""
     more = f',"why":{encode(why)}' if why else ""
-    return seal(f'{{"run":{result}{more}}}')
+    return add_checksum(f'{{"run":{result}{more}}}')
 
 
 def replay(path: Path) -> Replay:
@@ -102,7 +102,7 @@ def replay(path: Path) -> Replay:
         found.size = file.tell()
         torn = 0
         for number, line in enumerate(file, 2):
-            record = unseal(line)
+            record = verify_checksum(line)
             if record is None:
                 torn = torn or number
             elif torn:
@@ -134,7 +134,7 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def _header(path: Path, line: bytes) -> Mapping[str, Any]:
-    header = unseal(line)
+    header = verify_checksum(line)
     if header is None or "osmosis_journal" not in header:
         raise JournalError(f"{path}:1: this is not the first line of a journal")
     if header["osmosis_journal"] > FORMAT:
@@ -171,7 +171,7 @@ class Reader:
 
     def run(self, place: Place) -> tuple[dict[str, Any], str]:
         """A run's fields, and its explanation."""
-        record = unseal(os.pread(self._descriptor, place.length, place.offset))
+        record = verify_checksum(os.pread(self._descriptor, place.length, place.offset))
         if record is None:
             raise JournalError(f"{self._path}: it was changed while it was in use")
         return record["run"], record.get("why", "")

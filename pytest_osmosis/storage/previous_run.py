@@ -16,7 +16,7 @@ from ..analysis.baseline import Baseline, baseline_of
 from ..analysis.planned_rows import PlannedRows, row_key
 from ..results import RunResult, SuiteInfo, SuiteResult
 from . import journal
-from .fingerprint import DIGEST_LENGTH, Plan
+from .fingerprint import DIGEST_LENGTH, RunPlan
 from .journal import FILE, JournalError, Reader, Replay
 from .resume import is_complete
 
@@ -42,14 +42,14 @@ def _newest_first(folder: Path) -> Iterator[Path]:
 
 def _read(folder: Path, info: SuiteInfo) -> Baseline:
     kept = journal.replay(folder / FILE)
-    plan = Plan.from_json(kept.plan)
+    plan = RunPlan.from_json(kept.plan)
     told = _info(kept, plan)
     suite = aggregate(told, _runs(folder, kept, plan, info), selected=plan.total)
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.header["created_at"]))
     return baseline_of(suite, f"{told.model} of {begun} UTC", _rows(plan, suite))
 
 
-def _info(kept: Replay, plan: Plan) -> SuiteInfo:
+def _info(kept: Replay, plan: RunPlan) -> SuiteInfo:
     """The suite as the journal tells it; n and rows as they were last asked for."""
     fields: dict[str, Any] = {
         name: value
@@ -60,7 +60,7 @@ def _info(kept: Replay, plan: Plan) -> SuiteInfo:
     return SuiteInfo(**fields)
 
 
-def _runs(folder: Path, kept: Replay, plan: Plan, info: SuiteInfo) -> Iterator[RunResult]:
+def _runs(folder: Path, kept: Replay, plan: RunPlan, info: SuiteInfo) -> Iterator[RunResult]:
     reader = Reader(folder / FILE)
     try:
         for key in plan.runs():
@@ -70,7 +70,7 @@ def _runs(folder: Path, kept: Replay, plan: Plan, info: SuiteInfo) -> Iterator[R
         reader.close()
 
 
-def _rows(plan: Plan, suite: SuiteResult) -> PlannedRows:
+def _rows(plan: RunPlan, suite: SuiteResult) -> PlannedRows:
     ids = {row.row_index: row.row_id for row in suite.rows}
     size = DIGEST_LENGTH
     return PlannedRows(

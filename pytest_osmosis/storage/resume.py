@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..rollouts.prepare import NotUsable
+from ..errors import ConfigurationError
 from ..spec import Keeping
 from . import journal, run_directory
-from .fingerprint import Identity, Plan
+from .fingerprint import EvalFingerprint, RunPlan
 from .journal import FILE, JournalError, NewerJournal, Place, Replay, RowRun
-from .transcripts import Conversations
+from .transcripts import Transcripts
 
 _DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"
 
@@ -38,11 +38,11 @@ class Opened:
     """What there is to say about it, a line each."""
 
 
-def open_folder(folder: Path, identity: Identity, keeping: Keeping) -> Opened:
+def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Opened:
     """Go on with what is kept in `folder`, or start there anew; its lock is held.
 
     Raises:
-        NotUsable: when that is refused.
+        ConfigurationError: when that is refused.
         OSError: when it cannot be read or written.
     """
     path = folder / FILE
@@ -54,13 +54,13 @@ def open_folder(folder: Path, identity: Identity, keeping: Keeping) -> Opened:
         return _refuse_or_archive(folder, identity, keeping, [str(error)])
     except JournalError as error:
         if not keeping.fresh:
-            raise NotUsable(f"{error}; {_DAMAGED}") from None
+            raise ConfigurationError(f"{error}; {_DAMAGED}") from None
         return _archive(folder, identity, "--osmosis-fresh was given")
     return _decide(folder, identity, keeping, kept)
 
 
-def _decide(folder: Path, identity: Identity, keeping: Keeping, kept: Replay) -> Opened:
-    plan = Plan.from_json(kept.plan)
+def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Replay) -> Opened:
+    plan = RunPlan.from_json(kept.plan)
     recovered = _recovered(folder, kept)
     done = {key for key, place in kept.runs.items() if place.is_done} | recovered.keys()
     complete = all(key in done for each in (plan, identity.plan) for key in each.runs())
@@ -75,11 +75,11 @@ def _decide(folder: Path, identity: Identity, keeping: Keeping, kept: Replay) ->
 
 
 def _refuse_or_archive(
-    folder: Path, identity: Identity, keeping: Keeping, changes: list[str]
+    folder: Path, identity: EvalFingerprint, keeping: Keeping, changes: list[str]
 ) -> Opened:
     reason = "; ".join(changes)
     if keeping.resume:
-        raise NotUsable(
+        raise ConfigurationError(
             f"--osmosis-resume: {folder.name} cannot be resumed: {reason}; "
             "without the option it is kept aside and a new evaluation starts"
         )
@@ -87,7 +87,7 @@ def _refuse_or_archive(
 
 
 def _archive(
-    folder: Path, identity: Identity, reason: str = "", *, unfinished: bool = False
+    folder: Path, identity: EvalFingerprint, reason: str = "", *, unfinished: bool = False
 ) -> Opened:
     aside = run_directory.aside(folder, _stamp(folder))
     which = "the unfinished one" if unfinished else "the one before"
@@ -105,7 +105,7 @@ def _stamp(folder: Path) -> str:
 
 
 def _new(
-    folder: Path, identity: Identity, notes: list[str], *, aside: Path | None = None
+    folder: Path, identity: EvalFingerprint, notes: list[str], *, aside: Path | None = None
 ) -> Opened:
     def begin() -> None:
         if aside is not None:
@@ -125,7 +125,7 @@ def _session(number: int, plan: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _go_on(
     folder: Path,
-    identity: Identity,
+    identity: EvalFingerprint,
     keeping: Keeping,
     kept: Replay,
     recovered: Mapping[RowRun, bytes],
@@ -165,7 +165,7 @@ def _stays(place: Place, keeping: Keeping) -> bool:
 def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
     """Lines for runs that had ended when the last session was killed, before it could say so."""
     found: dict[RowRun, bytes] = {}
-    said = Conversations(folder, session=len(kept.sessions))
+    said = Transcripts(folder, session=len(kept.sessions))
     for key in said:
         recorded = None if key in kept.ended_in_last_session else said.read(key)
         if recorded is not None:
@@ -175,19 +175,21 @@ def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
     return found
 
 
-def _notes_of_others(folder: Path, identity: Identity, keeping: Keeping) -> list[str]:
+def _notes_of_others(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> list[str]:
     """The same evaluation of another model, left unfinished: it stays, and is named."""
     for other in run_directory.kept_in(folder.parent):
         change = _other_model(other, identity)
         if change is None:
             continue
         if keeping.resume:
-            raise NotUsable(f"--osmosis-resume: nothing to resume: {change} in {other.name}")
+            raise ConfigurationError(
+                f"--osmosis-resume: nothing to resume: {change} in {other.name}"
+            )
         return [f"starting anew: {change} in {other.name}, which stays unfinished"]
     return []
 
 
-def _other_model(folder: Path, identity: Identity) -> str | None:
+def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
     """How an unfinished evaluation of the same agent and data differs in its model; else None."""
     if run_directory.is_archived(folder) or run_directory.user_of(folder) is not None:
         return None
@@ -197,7 +199,7 @@ def _other_model(folder: Path, identity: Identity) -> str | None:
             return None
         if header["info"]["agent"] != identity.info.agent:
             return None
-        changes = identity.changes(header, Plan.from_json(journal.replay(folder / FILE).plan))
+        changes = identity.changes(header, RunPlan.from_json(journal.replay(folder / FILE).plan))
     except (JournalError, OSError, KeyError):
         return None
     return next((change for change in changes if change.startswith("model ")), None)
@@ -208,5 +210,5 @@ def is_complete(folder: Path) -> bool:
     kept = journal.replay(folder / FILE)
     return all(
         (place := kept.runs.get(key)) is not None and place.is_done
-        for key in Plan.from_json(kept.plan).runs()
+        for key in RunPlan.from_json(kept.plan).runs()
     )

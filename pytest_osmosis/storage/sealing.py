@@ -15,7 +15,7 @@ encode = compact_encoder(ensure_ascii=True)
 """Any value of JSON as ASCII; ValueError for a number that JSON has no name for."""
 
 
-def seal(body: str) -> bytes:
+def add_checksum(body: str) -> bytes:
     """The line for a JSON object with at least one field."""
     head = body.encode("ascii")[:-1]
     return b"%s%s%d}\n" % (head, _MARK, zlib.crc32(head))
@@ -30,7 +30,7 @@ def sealed_body(line: bytes) -> bytes | None:
     return head + b"}" if zlib.crc32(head) == int(digits) else None
 
 
-def unseal(line: bytes) -> dict[str, Any] | None:
+def verify_checksum(line: bytes) -> dict[str, Any] | None:
     """The object of a line; None when the line is torn or damaged."""
     body = sealed_body(line)
     if body is None:

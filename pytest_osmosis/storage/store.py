@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..errors import ConfigurationError
 from ..results import OWN_ACCOUNT, EvalResult, RunResult
-from ..rollouts.cached import Kept
-from ..rollouts.prepare import NotUsable
+from ..rollouts.cached import CachedRun
 from ..spec import Keeping
 from . import journal, run_directory
-from .fingerprint import Identity, Plan
+from .fingerprint import EvalFingerprint, RunPlan
 from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
 from .locking import FileLock, InUse, NoLocks
 from .resume import Opened, open_folder
-from .transcripts import Conversations, Place
+from .transcripts import Place, Transcripts
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -33,7 +33,7 @@ _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 @dataclass(slots=True)
 class _Suite:
     folder: Path
-    plan: Plan
+    plan: RunPlan
     lock: FileLock | None
     reader: Reader | None = None
     """There when an earlier session's runs are taken over."""
@@ -52,7 +52,7 @@ class _Noted:
     why: str
 
 
-class Keeper:
+class RunStore:
     """The journals of the session's suites."""
 
     def __init__(
@@ -80,11 +80,11 @@ class Keeper:
 
     # ---- at the start
 
-    def open(self, identities: Sequence[Identity]) -> None:
+    def open(self, identities: Sequence[EvalFingerprint]) -> None:
         """Find what is kept of these evaluations and decide what is to be done with it.
 
         Raises:
-            NotUsable: when they cannot go on, or cannot be kept.
+            ConfigurationError: when they cannot go on, or cannot be kept.
         """
         names = {identity.info.name: _name(identity, self._root) for identity in identities}
         every = list(names.values())
@@ -95,7 +95,7 @@ class Keeper:
             with self._told(self._runs / name):
                 self._open(identity, self._runs / name)
 
-    def _open(self, identity: Identity, folder: Path) -> None:
+    def _open(self, identity: EvalFingerprint, folder: Path) -> None:
         info = identity.info
         run_directory.make_private(folder.parent)
         kept = _Suite(folder, identity.plan, self._locked(folder))
@@ -104,7 +104,7 @@ class Keeper:
         if opened.cached:
             kept.reader = Reader(folder / FILE)
         if info.marked and opened.cached:  # its test runs again, and needs what was said
-            said = Conversations(folder)
+            said = Transcripts(folder)
             opened.cached = {k: p for k, p in opened.cached.items() if said.has_messages(k)}
         resuming = [note for note in opened.notes if note.startswith("resuming")]
         line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])
@@ -120,7 +120,7 @@ class Keeper:
             run_directory.make_private(self._runs)
             self._locks.append(run_directory.lock(self._runs / f"report-{mark}"))
         except InUse as error:
-            raise NotUsable(
+            raise ConfigurationError(
                 f"--osmosis-output {str(path)!r} is {error}: wait for it, or name another file"
             ) from None
         except (NoLocks, OSError):
@@ -141,7 +141,7 @@ class Keeper:
         try:
             yield
         except InUse as error:
-            raise NotUsable(
+            raise ConfigurationError(
                 f"{self._shown(folder)} is {error}: wait for it, or keep this evaluation "
                 "elsewhere with --osmosis-run-dir PATH"
             ) from None
@@ -163,7 +163,7 @@ class Keeper:
     def _cannot_keep(self, error: OSError, shown: str) -> None:
         reason = error.strerror or str(error)
         if error.errno not in _READ_ONLY or self._keeping.run_dir or self._keeping.resume:
-            raise NotUsable(
+            raise ConfigurationError(
                 f"{shown}: the journal cannot be written: {reason}; name another place with "
                 "--osmosis-run-dir PATH, or keep none with --osmosis-no-journal"
             )
@@ -195,7 +195,7 @@ class Keeper:
         kept = self._suites.get(suite)
         return kept is not None and (row_index, run_index) in kept.opened.cached
 
-    def kept(self, suite: str, row_index: int, run_index: int) -> Kept | None:
+    def kept(self, suite: str, row_index: int, run_index: int) -> CachedRun | None:
         """The run, if it is."""
         if not self.has(suite, row_index, run_index):
             return None
@@ -203,9 +203,9 @@ class Keeper:
         assert found.reader is not None
         fields, why = found.reader.run(found.opened.cached[row_index, run_index])
         result = journal.result_of(fields, suite, cached=True)
-        return Kept(result if self._answers else result._replace(answer=None), why)
+        return CachedRun(result if self._answers else result._replace(answer=None), why)
 
-    def plans(self) -> Mapping[str, Plan]:
+    def plans(self) -> Mapping[str, RunPlan]:
         """The rows and runs of every suite that is kept."""
         return {name: suite.plan for name, suite in self._suites.items()}
 
@@ -284,7 +284,7 @@ def _let_go(suite: _Suite) -> None:
         suite.lock.release()
 
 
-def _name(identity: Identity, root: Path) -> str:
+def _name(identity: EvalFingerprint, root: Path) -> str:
     info = identity.info
     subject = info.name
     if not info.marked:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..results import RunResult
 from .group_commit import AppendFile
-from .sealing import encode, seal, unseal
+from .sealing import add_checksum, encode, verify_checksum
 
 if TYPE_CHECKING:
-    from ..rollouts.rollout import Finished
+    from ..rollouts.rollout import RolloutRecord
     from .journal import RowRun
 
 FOLDER = "conversations"
@@ -62,7 +62,7 @@ class ConversationLog:
         if len(said) > SIZE_LIMIT:
             said = "null"
         whole = int(said != "null")
-        line = seal(
+        line = add_checksum(
             f'{{"row":{result.row_index},"run":{result.run_index},"whole":{whole},"result":{text},'
             f'"why":{encode(why)},"reward":{encode(reward)},"messages":{said}}}'
         )
@@ -100,7 +100,9 @@ class ConversationLogs:
         """From here on the suite's conversations are kept."""
         self._logs[suite] = ConversationLog(folder, session, self._process)
 
-    def write(self, finished: Finished, text: str, *, redact: Callable[[str], str]) -> str | None:
+    def write(
+        self, finished: RolloutRecord, text: str, *, redact: Callable[[str], str]
+    ) -> str | None:
         """Keep a run, if its suite is kept; why that failed, if it did."""
         result = finished.result
         log = self._logs.get(result.suite)
@@ -145,7 +147,7 @@ class _Spot(NamedTuple):
     whole: bool
 
 
-class Conversations:
+class Transcripts:
     """The conversations of one evaluation, by row and run; the last one of each."""
 
     def __init__(self, folder: Path, *, session: int | None = None) -> None:
@@ -173,7 +175,7 @@ class Conversations:
         if spot is None:
             return None
         with self._files[spot.file].open("rb") as file:
-            record = unseal(os.pread(file.fileno(), spot.length, spot.offset))
+            record = verify_checksum(os.pread(file.fileno(), spot.length, spot.offset))
         if record is None:
             return None
         return Recorded(record["result"], record["why"], record["reward"], record["messages"])

@@ -1,4 +1,4 @@
-"""What every kind of agent is to a run: something that turns an `AgentRun` into an `Outcome`.
+"""What every kind of agent is to a run: something that turns an `AgentRun` into an `AgentResult`.
 
 One strategy object a kind: `loop`, `workflow`, `command`. What an agent raises propagates
 untouched: `blame` tells whose fault it is. Knows no scores and no deadlines.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel
 
     from ..rollouts.guards.timeouts import TaskDeadline
-    from ..rollouts.rollout import Finished
+    from ..rollouts.rollout import RolloutRecord
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Services(NamedTuple):
     """Runs a section of user code where it holds up nobody."""
     write: Callable[[str, str], None] = lambda kind, text: None
     """Keeps text (`stdout`, `stderr`) in the section of the run's item."""
-    leave: Callable[[Finished], None] = lambda finished: None
+    leave: Callable[[RolloutRecord], None] = lambda finished: None
     """Ends the run with this, while its task is in code that heeds no cancellation."""
     is_ending: Callable[[], bool] = lambda: False
     """Whether the session cancels what is in flight: then a cancellation is nobody's error."""
@@ -128,7 +128,7 @@ class AgentRun:
 
 
 @dataclass(slots=True)
-class Outcome:
+class AgentResult:
     """How an agent's part of a run ended."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -150,7 +150,7 @@ class Agent(Protocol):
     reward_hint: str
     """How it gives a reward of its own, for the message that there is none."""
 
-    async def run(self, run: AgentRun) -> Outcome:
+    async def run(self, run: AgentRun) -> AgentResult:
         """One rollout."""
 
 

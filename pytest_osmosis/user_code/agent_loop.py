@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .agent import AgentRun, Outcome
+from .agent import AgentResult, AgentRun
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -21,7 +21,7 @@ class LoopAgent:
         self._loop = loop
         self._tools_of = f"{type(loop).__name__}.get_tools"
 
-    async def run(self, run: AgentRun) -> Outcome:
+    async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
         sdk = _sdk()
         loop = self._loop
@@ -43,7 +43,7 @@ class LoopAgent:
             loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
         )
         failed = result.status == "ERROR"
-        return Outcome(
+        return AgentResult(
             result.final_messages,
             error=(result.error_message or "") if failed else None,
             reward=result.reward,

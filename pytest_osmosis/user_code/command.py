@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..rollouts.errors import AgentFailed
-from .agent import PROGRAM, AgentRun, Outcome
+from .agent import PROGRAM, AgentResult, AgentRun
 from .child_process import Ended, Program, TooMuchOutput
 from .import_mistakes import ImportingError
 from .printed_result import read_printed
@@ -35,7 +35,7 @@ class CommandAgent:
         self._cwd = cwd
         self._withheld = frozenset(withheld)
 
-    async def run(self, run: AgentRun) -> Outcome:
+    async def run(self, run: AgentRun) -> AgentResult:
         """One rollout; whatever ends it, the program and its children end with it."""
         account = await run.open_account()
         last_words = _Tail()

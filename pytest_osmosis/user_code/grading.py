@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .agent import AgentRun, Outcome
+from .agent import AgentResult, AgentRun
 from .eval_function import EvalFnError
 from .workflow import max_concurrent
 
@@ -28,7 +28,9 @@ class Grading:
         )
         """To be held while it grades: a grader may limit how many it grades at once."""
 
-    async def reward(self, run: AgentRun, outcome: Outcome, metadata: Mapping[str, Any]) -> float:
+    async def reward(
+        self, run: AgentRun, outcome: AgentResult, metadata: Mapping[str, Any]
+    ) -> float:
         """The reward; EvalFnError when the grader set none, else what it raised."""
         from osmosis_ai.agents.grader import GraderContext, run_grader
 
@@ -47,7 +49,7 @@ class Grading:
         return reward
 
 
-def _sample(run: AgentRun, outcome: Outcome) -> RolloutSample | None:
+def _sample(run: AgentRun, outcome: AgentResult) -> RolloutSample | None:
     from osmosis_ai.agents.sample import RolloutSample
 
     sample = outcome.sample

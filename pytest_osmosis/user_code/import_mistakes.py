@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-_OUR_FOLDER = str(Path(__file__).parent)
+_OUR_FOLDER = str(Path(__file__).parent) + os.sep
 _LINES_SHOWN = 60
 
 

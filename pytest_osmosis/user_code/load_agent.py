@@ -18,7 +18,7 @@ from .classify_agent import as_agent_loop, classify_agent, instantiated
 from .grading import Grading
 from .import_mistakes import ImportingError, kind_of
 from .import_object import load_module, load_object
-from .user_hooks import Hooks, blaming
+from .user_hooks import UserHooks, blaming
 from .workflow import WorkflowAgent
 
 AGENT = "--osmosis-agent"
@@ -35,7 +35,7 @@ class LoadedAgent(NamedTuple):
 
 
 def load_agent(
-    spec: str, *, roots: Sequence[Path], hooks: Hooks, withheld: Sequence[str] = ()
+    spec: str, *, roots: Sequence[Path], hooks: UserHooks, withheld: Sequence[str] = ()
 ) -> LoadedAgent:
     """The agent that the option names; `withheld` are variables that a program does not get."""
     if spec.startswith(PROGRAM):

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ..rollouts.errors import AgentFailed
-from .agent import Outcome, count_tool_results
+from .agent import AgentResult, count_tool_results
 from .messages import last_assistant_text
 
 REWARD_QUOTED = 40
@@ -20,7 +20,7 @@ REWARD_QUOTED = 40
 Messages = list[dict[str, Any]]
 
 
-def read_printed(text: str, *, prompt: Messages, recorded: Messages) -> Outcome:
+def read_printed(text: str, *, prompt: Messages, recorded: Messages) -> AgentResult:
     """The outcome that `text` tells; AgentFailed when it is an object that is none.
 
     `recorded` is the conversation as the bridge saw it: what plain text stands at the end of.
@@ -40,7 +40,7 @@ def read_printed(text: str, *, prompt: Messages, recorded: Messages) -> Outcome:
     return _outcome([*(recorded or prompt), {"role": "assistant", "content": text}])
 
 
-def _from_object(found: dict[str, Any]) -> Outcome:
+def _from_object(found: dict[str, Any]) -> AgentResult:
     if not _are_messages(found["messages"]) and found["messages"] != []:
         raise AgentFailed("the program printed 'messages' that are not a list of messages")
     outcome = _outcome(found["messages"])
@@ -65,8 +65,8 @@ def _finite(reward: Any) -> float:
     return number
 
 
-def _outcome(messages: Messages) -> Outcome:
-    return Outcome(messages, tool_calls=count_tool_results(messages))
+def _outcome(messages: Messages) -> AgentResult:
+    return AgentResult(messages, tool_calls=count_tool_results(messages))
 
 
 def _json(text: str) -> Any:

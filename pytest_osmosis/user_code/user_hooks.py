@@ -28,7 +28,7 @@ def blaming(hook: str) -> Iterator[None]:
         raise HookFailed(f"{hook} failed\n{user_traceback(error)}") from None
 
 
-class Hooks(NamedTuple):
+class UserHooks(NamedTuple):
     """None: nobody implements that hook."""
 
     load_rows: Callable[[Path], Iterable[Mapping[str, Any]] | None] | None = None

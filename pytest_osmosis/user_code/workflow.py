@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .agent import AgentRun, Outcome, count_tool_results
+from .agent import AgentResult, AgentRun, count_tool_results
 
 if TYPE_CHECKING:
     from osmosis_ai.bridge import Account
@@ -21,7 +21,7 @@ class WorkflowAgent:
         self._config = workflow_config(workflow)
         self.max_concurrent = max_concurrent(self._config)
 
-    async def run(self, run: AgentRun) -> Outcome:
+    async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the workflow, as the ambient one of its task."""
         from osmosis_ai.agents.context import RolloutContext
         from osmosis_ai.agents.workflow import AgentWorkflowContext, run_workflow
@@ -42,9 +42,9 @@ class WorkflowAgent:
         )
         sample = _completed(await run_workflow(self._workflow, ctx, ambient), account)
         if sample is None:
-            return Outcome()
+            return AgentResult()
         sample.label = run.ground_truth
-        return Outcome(
+        return AgentResult(
             sample.messages,
             reward=sample.reward,
             tool_calls=count_tool_results(sample.messages),

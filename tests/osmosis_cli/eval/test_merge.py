@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.analysis.planned_rows import tally_of
+from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.gates.evaluate import evaluate, parse_gate
 from pytest_osmosis.reports import json_report as report
 from pytest_osmosis.reports.json_reader import read_report
@@ -88,7 +88,7 @@ def test_it_has_the_environment_and_the_longest_time():
 def test_gates_are_judged_anew_over_the_whole(gate: str, status: int):
     for i in (1, 2):
         suite = shard(i, 2)
-        verdict = evaluate(parse_gate(gate), tally_of(suite))
+        verdict = evaluate(parse_gate(gate), score_table_of(suite))
         write(f"s{i}.json", suite._replace(verdicts=(verdict,)))
     done = merge("s1.json", "s2.json")
     assert done.exit_code == status, done.output
@@ -151,7 +151,8 @@ def gated(number: int, text: str, /, **told: Any) -> str:
     """A shard's report with a gate, of which something else is told."""
     suite = shard(number, 2)
     name = write(
-        f"s{number}.json", suite._replace(verdicts=(evaluate(parse_gate(text), tally_of(suite)),))
+        f"s{number}.json",
+        suite._replace(verdicts=(evaluate(parse_gate(text), score_table_of(suite)),)),
     )
     document = json.loads(Path(name).read_text())
     document["gates"][0].update(told)

@@ -13,14 +13,14 @@ from click.testing import CliRunner, Result
 from osmosis_cli.eval.runs import runs_command
 from pytest_osmosis.results import RunResult, SuiteInfo
 from pytest_osmosis.storage import journal, run_directory
-from pytest_osmosis.storage.fingerprint import Identity, Plan
+from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 
 
 def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2) -> Path:
     """An evaluation of two rows, of which some are done."""
     info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", ("r:f",), 1, 1.0, rows, "x")
-    plan = Plan(1, list(range(rows)), "x" * 12 * rows)
-    data = Identity(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
+    plan = RunPlan(1, list(range(rows)), "x" * 12 * rows)
+    data = EvalFingerprint(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
     told = data.pop("plan")
     path = folder / name
     run_directory.make_private(path)

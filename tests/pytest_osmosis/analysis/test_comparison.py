@@ -11,7 +11,7 @@ from scipy import stats
 
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.row_matching import match_rows
-from pytest_osmosis.analysis.score_table import TallyBuilder
+from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.analysis.statistics.bootstrap import share_of_signs
 from pytest_osmosis.analysis.statistics.paired import (
     agresti_min,
@@ -22,7 +22,7 @@ from pytest_osmosis.analysis.statistics.paired import (
 
 
 def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):
-    builder = TallyBuilder(
+    builder = ScoreTableBuilder(
         n=len(rows[0]),
         pass_threshold=threshold,
         eval_fns=[name],

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pytest_osmosis.analysis.score_table import TallyBuilder
+from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.analysis.statistics.intervals import mean_interval, pass_interval
 from pytest_osmosis.gates.early_stopping import Decider, decided, is_settled
 from pytest_osmosis.gates.evaluate import parse_gate
@@ -63,8 +63,8 @@ def test_every_single_gate_keeps_its_verdict_wherever_it_stops():
         assert outcomes(gates, stopped) == outcomes(gates, suite.full()), gates
 
 
-def plan(rows: int, n: int = 1) -> TallyBuilder:
-    return TallyBuilder(
+def plan(rows: int, n: int = 1) -> ScoreTableBuilder:
+    return ScoreTableBuilder(
         n=n, pass_threshold=1.0, eval_fns=["f"], row_names=[str(row) for row in range(rows)]
     )
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_osmosis.analysis.score_table import Tally, TallyBuilder, reads_as
+from pytest_osmosis.analysis.score_table import ScoreTable, ScoreTableBuilder, reads_as
 from pytest_osmosis.analysis.statistics.intervals import mean_interval, pass_interval, wilson
 from pytest_osmosis.gates.evaluate import (
     GateError,
@@ -28,9 +28,9 @@ LOST = "lost"
 
 def tally_of(
     rows, *, threshold=1.0, columns=None, names=("f:score",), keys=(), digests=()
-) -> Tally:
+) -> ScoreTable:
     """Rows of runs: a score, UNKNOWN (ended in an error), or LOST (never ended)."""
-    builder = TallyBuilder(
+    builder = ScoreTableBuilder(
         n=len(rows[0]) if rows else 1,
         pass_threshold=threshold,
         eval_fns=names,

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from pytest_osmosis.analysis.planned_rows import tally_of
+from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.escaping import escape_workflow_commands
 from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import github
-from pytest_osmosis.rollouts.failure_text import harmless
 from tests.project import Project
 from tests.sessions import NASTY, result_of, suite_of
 
@@ -26,7 +26,7 @@ def test_rows_that_failed_become_at_most_ten_errors_the_worst_first():
 def test_with_gates_they_come_first_and_rows_only_warn():
     suite = suite_of([[0.0], ["503"]])
     gates = [parse_gate(text) for text in ("mean >= 0.9", "pass@1 >= 0.1", "errors <= 5")]
-    suite = suite._replace(verdicts=evaluate_all(gates, tally_of(suite)))
+    suite = suite._replace(verdicts=evaluate_all(gates, score_table_of(suite)))
     lines = github.annotated(result_of(suite))
     assert [line.partition(" ")[0] for line in lines] == ["::error"] + ["::warning"] * 3
     assert "gate failed%3A mean >= 0.9" in lines[0]
@@ -45,7 +45,10 @@ def test_text_of_models_is_one_command_at_most(monkeypatch, tmp_path):
 
 def test_no_line_of_a_conversation_is_a_workflow_command():
     text = "fine\n::error::no\n   ::add-mask::no\na ::b\n##[group]no"
-    assert harmless(text) == "fine\n: :error::no\n   : :add-mask::no\na ::b\n## [group]no"
+    assert (
+        escape_workflow_commands(text)
+        == "fine\n: :error::no\n   : :add-mask::no\na ::b\n## [group]no"
+    )
 
 
 @pytest.fixture

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_osmosis.analysis.comparison import compare
-from pytest_osmosis.analysis.planned_rows import tally_of
+from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import markdown
-from pytest_osmosis.rollouts.failure_text import clean
 from tests.sessions import NASTY, result_of, suite_of
 
 
 def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():
     suite = suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
-    before = tally_of(suite_of([[1.0, 1.0]] * 3))
+    before = score_table_of(suite_of([[1.0, 1.0]] * 3))
     gates = [parse_gate("pass@1 >= 0.9"), parse_gate("errors <= 0")]
-    tally = tally_of(suite)
+    tally = score_table_of(suite)
     suite = suite._replace(
         verdicts=evaluate_all(gates, tally), baseline=compare(tally, before, resamples=50)
     )
@@ -51,7 +51,7 @@ def test_without_gates_the_runs_are_the_headline():
 
 def test_an_eval_function_that_did_not_change_takes_one_line():
     suite = suite_of([[1.0], [0.0]])
-    tally = tally_of(suite)
+    tally = score_table_of(suite)
     text = markdown.render(result_of(suite._replace(baseline=compare(tally, tally))))
     assert "<code>rewards:exact</code> over 2 rows: no difference" in text
     assert "| difference |" not in text
@@ -61,7 +61,7 @@ def test_an_eval_function_that_did_not_change_takes_one_line():
 @settings(max_examples=200)
 def test_escaped_text_reads_as_it_was_and_holds_nothing_active(text: str):
     escaped = markdown.escaped(text)
-    assert html.unescape(escaped) == " ".join(clean(text).split())
+    assert html.unescape(escaped) == " ".join(escape_control_chars(text).split())
     assert not re.search(r"[\\`*_{}\[\]<>()|!~@$^\"']|&(?!#\d+;)|(?<!&)#|://|\n", escaped)
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from pytest_osmosis.results import RunResult
-from pytest_osmosis.session.budget import Pace, Supervisor
+from pytest_osmosis.session.budget import AdaptiveConcurrency, RunBudget
 from pytest_osmosis.spec import Budget
 
 
@@ -18,7 +18,7 @@ class Runs:
         self.reasons: list[str] = []
         self.halted = threading.Event()
         self.windows: list[int] = []
-        self.supervisor = Supervisor(
+        self.supervisor = RunBudget(
             batch_size=16,
             budget=budget or Budget(),
             halt=self._halt,
@@ -108,7 +108,7 @@ def test_the_refusals_of_one_burst_halve_the_window_once():
 
 def test_the_window_grows_by_one_for_every_window_of_answers_and_never_above_the_batch_size():
     windows: list[int] = []
-    pace = Pace(4, windows.append)
+    pace = AdaptiveConcurrency(4, windows.append)
     pace.decrease()
     for _ in range(100):
         pace.increase()
@@ -117,7 +117,7 @@ def test_the_window_grows_by_one_for_every_window_of_answers_and_never_above_the
 
 def test_the_window_never_falls_below_one():
     windows: list[int] = []
-    pace = Pace(4, windows.append)
+    pace = AdaptiveConcurrency(4, windows.append)
     for _ in range(8):
         pace.decrease()
         for _ in range(4):
@@ -128,7 +128,7 @@ def test_the_window_never_falls_below_one():
 @pytest.mark.parametrize("most", [1, 2, 7, 64])
 def test_an_endpoint_that_bears_everything_never_changes_the_window(most: int):
     windows: list[int] = []
-    pace = Pace(most, windows.append)
+    pace = AdaptiveConcurrency(most, windows.append)
     for _ in range(1000):
         pace.increase()
     assert windows == []

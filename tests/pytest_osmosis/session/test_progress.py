@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.results import RunResult
-from pytest_osmosis.session.progress import Screen, Tally, clock_time, short
+from pytest_osmosis.session.progress import ProgressCounter, Screen, clock_time, short
 from tests.project import Project
 
 RUN = RunResult("s", 0, 0, passed=True, tokens=500, cost_usd=0.02)
@@ -33,7 +33,7 @@ class Clock:
 
 def test_the_line_tells_done_pass_rate_flight_rates_cost_and_time_left():
     clock = Clock()
-    tally = Tally(lambda: 100, lambda left: min(16, left), clock=clock)
+    tally = ProgressCounter(lambda: 100, lambda left: min(16, left), clock=clock)
     assert tally.line() == "0/100  16 in flight"
     for number in range(40):
         clock.now += 0.25
@@ -47,7 +47,7 @@ def test_the_line_tells_done_pass_rate_flight_rates_cost_and_time_left():
 
 def test_runs_of_an_earlier_session_count_but_set_no_pace():
     clock = Clock()
-    tally = Tally(lambda: 100, lambda left: 1, clock=clock)
+    tally = ProgressCounter(lambda: 100, lambda left: 1, clock=clock)
     for _ in range(50):
         tally.ended(RUN._replace(cached=True, cost_usd=None))
     clock.now += 10
@@ -58,7 +58,7 @@ def test_runs_of_an_earlier_session_count_but_set_no_pace():
 
 def test_rates_forget_what_is_long_past():
     clock = Clock()
-    tally = Tally(lambda: 10, lambda left: 1, clock=clock)
+    tally = ProgressCounter(lambda: 10, lambda left: 1, clock=clock)
     tally.ended(RUN)
     clock.now += 60
     assert "tok/s" not in tally.line()

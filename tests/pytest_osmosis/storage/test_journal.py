@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from pytest_osmosis.results import RunResult
 from pytest_osmosis.storage import journal
-from pytest_osmosis.storage.fingerprint import Plan
+from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
 from pytest_osmosis.storage.journal import FILE, JournalError, NewerJournal
 from pytest_osmosis.storage.locking import FileLock, InUse, holder_of
-from pytest_osmosis.storage.sealing import encode, seal, unseal
+from pytest_osmosis.storage.sealing import add_checksum, encode, verify_checksum
 
 ROOT = Path(__file__).parents[2]
 PLAN = {"n": 1, "rows": [[0, 9]], "digests": "x" * 108, "names": None}
@@ -121,19 +121,19 @@ def test_what_is_no_journal_is_refused(tmp_path, first):
 
 
 def test_the_journal_of_a_later_version_is_told_apart(tmp_path):
-    (tmp_path / FILE).write_bytes(seal(encode({"osmosis_journal": journal.FORMAT + 1})))
+    (tmp_path / FILE).write_bytes(add_checksum(encode({"osmosis_journal": journal.FORMAT + 1})))
     with pytest.raises(NewerJournal, match="a newer version"):
         journal.replay(tmp_path / FILE)
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), min_size=1), st.data())
 def test_a_sealed_line_tells_every_change_of_a_byte(fields, data):
-    sealed = seal(encode(fields))
-    assert unseal(sealed) == fields
+    sealed = add_checksum(encode(fields))
+    assert verify_checksum(sealed) == fields
     at = data.draw(st.integers(0, len(sealed) - 1))
     changed = bytearray(sealed)
     changed[at] ^= data.draw(st.integers(1, 255))
-    assert unseal(bytes(changed)) is None
+    assert verify_checksum(bytes(changed)) is None
 
 
 class CountingFile(AppendFile):
@@ -270,10 +270,10 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
 
 
 def test_a_plan_tells_which_rows_have_changed():
-    before = Plan(2, [0, 1, 2, 5], "a" * 12 + "b" * 12 + "c" * 12 + "d" * 12)
-    after = Plan(3, [0, 1, 2, 7], "a" * 12 + "x" * 12 + "c" * 12 + "d" * 12)
+    before = RunPlan(2, [0, 1, 2, 5], "a" * 12 + "b" * 12 + "c" * 12 + "d" * 12)
+    after = RunPlan(3, [0, 1, 2, 7], "a" * 12 + "x" * 12 + "c" * 12 + "d" * 12)
     assert after.changed_rows(before) == 1
     assert after.lost_rows(before) == 1
-    assert Plan.from_json(json.loads(encode(after.to_json()))) == after
+    assert RunPlan.from_json(json.loads(encode(after.to_json()))) == after
     assert after.to_json()["rows"] == [[0, 3], [7, 8]]
     assert after.row_of_name["row-7"] == 7
