@@ -1,7 +1,7 @@
 """A loopback endpoint that answers like an OpenAI-compatible one, or misbehaves on demand.
 
 The model's name picks the behaviour: `echo` repeats the last user message, `fault-…` does what
-`tests/misbehaviour.py` lists under that name (`-once` or `-twice` behind it: so many times per
+`tests/endpoint_faults.py` lists under that name (`-once` or `-twice` behind it: so many times per
 row, then a good answer), anything else gives the answers that the test handed in.
 
     with Endpoint({"What is 6 x 7?": "42"}) as endpoint:
@@ -222,7 +222,7 @@ class Endpoint:
             message = f"The model `{ask.model}` does not exist."
             return [error_reply(404, message, code="model_not_found")]
         if ask.model.startswith("fault-"):
-            from .misbehaviour import misbehave
+            from .endpoint_faults import misbehave
 
             steps = misbehave(ask)
             if steps is not None:

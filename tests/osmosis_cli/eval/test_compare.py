@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_report as report
 from pytest_osmosis.results import SuiteResult
-from tests.sessions import NASTY, result_of, suite_of
+from tests.made_results import NASTY, result_of, suite_of
 
 Written = Callable[..., str]
 

@@ -17,7 +17,7 @@ from pytest_osmosis.gates.evaluate import evaluate, parse_gate
 from pytest_osmosis.reports import json_report as report
 from pytest_osmosis.reports.json_reader import read_report
 from pytest_osmosis.results import DECIDED, SuiteResult
-from tests.sessions import result_of, suite_of
+from tests.made_results import result_of, suite_of
 
 WHOLE = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])
 

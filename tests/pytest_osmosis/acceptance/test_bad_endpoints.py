@@ -1,6 +1,6 @@
 """What an endpoint may do instead of answering, and what the session makes of it.
 
-Each row asks for a fault of `tests/misbehaviour.py` by its name; they are all run in one session.
+Each row names a fault of `tests/endpoint_faults.py`; one session runs them all.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.retry import RetryPolicy
+from tests.endpoint_faults import misbehave
 from tests.endpoints import Ask, Endpoint
-from tests.misbehaviour import misbehave
 from tests.project import Project
 
 KEY = "sk-proj-a+b/c=0123456789"

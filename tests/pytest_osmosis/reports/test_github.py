@@ -11,7 +11,7 @@ from pytest_osmosis.escaping import escape_workflow_commands
 from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import github
 from tests.project import Project
-from tests.sessions import NASTY, result_of, suite_of
+from tests.made_results import NASTY, result_of, suite_of
 
 COMMAND = re.compile(r"::(error|warning) title=[^,:]+(,file=[^,:]+)?::.+")
 

@@ -13,7 +13,7 @@ from pytest_osmosis.reports.highlights import (
     some_error_kinds,
 )
 from pytest_osmosis.results import RunResult
-from tests.sessions import suite_of
+from tests.made_results import suite_of
 
 
 def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores():

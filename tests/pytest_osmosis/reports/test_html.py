@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from pytest_osmosis.reports import html
-from tests.sessions import NASTY, result_of, suite_of
+from tests.made_results import NASTY, result_of, suite_of
 
 
 class Page(HTMLParser):

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_osmosis.reports import json_report as report
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
-from tests.sessions import EXACT, NASTY, result_of, suite_of
+from tests.made_results import EXACT, NASTY, result_of, suite_of
 
 CORE = {
     "config": {"model": "m", "n_runs": 2, "pass_threshold": 0.5, "eval_fns": [EXACT]},

@@ -13,7 +13,7 @@ from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import markdown
-from tests.sessions import NASTY, result_of, suite_of
+from tests.made_results import NASTY, result_of, suite_of
 
 
 def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():

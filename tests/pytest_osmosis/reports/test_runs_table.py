@@ -7,7 +7,7 @@ import csv
 import pyarrow.parquet as parquet
 
 from pytest_osmosis.reports import runs_table
-from tests.sessions import EXACT, NASTY, result_of, suite_of
+from tests.made_results import EXACT, NASTY, result_of, suite_of
 
 RESULT = result_of(suite_of([[1.0, 0.25], ["503, overloaded"]], answer=NASTY))
 

@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.nth_failure", operation, fault, str(folder)],
+        [sys.executable, "-m", "tests.failing_calls", operation, fault, str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """Killed for real, at any moment: nothing is lost, and hardly anything is paid twice.
 
-    OSMOSIS_KILL_SEEDS=30 pytest tests/pytest_osmosis/test_kill.py
+    OSMOSIS_KILL_SEEDS=30 pytest tests/pytest_osmosis/robustness/test_kill.py
 
 kills thirty sessions of each kind instead of the few that run with all other tests.
 """
@@ -22,8 +22,7 @@ import pytest
 
 from tests.endpoints import Endpoint
 from tests.project import Project
-
-from .test_resume import steady
+from tests.pytest_osmosis.acceptance.test_resume import steady
 
 SEEDS = range(int(os.environ.get("OSMOSIS_KILL_SEEDS", "2")))
 ROWS, BATCH = 40, 4

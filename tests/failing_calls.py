@@ -1,6 +1,6 @@
 """Makes the Nth call of the operating system fail, for N = 1, 2, 3, … until nothing fails any more.
 
-    python -m tests.nth_failure journal ENOSPC FOLDER
+    python -m tests.failing_calls journal ENOSPC FOLDER
 
 Each attempt runs in a process of its own, in a folder of its own, and ends with a line of JSON:
 `{"n": 3, "failed_in": "fsync", "acknowledged": 2}`. `exit` in place of an errno ends the process.
