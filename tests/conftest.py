@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["pytester"]
 
@@ -19,6 +20,10 @@ PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
 HANGING_S = 180
 """No test takes nearly as long; one that does would keep the whole suite waiting."""
+
+settings.register_profile("quick", max_examples=20, deadline=None)
+settings.register_profile("thorough", max_examples=200, deadline=None)
+settings.load_profile("quick")
 
 
 @pytest.fixture(autouse=True)

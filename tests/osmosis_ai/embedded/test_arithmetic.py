@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai.embedded.arithmetic import read_problem
@@ -67,7 +67,6 @@ def exactly(expression: str) -> Fraction | None:
         return None
 
 
-@settings(max_examples=60, deadline=None)
 @given(EXPRESSIONS)
 def test_nested_expressions_are_worth_what_python_says(expression: str) -> None:
     problem = read_problem(f"What is {expression}?")
@@ -78,7 +77,6 @@ def test_nested_expressions_are_worth_what_python_says(expression: str) -> None:
         assert problem.solution() == exactly(expression)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text("0123456789+-*/().,; xitbyandtothensumofdouble\n", max_size=120))
 def test_no_text_upsets_the_parser(text: str) -> None:
     problem = read_problem(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai.models.base import ChatCompletion
@@ -48,7 +48,6 @@ FIELDS = (
 )
 
 
-@settings(max_examples=200)
 @given(field=st.sampled_from(FIELDS), value=JSON)
 def test_anything_anywhere_is_a_completion_or_a_fault(
     field: tuple[str | int, ...], value: Any
@@ -68,7 +67,6 @@ def test_anything_anywhere_is_a_completion_or_a_fault(
     assert all(count is None or (type(count) is int and count >= 0) for count in counts)
 
 
-@settings(max_examples=100)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_completion_or_a_fault(body: bytes) -> None:
     try:

@@ -78,6 +78,7 @@ def watched(served: Served) -> Iterator[list[float]]:
         taken += json.loads(told)
 
 
+@pytest.mark.slow
 def test_a_thousand_inits_at_once_are_each_completed_once(trainer: Trainer, tmp_path: Path):
     most = current = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai.rubric.prompt import MAX_QUOTED_CHARS, Case, judge_messages, shortened
@@ -104,7 +104,6 @@ def test_lone_surrogates_are_replaced_and_metadata_of_any_type_is_shown() -> Non
 
 
 @given(text=st.text(max_size=300))
-@settings(max_examples=100, deadline=None)
 def test_any_text_stays_whole_between_its_markers(text: str) -> None:
     _, user, token = prompt(candidate=text)
     assert quoted(user, token, "candidate_answer") == text

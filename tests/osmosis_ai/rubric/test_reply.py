@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai.rubric.reply import (
@@ -139,7 +139,6 @@ def test_control_characters_of_an_explanation_are_escaped() -> None:
 
 
 @given(text=st.text(max_size=200))
-@settings(max_examples=100, deadline=None)
 def test_any_text_is_a_verdict_or_one_of_two_errors(text: str) -> None:
     try:
         verdict = read_verdict(text)
@@ -154,7 +153,6 @@ def test_any_text_is_a_verdict_or_one_of_two_errors(text: str) -> None:
     explanation=st.text(min_size=1, max_size=50).filter(lambda text: text.strip() != ""),
     after=st.text(alphabet=st.characters(exclude_characters="{}<"), max_size=50),
 )
-@settings(max_examples=100, deadline=None)
 def test_a_verdict_survives_any_prose_around_it(
     before: str, score: float, explanation: str, after: str
 ) -> None:

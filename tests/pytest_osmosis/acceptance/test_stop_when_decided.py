@@ -122,6 +122,7 @@ class Sessions:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_whole_sessions_of_random_suites_have_the_verdicts_of_full_ones(project: Project) -> None:
     sessions, ran, total, seen = Sessions(project), 0, 0, set()
     for draw, suite in suites(14, seed=3):

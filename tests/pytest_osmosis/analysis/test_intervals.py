@@ -156,6 +156,7 @@ def test_the_bootstrap_distribution_is_that_of_drawing_rows_by_hand():
     assert pivot.error == pytest.approx(stats.sem(values))
 
 
+@pytest.mark.slow
 def test_ten_thousand_resamples_of_ten_thousand_rows_are_drawn_in_chunks_of_the_cache():
     values = list(np.random.default_rng(2).random(10_000))
     started = time.perf_counter()
@@ -189,6 +190,7 @@ SIMULATIONS = 1_000
 """The standard error of a coverage of 95 % is 0.7 %; the seed is fixed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "b"), [(2, 2), (8, 2), (0.5, 0.5)])
 @pytest.mark.parametrize("rows", [10, 50, 200])
 def test_the_interval_of_a_mean_covers_as_often_as_it_says(a, b, rows):
@@ -199,6 +201,7 @@ def test_the_interval_of_a_mean_covers_as_often_as_it_says(a, b, rows):
     assert 0.93 <= covered(intervals, a / (a + b)) <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimate", "a", "b", "rows", "k"),
     [
@@ -229,6 +232,7 @@ def test_the_interval_of_pass_at_k_covers_as_often_as_it_says(estimate, a, b, ro
     assert 0.93 <= covered(intervals, truth) <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [20, 50, 100, 500])
 def test_the_interval_of_single_runs_covers_as_often_as_it_says(rows):
     intervals = [
@@ -238,6 +242,7 @@ def test_the_interval_of_single_runs_covers_as_often_as_it_says(rows):
     assert 0.93 <= covered(intervals, 0.6) <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [10, 20])
 def test_where_resampling_tells_nothing_the_interval_errs_on_the_wide_side(rows):
     truth = 1 - math.exp(special.betaln(8, 2 + 3) - special.betaln(8, 2))

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_osmosis.dataset.dataset import Dataset, load_dataset
@@ -145,7 +145,6 @@ class TestGoodFiles:
             max_size=8,
         )
     )
-    @settings(max_examples=40, deadline=None)
     def test_every_value_comes_back_as_it_was_written(self, tmp_path_factory, extras):
         records = [record(**extra) for extra in extras]
         folder = tmp_path_factory.mktemp("rows")
@@ -615,7 +614,6 @@ class TestNames:
         assert re.sub("~[0-9a-f]{8}$", "~", safe_name(row_id)) == name
 
     @given(st.lists(st.text(min_size=1, max_size=120), unique=True, min_size=2, max_size=20))
-    @settings(max_examples=60, deadline=None)
     def test_names_are_unique_short_and_without_what_node_ids_give_a_meaning(self, ids):
         names = [safe_name(row_id) for row_id in ids]
         assert len(set(names)) == len(ids)

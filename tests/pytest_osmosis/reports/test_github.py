@@ -10,8 +10,8 @@ from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.escaping import escape_workflow_commands
 from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
 from pytest_osmosis.reports import github
-from tests.project import Project
 from tests.made_results import NASTY, result_of, suite_of
+from tests.project import Project
 
 COMMAND = re.compile(r"::(error|warning) title=[^,:]+(,file=[^,:]+)?::.+")
 

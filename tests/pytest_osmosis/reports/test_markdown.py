@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_osmosis.analysis.comparison import compare
@@ -58,7 +58,6 @@ def test_an_eval_function_that_did_not_change_takes_one_line():
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60))
-@settings(max_examples=200)
 def test_escaped_text_reads_as_it_was_and_holds_nothing_active(text: str):
     escaped = markdown.escaped(text)
     assert html.unescape(escaped) == " ".join(escape_control_chars(text).split())

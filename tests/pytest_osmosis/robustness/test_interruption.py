@@ -16,7 +16,9 @@ import pytest
 from tests.endpoints import Ask, Endpoint
 from tests.project import Project
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+SLOW = pytest.mark.slow
+ONE_PROCESS, N2 = pytest.param(0, id="one_process"), pytest.param(2, id="n2", marks=SLOW)
+WORKERS = pytest.mark.parametrize("workers", [ONE_PROCESS, N2])
 
 STUBBORN = """
 import asyncio
@@ -83,7 +85,9 @@ def nobody_left(group: int) -> bool:
 
 
 @WORKERS
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "name", ["SIGINT", pytest.param("SIGTERM", marks=SLOW), pytest.param("SIGHUP", marks=SLOW)]
+)
 def test_a_signal_ends_the_session_and_reports_what_is_done(
     project: Project, endpoint: Endpoint, workers: int, name: str
 ):
@@ -104,6 +108,7 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     assert nobody_left(process.pid)
 
 
+@SLOW
 @WORKERS
 def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
     project: Project, endpoint: Endpoint, workers: int
@@ -145,6 +150,7 @@ agent_loop = Holding()
 """
 
 
+@SLOW
 @WORKERS
 def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project, workers: int):
     project.write("holding.py", HOLDING)
@@ -163,6 +169,7 @@ def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project
     assert nobody_left(process.pid)
 
 
+@SLOW
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endpoint: Endpoint):
     project.write("stubborn.py", STUBBORN)
     project.rows(*["wait"] * 3)

@@ -1,8 +1,8 @@
 """Killed for real, at any moment: nothing is lost, and hardly anything is paid twice.
 
-    OSMOSIS_KILL_SEEDS=30 pytest tests/pytest_osmosis/robustness/test_kill.py
+    OSMOSIS_KILL_SEEDS=30 pytest -m "" tests/pytest_osmosis/robustness/test_kill.py
 
-kills thirty sessions of each kind instead of the few that run with all other tests.
+kills thirty sessions of each kind instead of two.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from tests.endpoints import Endpoint
 from tests.project import Project
 from tests.pytest_osmosis.acceptance.test_resume import steady
 
-SEEDS = range(int(os.environ.get("OSMOSIS_KILL_SEEDS", "2")))
 ROWS, BATCH = 40, 4
 LATENCY_S = 0.03
+SEEDS = range(int(os.environ.get("OSMOSIS_KILL_SEEDS", "2")))
+SLOW = pytest.mark.slow
+each_seed = pytest.mark.parametrize("seed", [pytest.param(seed, marks=SLOW) for seed in SEEDS])
 
 
 @pytest.fixture
@@ -99,8 +101,14 @@ def check(project: Project, endpoint: Endpoint) -> None:
     assert steady(report) == steady(undisturbed)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+@pytest.mark.parametrize(
+    ("workers", "seed"),
+    [
+        pytest.param(workers, seed, id=f"{mode}-{seed}", marks=[SLOW] if workers or seed else [])
+        for workers, mode in [(0, "one_process"), (2, "n2")]
+        for seed in SEEDS
+    ],
+)
 def test_a_killed_session_goes_on_where_it_was(
     project: Project, endpoint: Endpoint, workers: int, seed: int
 ):
@@ -120,7 +128,7 @@ def test_a_killed_session_goes_on_where_it_was(
     check(project, endpoint)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_a_killed_worker_is_made_up_for(project: Project, endpoint: Endpoint, seed: int):
     chance = random.Random(f"worker {seed}")
     project.rows(*(f"row {number}" for number in range(ROWS)))

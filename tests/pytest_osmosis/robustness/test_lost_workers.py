@@ -34,9 +34,9 @@ agent_loop = Agent()
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        ("exit", "died during this run"),
+        pytest.param("exit", "died during this run", marks=pytest.mark.slow),
         ("kill", "died during this run"),
-        ("freeze", "was frozen for"),
+        pytest.param("freeze", "was frozen for", marks=pytest.mark.slow),
     ],
 )
 def test_a_worker_that_is_lost_costs_one_run(
@@ -62,6 +62,7 @@ def test_a_worker_that_is_lost_costs_one_run(
     assert max(endpoint.by_row.values()) <= 2
 
 
+@pytest.mark.slow
 def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run(
     project: Project, endpoint: Endpoint
 ):
@@ -107,6 +108,7 @@ agent_loop = Agent()
 """
 
 
+@pytest.mark.slow
 def test_what_was_given_to_a_lost_worker_is_run_when_the_others_have_been_sent_home(
     project: Project, endpoint: Endpoint
 ):
@@ -137,6 +139,7 @@ agent_loop = Agent()
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_loads_another_version_of_the_agent_runs_nothing(project: Project):
     project.write("edits.py", EDITS)
     project.rows("a", "edit", *"bcdefghij")
@@ -149,7 +152,14 @@ def test_a_worker_that_loads_another_version_of_the_agent_runs_nothing(project: 
     assert "INTERNALERROR" not in session.out
 
 
-@pytest.mark.parametrize("name", ["agent.py", "rewards.py", "data.jsonl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agent.py",
+        pytest.param("rewards.py", marks=pytest.mark.slow),
+        pytest.param("data.jsonl", marks=pytest.mark.slow),
+    ],
+)
 def test_workers_that_load_other_files_than_were_checked_are_a_usage_error(
     project: Project, endpoint: Endpoint, name: str
 ):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai import osmosis_reward
@@ -444,7 +444,6 @@ JSON = st.recursive(
 
 class TestCopies:
     @given(JSON)
-    @settings(max_examples=50, deadline=None)
     def test_a_copy_is_equal_and_shares_no_container(self, value):
         def containers(value):
             if isinstance(value, (dict, list)):
