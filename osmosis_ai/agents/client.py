@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ProviderError
-from . import bare
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult
 
@@ -135,8 +134,10 @@ class ModelLLM:
         return self._note_answer(completion)
 
     def get_metrics(self) -> RolloutMetrics:
-        """What all calls so far took."""
-        return bare.metrics(
+        """Return the totals of all calls so far."""
+        from .schemas import RolloutMetrics  # pydantic
+
+        return RolloutMetrics(
             llm_latency_ms=self.llm_latency_ms,
             num_llm_calls=self.num_llm_calls,
             prompt_tokens=self._prompt_tokens,

@@ -23,15 +23,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..secret import Secret
-from . import bare
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult
-from .rollout_id import check_rollout_id
 
 if TYPE_CHECKING:
     from .client import LLMClient
-    from .sample import RolloutSample
-    from .schemas import RolloutMetrics, RolloutRequest
+    from .schemas import RolloutMetrics, RolloutRequest, RolloutSample
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +163,9 @@ class RolloutContext:
 
     def metrics(self) -> RolloutMetrics:
         """What the rollout has taken so far."""
-        metrics = bare.metrics() if self._llm is None else self._llm.get_metrics()
+        from .schemas import RolloutMetrics  # pydantic
+
+        metrics = RolloutMetrics() if self._llm is None else self._llm.get_metrics()
         metrics.total_latency_ms = (time.monotonic() - self._started) * 1000.0
         metrics.tool_latency_ms = self._tool_latency_ms
         metrics.num_tool_calls = self._num_tool_calls
@@ -206,7 +205,7 @@ class RolloutContext:
         """The sample that the registered source tells; None when there is no source."""
         if self._source is None:
             return None
-        from .sample import RolloutSample
+        from .schemas import RolloutSample
 
         sample = await self._source.get_sample()
         if not isinstance(sample, RolloutSample):
@@ -238,6 +237,8 @@ class RolloutContext:
             self._debug_dir = None
 
     def _append_event(self, event: dict[str, Any]) -> None:
+        from .schemas import check_rollout_id  # pydantic
+
         assert self._debug_dir is not None
         text = _event_text({"timestamp": time.time(), "rollout_id": self.rollout_id, **event})
         line = (text if self._redact is None else self._redact(text)).encode("ascii") + b"\n"

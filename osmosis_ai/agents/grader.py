@@ -15,7 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from .errors import OsmosisValidationError
-from .sample import RolloutSample, finite_number
+from .results import finite_number
+from .schemas import RolloutSample
 from .workflow import ConcurrencyConfig
 
 

@@ -1,20 +1,20 @@
-"""The wire: what a trainer, a RolloutServer and a model say to each other, as pydantic models.
+"""Pydantic models: messages between trainer, RolloutServer and model, and a workflow's sample.
 
-The models check what they are given and nothing else; they know neither HTTP nor how an agent is
-run. `RolloutRequest.for_eval` builds the request of a local evaluation without the wire's checks.
+Knows neither HTTP nor how an agent is run. `RolloutRequest.for_eval` builds the request of a local
+evaluation without the checks that untrusted input needs.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from enum import Enum
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .bare import EVAL_SERVER_URL, eval_request
-from .rollout_id import check_rollout_id
+from .results import finite_number
 from .tool_schemas import (
     OpenAIFunctionCallSchema,
     OpenAIFunctionParametersSchema,
@@ -46,6 +46,7 @@ __all__ = [
     "RolloutMetrics",
     "RolloutRequest",
     "RolloutResponse",
+    "RolloutSample",
     "RolloutStatus",
     "ToolResponse",
     "check_rollout_id",
@@ -57,7 +58,22 @@ Message = dict[str, Any]
 MAX_METADATA_BYTES = 1024 * 1024
 """The most that a request's metadata may take as JSON."""
 
+EVAL_SERVER_URL = "http://eval.invalid"
+"""The `server_url` of a local evaluation, which has no trainer: a name that cannot resolve."""
+
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
+
+_ROLLOUT_ID = re.compile(r"[A-Za-z0-9._:@-]{1,256}")
+
+
+def check_rollout_id(value: str) -> str:
+    """Return `value` if it can name a rollout (and its log file), else raise ValueError."""
+    if _ROLLOUT_ID.fullmatch(value) is None or value in (".", ".."):
+        raise ValueError(
+            "a rollout_id has 1 to 256 letters, digits, '.', '_', ':', '@' or '-', "
+            "and is not '.' or '..'"
+        )
+    return value
 
 
 def _check_server_url(value: str) -> str:
@@ -127,19 +143,26 @@ class RolloutRequest(WireModel):
         max_turns: int = 10,
         max_tokens_total: int = 8192,
     ) -> RolloutRequest:
-        """The request of a local evaluation, from values that the caller has checked already.
+        """Return the request of a local evaluation, from values that the caller has checked.
 
-        Only the rollout's id is checked, and nothing is copied: hand in fresh lists and dicts.
+        Only the rollout's id is checked, and nothing is copied: pass fresh lists and dicts.
         """
-        request = eval_request(
-            rollout_id=rollout_id,
+        return cls.model_construct(
+            _REQUEST_FIELDS,
+            rollout_id=check_rollout_id(rollout_id),
+            server_url=EVAL_SERVER_URL,
             messages=messages,
-            completion_params=completion_params,
-            metadata=metadata,
+            completion_params={} if completion_params is None else completion_params,
+            tool_server_url=None,
             max_turns=max_turns,
             max_tokens_total=max_tokens_total,
+            metadata={} if metadata is None else metadata,
+            api_key=None,
+            idempotency_key=None,
         )
-        return cls.model_construct(set(cls.model_fields), **vars(request))
+
+
+_REQUEST_FIELDS = set(RolloutRequest.model_fields)
 
 
 class RolloutMetrics(WireModel):
@@ -154,6 +177,29 @@ class RolloutMetrics(WireModel):
     response_tokens: int | None = 0
     max_context_tokens: int | None = 0
     """Prompt and response of the largest single call."""
+
+
+class RolloutSample(BaseModel):
+    """What a workflow did in one rollout, and what a grader made of it."""
+
+    model_config = ConfigDict(extra="allow", validate_assignment=True)
+
+    messages: list[dict[str, Any]] = Field(default_factory=list)
+    """The conversation, in the form of the agent's own framework."""
+    trajectory_messages: list[dict[str, Any]] | None = None
+    """The model calls' messages as the endpoint saw them, where they were recorded."""
+    label: str | None = None
+    """The row's ground truth."""
+    reward: float | None = None
+    remove_sample: bool = False
+    """Whether a trainer is to leave this sample out."""
+    metrics: dict[str, float] = Field(default_factory=dict)
+    extra_fields: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("reward", mode="before")
+    @classmethod
+    def _finite_reward(cls, value: Any) -> float | None:
+        return None if value is None else finite_number(value, "reward")
 
 
 class InitResponse(WireModel):

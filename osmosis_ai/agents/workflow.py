@@ -1,7 +1,7 @@
 """`AgentWorkflow`: an agent as any code that talks to an OpenAI-compatible URL.
 
-Also runs one: `run_workflow` turns whatever `run` returned into the rollout's sample. Knows neither
-the bridge behind that URL nor the grader, and sets no deadline.
+`run_workflow` runs one and converts what `run` returned into a `RolloutSample`. Knows neither the
+bridge behind that URL nor the grader, and sets no deadline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .context import RolloutContext
 from .errors import OsmosisValidationError
-from .sample import RolloutSample
+from .schemas import RolloutSample
 
 
 class ConcurrencyConfig(BaseModel):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..agents.grader import Grader, GraderConfig, GraderContext
     from ..agents.results import CompletionsResult, RolloutResult
     from ..agents.runner import run_rollout
-    from ..agents.sample import RolloutSample
     from ..agents.schemas import (
         CompletionsChoice,
         CompletionsRequest,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         RolloutMetrics,
         RolloutRequest,
         RolloutResponse,
+        RolloutSample,
         RolloutStatus,
     )
     from ..agents.tool_schemas import (
@@ -85,12 +85,11 @@ _MODULES = {
     "..agents.results": "CompletionsResult RolloutResult",
     "..agents.schemas": (
         "CompletionUsage CompletionsChoice CompletionsRequest CompletionsResponse InitResponse "
-        "RolloutMetrics RolloutRequest RolloutResponse RolloutStatus"
+        "RolloutMetrics RolloutRequest RolloutResponse RolloutSample RolloutStatus"
     ),
     "..agents.grader": "Grader GraderConfig GraderContext",
     "..agents.client": "LLMClient ModelLLM",
     "..agents.runner": "run_rollout",
-    "..agents.sample": "RolloutSample",
     "..rollout_server.app": "create_app",
     "..rollout_server.trainer.client": "OsmosisLLMClient",
     "..agents.tools": (

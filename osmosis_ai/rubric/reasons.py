@@ -1,7 +1,7 @@
-"""Why judges scored as they did, for whoever called the code that asked them.
+"""Explanations of judges, collected for the caller of an eval function.
 
-An eval function returns a number alone; what its judge had to say takes this way beside it. Knows
-neither judges nor listeners.
+An eval function returns only a number; the explanation of the judge that it asked is passed beside
+it in a context variable. Knows neither judges nor callers.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 LIMIT = 20
-"""Reasons that one listener takes."""
+"""Reasons that one listener keeps."""
 
 _listener: ContextVar[list[str] | None] = ContextVar("osmosis_reasons", default=None)
 
 
 class heard:
-    """`with heard() as reasons:` those told in the block, in its context and in copies of it."""
+    """`with heard() as reasons:` collects what `tell` gets in this context and in copies of it."""
 
     __slots__ = ("_token",)
 
@@ -29,7 +29,7 @@ class heard:
 
 
 def tell(reason: str) -> None:
-    """Tell a reason to whoever listens; nobody need."""
+    """Add a reason to the current listener; without one, do nothing."""
     reasons = _listener.get()
     if reasons is not None and len(reasons) < LIMIT:
         reasons.append(reason)

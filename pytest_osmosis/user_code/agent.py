@@ -16,7 +16,7 @@ from ..rollouts.guards.isolation import Isolate, within_loop
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
-    from osmosis_ai.agents.sample import RolloutSample
+    from osmosis_ai.agents.schemas import RolloutSample
     from osmosis_ai.bridge import Account, Bridge
     from osmosis_ai.models.base import ChatModel
 

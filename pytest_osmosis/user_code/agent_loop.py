@@ -55,12 +55,12 @@ class _SDK:
     """What a rollout takes of the SDK: loaded with the first one, not with the plugin."""
 
     def __init__(self) -> None:
-        from osmosis_ai.agents.bare import eval_request
         from osmosis_ai.agents.client import ModelLLM
         from osmosis_ai.agents.runner import run_rollout
+        from osmosis_ai.agents.schemas import RolloutRequest
         from osmosis_ai.agents.tools import dump_tools
 
-        self.eval_request = eval_request
+        self.eval_request = RolloutRequest.for_eval
         self.ModelLLM = ModelLLM
         self.run_rollout = run_rollout
         self.dump_tools = dump_tools

@@ -50,7 +50,7 @@ class Grading:
 
 
 def _sample(run: AgentRun, outcome: AgentResult) -> RolloutSample | None:
-    from osmosis_ai.agents.sample import RolloutSample
+    from osmosis_ai.agents.schemas import RolloutSample
 
     sample = outcome.sample
     if sample is None and outcome.messages:

@@ -67,7 +67,7 @@ def max_concurrent(config: Any) -> int | None:
 
 def _completed(sample: RolloutSample | None, account: Account) -> RolloutSample | None:
     """The sample with what the bridge recorded, where the workflow told nothing itself."""
-    from osmosis_ai.agents.sample import RolloutSample
+    from osmosis_ai.agents.schemas import RolloutSample
 
     if sample is None:
         if not account.trajectory:

@@ -9,6 +9,8 @@ from osmosis_ai.rollout import (
     ModelLLM,
     OsmosisValidationError,
     RolloutAgentLoop,
+    RolloutMetrics,
+    RolloutRequest,
     RolloutResult,
     get_rollout_context,
     run_rollout,
@@ -186,3 +188,14 @@ def test_fixed_tools_need_no_get_tools():
     result = rollout(Fixed(), ScriptedModel([]))
     assert result.final_messages == Fixed().get_default_tools()
     assert Agent(None).get_default_tools() == []
+
+
+def test_request_and_metrics_are_the_wires_models_themselves():
+    kinds = rollout(
+        Agent(
+            lambda ctx: ctx.complete([{"request": type(ctx.request), "took": type(ctx.metrics())}])
+        ),
+        ScriptedModel([]),
+    )
+    assert kinds.final_messages == [{"request": RolloutRequest, "took": RolloutMetrics}]
+    assert type(kinds.metrics) is RolloutMetrics

@@ -144,6 +144,7 @@ def test_a_local_evaluations_request_is_the_one_that_the_wire_would_have_given()
         "max_turns": 3,
     }
     local = RolloutRequest.for_eval(**fields)
+    assert type(local) is RolloutRequest
     assert local == RolloutRequest(server_url=EVAL_SERVER_URL, **fields)
     assert local.model_dump() == RolloutRequest(server_url=EVAL_SERVER_URL, **fields).model_dump()
     with pytest.raises(ValueError, match="a rollout_id has"):

@@ -17,7 +17,7 @@ def pytest_unconfigure(config):
 """
 
 LIBRARIES = {
-    *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "jinja2", "yaml", "click"),
+    *("litellm", "pyarrow", "numpy", "httpx", "aiohttp", "jinja2", "yaml", "click"),
     *("certifi", "http.client", "urllib.request"),
 }
 ELSEWHERE = {
@@ -25,9 +25,9 @@ ELSEWHERE = {
         "osmosis_ai.bridge",
         "osmosis_ai.embedded",
         "osmosis_ai.models.litellm.client",
-        "osmosis_ai.rubric",
+        "osmosis_ai.rubric.evaluation",
     ),
-    *("osmosis_ai.agents.schemas", "osmosis_ai.rollout_server"),
+    "osmosis_ai.rollout_server",
     *(
         f"pytest_osmosis.{name}"
         for name in (
