@@ -34,7 +34,7 @@ from .rollouts.pool import RolloutPool, RunKey
 from .rollouts.prepare import endpoint_of, prepare, secrets_of
 from .rollouts.rate_limit import SharedRateLimit
 from .rollouts.suite import RolloutRecord, Suite
-from .session import garbage, preflight
+from .session import preflight
 from .session.gates_plugin import GatesPlugin
 from .session.signals import SignalHandlers, leave_to_controller
 from .spec import EvalSpec, SessionSpec
@@ -77,7 +77,6 @@ class Evaluation:
         self._environment = api_keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
-        self._collect_more: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not scheduler.is_worker(config):
@@ -350,7 +349,6 @@ class Evaluation:
             return
         recall = self._recall(counts)
         self._end_routing = capture.route(self.config, self.redact)
-        self._collect_more = garbage.collect_less()
         rollouts = self.rollouts = RolloutPool(
             self.suites,
             window=0 if self.worker is not None else self.spec.batch_size,
@@ -429,7 +427,6 @@ class Evaluation:
             self.rollouts.close()
             self.rollouts = None
             self._end_routing()
-            self._collect_more()
         if self._trajectories is not None:
             self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):

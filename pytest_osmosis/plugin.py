@@ -45,15 +45,11 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if options.asked_for(config):
-        from .session.unrewritten import import_own_modules
+    if options.asked_for(config) and not hasattr(config, "workerinput"):
+        from . import build_spec
+        from .distributed import scheduler
 
-        import_own_modules(config)
-        if not hasattr(config, "workerinput"):
-            from . import build_spec
-            from .distributed import scheduler
-
-            scheduler.choose_processes(config, build_spec.build(config).batch_size)
+        scheduler.choose_processes(config, build_spec.build(config).batch_size)
     return (yield)
 
 

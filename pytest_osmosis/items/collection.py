@@ -6,9 +6,7 @@ holds two numbers; its row is read when its rollout starts.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +41,9 @@ class EvalFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item a run."""
-        with _no_garbage():
-            for position in range(len(self.suites[0].dataset)):
-                for suite in self.suites:
-                    yield from self._runs(suite, position)
+        for position in range(len(self.suites[0].dataset)):
+            for suite in self.suites:
+                yield from self._runs(suite, position)
 
     def _runs(self, suite: Suite, position: int) -> Iterator[pytest.Item]:
         row = suite.dataset.row_name(position)
@@ -54,18 +51,6 @@ class EvalFile(pytest.File):
             yield RunItem.from_parent(
                 self, name=row, suite=suite, position=position, run_index=run_index
             )
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Nothing is looked for that could be freed: every object made meanwhile is kept."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class EmptyFile(pytest.File):
