@@ -1,9 +1,8 @@
 """The embedded endpoint: a small OpenAI-compatible HTTP server that does arithmetic.
 
-`start_embedded("sloppy")` listens on a free loopback port of the calling process and answers as a
-model that calls tools, reads their results and is wrong at a seeded rate. It stands in for a real
-endpoint where none is at hand: quick starts, examples, tests of agents. It knows nothing of
-datasets, scores or pytest.
+`start_embedded("sloppy")` listens on a free loopback port and answers as a model that calls tools,
+reads their results and is wrong at a seeded rate. It replaces a real endpoint in quick starts,
+examples and tests of agents. Knows nothing of datasets, scores or pytest.
 
 Importing this package is cheap: asyncio and the server load when `start_embedded` is first used.
 """

@@ -1,180 +1,210 @@
-"""Arithmetic read out of a sentence: "What is (3 + 4) times 5?" -> a list of steps.
+"""Arithmetic in a sentence: "What is (3 + 4) times 5?" -> a list of steps on exact fractions.
 
-The grammar, over the tokens of `lexer` (unknown words are not tokens; a clause that does not parse
-is skipped a token at a time, since this is prose and not a program):
+The grammar, over known tokens (other words are dropped; a token that starts no clause is skipped):
 
-    text     = clause*                              a later clause may go on from the value before
-    clause   = command | joiner sum | sum
+    text     = clause*                            a later clause may continue from the value before
+    clause   = command | operator sum | sum
     command  = "add" list ["to" sum] | "subtract" sum ["from" sum]
-             | ("multiply" | "divide") [sum] "by" sum | "multiply" list | ("double" | "halve") [sum]
+             | ("multiply" | "divide") [sum] "by" sum | "multiply" list
     list     = sum (("," | "and")+ sum)*
     sum      = product (("+" | "-") product)*
     product  = factor (("*" | "/") factor)*
     factor   = "-" factor | number | "(" sum ")" | "it" | ("twice" | "half") factor
-             | ("sum" | "product" | "difference" | "quotient") product ("," | "and") product ...
+             | ("sum" | "difference" | "product") product (("," | "and")+ product)*
 
-Numbers are exact fractions. It knows nothing of models or tools.
+Knows nothing of models or tools.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import Literal
 
-from .lexer import Token, tokens_of
-from .steps import Earlier, Operand, Operator, Problem, Step
+Operator = Literal["add", "subtract", "multiply", "divide"]
 
+_MAX_TOKENS = 400
+_MAX_DIGITS = 40
 _MAX_DEPTH = 40
-_SUMS: dict[str, Operator] = {"+": "add", "-": "subtract"}
-_PRODUCTS: dict[str, Operator] = {"*": "multiply", "/": "divide"}
-_NAMED: dict[str, Operator] = {
-    "sum": "add",
-    "difference": "subtract",
-    "product": "multiply",
-    "quotient": "divide",
+_TOKEN = re.compile(
+    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
+    r"|(?:divided|multiplied)\s+by|added\s+to|[a-z]+|[-+*/(),.;:?!\n×÷]"
+)
+_TOKENS = {
+    **dict.fromkeys("+-*/(),", ""),
+    **dict.fromkeys((".", ";", ":", "?", "!", "\n", "then"), "."),
+    **dict.fromkeys(("×", "times", "multiplied", "x"), "*"),
+    **dict.fromkeys(("÷", "divided"), "/"),
+    **dict.fromkeys(("plus", "added"), "+"),
+    **dict.fromkeys(("subtract", "take"), "subtract"),
+    **dict.fromkeys(("sum", "total"), "sum"),
+    **dict.fromkeys(("it", "that", "result", "answer"), "it"),
+    **dict.fromkeys(("minus", "add", "multiply", "divide", "difference", "product"), ""),
+    **dict.fromkeys(("twice", "half", "and", "by", "to", "from"), ""),
 }
+"""Words and symbols of the grammar, with the token that each stands for ("": itself)."""
+
+_SUMS: dict[str, Operator] = {"+": "add", "-": "subtract", "minus": "subtract"}
+_PRODUCTS: dict[str, Operator] = {"*": "multiply", "/": "divide"}
+_NAMED: dict[str, Operator] = {"sum": "add", "difference": "subtract", "product": "multiply"}
+_VERBS: dict[str, Operator] = {"multiply": "multiply", "divide": "divide"}
+_HALVES: dict[str, Operator] = {"twice": "multiply", "half": "divide"}
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An operand that is the result of an earlier step."""
+
+    index: int
+
+
+Operand = Fraction | Earlier
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation on two operands."""
+
+    operator: Operator
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Steps in an order in which they can be worked, and the operand that is the answer."""
+
+    steps: tuple[Step, ...]
+    answer: Operand
+
+    @property
+    def difficulty(self) -> float:
+        """One for each step, and a quarter for each digit beyond the first of its numbers."""
+        return sum(1.0 + 0.25 * (_digits(step.left) + _digits(step.right)) for step in self.steps)
+
+    def solution(self) -> Fraction | None:
+        """Return the exact value, or None where it is undefined."""
+        values: list[Fraction | None] = []
+        for step in self.steps:
+            sides = (_value(step.left, values), _value(step.right, values))
+            values.append(apply(step.operator, *sides))
+        return _value(self.answer, values)
+
+
+def apply(operator: Operator, left: Fraction | None, right: Fraction | None) -> Fraction | None:
+    """Work one step; None (undefined) for a division by zero, an undefined or a huge operand."""
+    if left is None or right is None or _is_huge(left) or _is_huge(right):
+        return None
+    if operator == "add":
+        return left + right
+    if operator == "subtract":
+        return left - right
+    if operator == "multiply":
+        return left * right
+    return left / right if right else None
 
 
 @lru_cache(maxsize=4096)
 def read_problem(text: str) -> Problem | None:
-    """The last problem that `text` poses, or None when it holds no arithmetic."""
-    parser = _Parser(tokens_of(text))
-    tree = parser.text()
-    if not isinstance(tree, _Node):
-        return None
-    steps: list[Step] = []
-    answer = _flatten(tree, steps, {})
-    return Problem(tuple(steps), answer)
+    """Return the last problem that `text` poses, or None when it holds no arithmetic."""
+    return _Parser(_tokens(text)).problem()
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    value: Fraction
+def _tokens(text: str) -> list[str]:
+    """Return numbers without commas, and words and symbols as the grammar names them."""
+    tokens: list[str] = []
+    for match in _TOKEN.findall(text.lower()):
+        if match[-1].isdigit():
+            tokens += [match.replace(",", "")] if len(match) <= _MAX_DIGITS else []
+        elif (word := match.split()[0] if match != "\n" else match) in _TOKENS:
+            tokens.append(_TOKENS[word] or word)
+    return tokens[:_MAX_TOKENS]
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    operator: Operator
-    left: _Tree
-    right: _Tree
+def _is_huge(number: Fraction) -> bool:
+    """Whether a result of `number` might not fit a float."""
+    return number.numerator.bit_length() + number.denominator.bit_length() > 512
 
 
-_Tree = _Leaf | _Node
-_MINUS, _DASH = Token("-", "minus"), Token("-", "-")
-_TWO = _Leaf(Fraction(2))
+def _value(operand: Operand, values: Sequence[Fraction | None]) -> Fraction | None:
+    return values[operand.index] if isinstance(operand, Earlier) else operand
 
 
-def _flatten(tree: _Tree, steps: list[Step], done: dict[int, Earlier]) -> Operand:
-    """Operands before the steps that use them; a value that two steps share is worked once."""
-    if isinstance(tree, _Leaf):
-        return tree.value
-    if id(tree) not in done:
-        left = _flatten(tree.left, steps, done)
-        right = _flatten(tree.right, steps, done)
-        steps.append(Step(tree.operator, left, right))
-        done[id(tree)] = Earlier(len(steps) - 1)
-    return done[id(tree)]
+def _digits(operand: Operand) -> int:
+    if isinstance(operand, Earlier):
+        return 0
+    return len(str(abs(operand.numerator))) - 1 + (operand.denominator != 1)
+
+
+_Rule = Callable[[], Operand | None]
 
 
 class _Parser:
-    """Recursive descent; every method gives None, and puts the position back, when it fails."""
+    """Recursive descent; a rule that fails returns None, and `_attempt` undoes what it read."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
-        self._previous: _Tree | None = None
+        self._steps: list[Step] = []
+        self._previous: Operand | None = None
 
-    def text(self) -> _Tree | None:
+    def problem(self) -> Problem | None:
         while self._at < len(self._tokens):
-            tree = self._clause()
-            if tree is None:
+            rules = (self._command, self._continued, self._sum)
+            found = (self._attempt(rule) for rule in rules)
+            value = next((value for value in found if value is not None), None)
+            if value is None:
                 self._at += 1
-            elif isinstance(tree, _Node) or not isinstance(self._previous, _Node):
-                self._previous = tree
-        return self._previous
+            elif isinstance(value, Earlier) or not isinstance(self._previous, Earlier):
+                self._previous = value
+        last = self._previous
+        return _needed(self._steps, last) if isinstance(last, Earlier) else None
 
-    def _clause(self) -> _Tree | None:
-        return self._attempt(self._command) or self._attempt(self._joined) or self._sum()
-
-    def _command(self) -> _Tree | None:
-        if self._accept("add"):
-            return self._add()
-        if self._accept("subtract"):
-            return self._subtract()
-        if self._accept("multiply"):
-            return self._by("multiply") or self._attempt(self._listed_product)
-        if self._accept("divide"):
-            return self._by("divide")
-        if self._accept("double"):
-            return self._with("multiply", self._sum() or self._previous, _TWO)
-        if self._accept("halve"):
-            return self._with("divide", self._sum() or self._previous, _TWO)
+    def _command(self) -> Operand | None:
+        verb = self._take("add", "subtract", "multiply", "divide")
+        terms = self._list(self._sum) if verb else []
+        if verb == "add" and terms:
+            if self._take("to"):
+                return self._step("add", self._sum(), self._fold("add", terms))
+            return self._fold("add", terms if len(terms) > 1 else [self._previous, *terms])
+        if verb == "subtract" and terms:
+            start = self._sum() if self._take("from") else self._previous
+            return self._step("subtract", start, terms[0])
+        if verb in _VERBS:
+            if self._take("by"):
+                return self._step(_VERBS[verb], terms[0] if terms else self._previous, self._sum())
+            return self._fold(_VERBS[verb], terms) if len(terms) > 1 else None
         return None
 
-    def _add(self) -> _Tree | None:
-        terms = self._list(self._sum)
-        if not terms:
-            return None
-        if self._accept("to"):
-            return self._with("add", self._sum(), _fold("add", terms))
-        return _fold("add", terms if len(terms) > 1 else [self._previous, *terms])
+    def _continued(self) -> Operand | None:
+        """`times 3`, `minus 4`: an operator after the value before; a dash is a sign instead."""
+        sign = self._take("+", "minus", "*", "/")
+        return (
+            self._step({**_SUMS, **_PRODUCTS}[sign], self._previous, self._sum()) if sign else None
+        )
 
-    def _subtract(self) -> _Tree | None:
-        taken = self._sum()
-        start = self._sum() if taken is not None and self._accept("from") else self._previous
-        return self._with("subtract", start, taken)
-
-    def _by(self, operator: Operator) -> _Tree | None:
-        """`multiply [x] by y`: without x, the value before."""
-
-        def parts() -> _Tree | None:
-            left = self._sum() or self._previous
-            return self._with(operator, left, self._sum()) if self._accept("by") else None
-
-        return self._attempt(parts)
-
-    def _listed_product(self) -> _Tree | None:
-        factors = self._list(self._sum)
-        return _fold("multiply", factors) if len(factors) > 1 else None
-
-    def _joined(self) -> _Tree | None:
-        """`times 3`, `minus 4`: an operator that goes on from the value before."""
-        token = self._peek()
-        if self._previous is None or token is None or token == _DASH:
-            return None
-        operator = _SUMS.get(token.kind) or _PRODUCTS.get(token.kind)
-        if operator is None:
-            return None
-        self._at += 1
-        return self._with(operator, self._previous, self._sum())
-
-    def _sum(self) -> _Tree | None:
+    def _sum(self) -> Operand | None:
         return self._chain(self._product, _SUMS)
 
-    def _product(self) -> _Tree | None:
+    def _product(self) -> Operand | None:
         return self._chain(self._factor, _PRODUCTS)
 
-    def _chain(
-        self, operand: Callable[[], _Tree | None], operators: dict[str, Operator]
-    ) -> _Tree | None:
-        tree = operand()
-        while tree is not None:
-            token = self._peek()
-            if token is None or token.kind not in operators:
-                break
-            self._at += 1
-            right = operand()
+    def _chain(self, operand: _Rule, operators: dict[str, Operator]) -> Operand | None:
+        value = operand()
+        while value is not None and (sign := self._take(*operators)):
+            right = self._attempt(operand)
             if right is None:  # "3 times a day": the operator was only a word
                 self._at -= 1
                 break
-            tree = _Node(operators[token.kind], tree, right)
-        return tree
+            value = self._step(operators[sign], value, right)
+        return value
 
-    def _factor(self) -> _Tree | None:
-        if self._depth >= _MAX_DEPTH:
+    def _factor(self) -> Operand | None:
+        if self._depth >= _MAX_DEPTH or self._at == len(self._tokens):
             return None
         self._depth += 1
         try:
@@ -182,70 +212,83 @@ class _Parser:
         finally:
             self._depth -= 1
 
-    def _bare_factor(self) -> _Tree | None:
-        token = self._peek()
-        if token is None:
-            return None
+    def _bare_factor(self) -> Operand | None:
+        token = self._tokens[self._at]
         self._at += 1
-        if token.kind == "number":
-            return _Leaf(Fraction(token.text))
-        if token.kind == "it":
+        if token[-1].isdigit():
+            return Fraction(token)
+        if token == "it":
             return self._previous
-        if token.kind == "-":
-            return self._negative()
-        if token.kind == "(":
+        if token == "-":
+            inner = self._factor()
+            return (
+                -inner if isinstance(inner, Fraction) else self._step("subtract", Fraction(), inner)
+            )
+        if token == "(":
             inner = self._sum()
-            return inner if self._accept(")") else None
-        if token.kind in ("twice", "half"):
-            operator: Operator = "multiply" if token.kind == "twice" else "divide"
-            return self._with(operator, self._factor(), _TWO)
-        if token.kind in _NAMED:
-            terms = self._list(self._product)
-            return _fold(_NAMED[token.kind], terms) if len(terms) > 1 else None
-        return None
+            return inner if self._take(")") else None
+        if token in _HALVES:
+            return self._step(_HALVES[token], self._factor(), Fraction(2))
+        terms = self._list(self._product) if token in _NAMED else []
+        return self._fold(_NAMED[token], terms) if len(terms) > 1 else None
 
-    def _negative(self) -> _Tree | None:
-        inner = self._factor()
-        if isinstance(inner, _Leaf):
-            return _Leaf(-inner.value)
-        return self._with("subtract", _Leaf(Fraction(0)), inner)
-
-    def _list(self, operand: Callable[[], _Tree | None]) -> list[_Tree]:
-        terms: list[_Tree] = []
-        back_to = self._at
-        while (term := operand()) is not None:
+    def _list(self, operand: _Rule) -> list[Operand | None]:
+        terms: list[Operand | None] = []
+        end = self._at
+        while (term := self._attempt(operand)) is not None:
             terms.append(term)
-            back_to = self._at
-            if not (self._accept(",") | self._accept("and")) or self._peek() == _MINUS:
+            end = self._at
+            separators = [self._take(","), self._take("and")]
+            if not any(separators) or self._peek() == "minus":
                 break
-        self._at = back_to
+        self._at = end
         return terms
 
-    def _with(self, operator: Operator, left: _Tree | None, right: _Tree | None) -> _Tree | None:
-        return None if left is None or right is None else _Node(operator, left, right)
-
-    def _attempt(self, rule: Callable[[], _Tree | None]) -> _Tree | None:
-        start = self._at
-        tree = rule()
-        if tree is None:
-            self._at = start
-        return tree
-
-    def _accept(self, kind: str) -> bool:
-        token = self._peek()
-        if token is None or token.kind != kind:
-            return False
-        self._at += 1
-        return True
-
-    def _peek(self) -> Token | None:
-        return self._tokens[self._at] if self._at < len(self._tokens) else None
-
-
-def _fold(operator: Operator, terms: Sequence[_Tree | None]) -> _Tree | None:
-    tree = terms[0]
-    for term in terms[1:]:
-        if tree is None or term is None:
+    def _step(
+        self, operator: Operator, left: Operand | None, right: Operand | None
+    ) -> Operand | None:
+        if left is None or right is None:
             return None
-        tree = _Node(operator, tree, term)
-    return tree
+        self._steps.append(Step(operator, left, right))
+        return Earlier(len(self._steps) - 1)
+
+    def _fold(self, operator: Operator, terms: Sequence[Operand | None]) -> Operand | None:
+        return reduce(lambda left, right: self._step(operator, left, right), terms)
+
+    def _attempt(self, rule: _Rule) -> Operand | None:
+        at, steps = self._at, len(self._steps)
+        value = rule()
+        if value is None:
+            self._at = at
+            del self._steps[steps:]
+        return value
+
+    def _take(self, *tokens: str) -> str:
+        """Read the next token if it is one of `tokens`; "" otherwise."""
+        token = self._peek()
+        if token not in tokens:
+            return ""
+        self._at += 1
+        return token
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+
+def _needed(steps: Sequence[Step], answer: Earlier) -> Problem:
+    """Return only the steps that lead to `answer`, renumbered."""
+    used = {answer.index}
+    for index in range(len(steps) - 1, -1, -1):
+        if index in used:
+            sides = (steps[index].left, steps[index].right)
+            used |= {side.index for side in sides if isinstance(side, Earlier)}
+    new = {old: Earlier(index) for index, old in enumerate(sorted(used))}
+
+    def renumbered(side: Operand) -> Operand:
+        return new[side.index] if isinstance(side, Earlier) else side
+
+    kept = (steps[index] for index in sorted(used))
+    return Problem(
+        tuple(replace(s, left=renumbered(s.left), right=renumbered(s.right)) for s in kept),
+        new[answer.index],
+    )

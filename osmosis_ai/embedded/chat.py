@@ -1,11 +1,11 @@
-"""Chat completions as OpenAI shapes them: a request's JSON body -> an answer's.
+"""Chat completions in OpenAI's form: a request's JSON body -> an answer's.
 
     ChatError        a request that cannot be served; its status and OpenAI's error object
 
-It decides who a rollout is, so that its mistakes are the same on every turn: the request's `seed`,
-else the `X-Osmosis-Rollout` header, else the `user` or `metadata` field, else the how-manieth
-rollout of its conversation it is. That number travels in the tool calls' ids, since nothing else
-comes back from a client.
+A rollout's mistakes are the same on every turn, so each request is attributed to a rollout: by its
+`seed`, else the `X-Osmosis-Rollout` header, else the `user` or `metadata` field, else the ordinal
+number of the rollout in its conversation. That number is part of the tool calls' ids, which clients
+send back.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from typing import Any
 from .arithmetic import read_problem
 from .personas import PERSONAS, Persona, find_persona, persona_name
 from .slips import draw_slip
-from .solver import NOTHING_TO_DO, Message, Task, Turn, encoded_arguments, next_turn, text_of
-from .toolbox import Toolbox
+from .solver import NOTHING_TO_DO, Message, Task, next_turn, text_of
+from .toolbox import Call, Toolbox
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
+_NAMES = ("user", "metadata")
 _COUNTED_ID = re.compile(r"call_n(\d{1,9})_")
 
 
@@ -41,21 +42,21 @@ class ChatError(Exception):
         self.code = code
 
     def body(self) -> dict[str, Any]:
-        """OpenAI's error object."""
+        """Return OpenAI's error object."""
         error = {"message": str(self), "type": "invalid_request_error"}
         return {"error": {**error, "param": self.param, "code": self.code}}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A completion's JSON, and how long the persona takes over it."""
+    """A completion's JSON, and the seconds to wait before it is sent."""
 
     body: dict[str, Any]
     latency_s: float
 
 
 class Chat:
-    """Answers chat completions as one persona; a request's model name may ask for another."""
+    """Answer chat completions as one persona; a request's model name may select another."""
 
     def __init__(self, persona: Persona, *, seed: int = 0) -> None:
         self._persona = persona
@@ -63,7 +64,7 @@ class Chat:
         self._started: Counter[str] = Counter()
 
     def models(self) -> dict[str, Any]:
-        """The answer to `GET /v1/models`."""
+        """Return the answer to `GET /v1/models`."""
         names = {self._persona.model: None} | {one.model: None for one in PERSONAS.values()}
         data = [
             {"id": name, "object": "model", "created": 0, "owned_by": "osmosis"} for name in names
@@ -71,7 +72,7 @@ class Chat:
         return {"object": "list", "data": data}
 
     def complete(self, body: bytes, *, rollout: str | None = None) -> Answer:
-        """The answer to `POST /v1/chat/completions`; ChatError for a request that is wrong."""
+        """Return the answer to `POST /v1/chat/completions`; raise ChatError for a wrong request."""
         request = _read_request(body)
         persona = self._chosen(request["model"])
         messages: list[Message] = request["messages"]
@@ -80,10 +81,27 @@ class Chat:
         question = text_of(messages[users[-1]]) if users else ""
         history = messages[users[-1] + 1 :] if users else messages
         identity, mark = self._identity(request, rollout, conversation)
-        turn = self._turn(persona, request, question, history, (conversation, identity))
+        turn: str | list[Call] = NOTHING_TO_DO
+        if problem := read_problem(question):
+            tools = request.get("tools") or () if persona.uses_tools else ()
+            turn = next_turn(
+                Task(
+                    problem=problem,
+                    slip=draw_slip(
+                        persona,
+                        problem,
+                        seed=self._seed,
+                        conversation=conversation,
+                        rollout=identity,
+                    ),
+                    history=history,
+                    toolbox=Toolbox.of(tools, request.get("tool_choice")),
+                    parallel=request.get("parallel_tool_calls") is not False,
+                    finishes=persona.finishes,
+                )
+            )
         stem = sha256(f"{identity}\0{conversation}\0{len(messages)}".encode("utf-8", "replace"))
-        body_out = _completion(request, turn, stem.hexdigest()[:16], mark)
-        return Answer(body_out, persona.latency_s)
+        return Answer(_completion(request, turn, stem.hexdigest()[:16], mark), persona.latency_s)
 
     def _chosen(self, model: str) -> Persona:
         name = persona_name(model)
@@ -92,49 +110,15 @@ class Chat:
         try:
             return find_persona(name)
         except ValueError as error:
-            raise ChatError(
-                f"The model {model!r} does not exist: {error}",
-                status=404,
-                param="model",
-                code="model_not_found",
-            ) from None
-
-    def _turn(
-        self,
-        persona: Persona,
-        request: Mapping[str, Any],
-        question: str,
-        history: Sequence[Message],
-        who: tuple[str, str],
-    ) -> Turn:
-        problem = read_problem(question)
-        if problem is None:
-            return Turn(text=NOTHING_TO_DO)
-        conversation, identity = who
-        slip = draw_slip(
-            persona, problem, seed=self._seed, conversation=conversation, rollout=identity
-        )
-        tools = request.get("tools") or () if persona.uses_tools else ()
-        task = Task(
-            problem=problem,
-            slip=slip,
-            history=history,
-            toolbox=Toolbox.of(tools, request.get("tool_choice")),
-            parallel=request.get("parallel_tool_calls") is not False,
-            finishes=persona.finishes,
-        )
-        return next_turn(task)
+            told = f"The model {model!r} does not exist: {error}"
+            raise ChatError(told, status=404, param="model", code="model_not_found") from None
 
     def _identity(
         self, request: Mapping[str, Any], rollout: str | None, conversation: str
     ) -> tuple[str, str]:
-        """Who this rollout is, and the mark that its tool calls' ids bear."""
-        for kind, value in (
-            ("seed", request.get("seed")),
-            ("rollout", rollout),
-            ("user", request.get("user")),
-            ("metadata", request.get("metadata")),
-        ):
+        """Return which rollout this is, and the mark that its tool calls' ids carry."""
+        named = {"seed": request.get("seed"), "rollout": rollout}
+        for kind, value in (*named.items(), *((key, request.get(key)) for key in _NAMES)):
             if value is not None:
                 return f"{kind}={json.dumps(value, sort_keys=True)}", ""
         number = _number_in_ids(request["messages"])
@@ -215,7 +199,9 @@ def _max_tokens(request: Mapping[str, Any]) -> Any:
     return request.get("max_tokens") if limit is None else limit
 
 
-def _completion(request: Mapping[str, Any], turn: Turn, stem: str, mark: str) -> dict[str, Any]:
+def _completion(
+    request: Mapping[str, Any], turn: str | list[Call], stem: str, mark: str
+) -> dict[str, Any]:
     message, finish_reason = _message(request, turn, f"call_{mark}{stem}")
     used = {"prompt_tokens": _prompt_tokens(request), "completion_tokens": _tokens(message)}
     return {
@@ -230,26 +216,27 @@ def _completion(request: Mapping[str, Any], turn: Turn, stem: str, mark: str) ->
     }
 
 
-def _message(request: Mapping[str, Any], turn: Turn, call_id: str) -> tuple[dict[str, Any], str]:
-    if not turn.calls:
-        text = turn.text or ""
+def _message(
+    request: Mapping[str, Any], turn: str | list[Call], call_id: str
+) -> tuple[dict[str, Any], str]:
+    if isinstance(turn, str):
         limit = _max_tokens(request)
-        if limit is not None and len(text) > 4 * limit:
-            return {"role": "assistant", "content": text[: 4 * limit]}, "length"
-        return {"role": "assistant", "content": text}, "stop"
+        cut = limit is not None and len(turn) > 4 * limit
+        content = turn[: 4 * limit] if cut else turn
+        return {"role": "assistant", "content": content}, "length" if cut else "stop"
     calls = [
         {
             "id": f"{call_id}_{at}",
             "type": "function",
-            "function": {"name": call[0], "arguments": encoded_arguments(call)},
+            "function": {"name": name, "arguments": json.dumps(arguments)},
         }
-        for at, call in enumerate(turn.calls)
+        for at, (name, arguments) in enumerate(turn)
     ]
     return {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls"
 
 
 def _prompt_tokens(request: Mapping[str, Any]) -> int:
-    """Four characters a token, and a few for each message and tool: near enough, and the same."""
+    """Estimate: four characters a token, and a few for each message and tool."""
     messages = sum(3 + _tokens(message) for message in request["messages"])
     tools = request.get("tools") or ()
     return messages + sum(12 + len(str(tool["function"])) // 4 for tool in tools)

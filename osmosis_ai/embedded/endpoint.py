@@ -1,7 +1,4 @@
-"""The embedded endpoint: routes to the chat of one persona, behind a server of its own.
-
-It lives in the process that starts it; other processes reach it by HTTP as they would any other.
-"""
+"""The embedded endpoint: a server in a thread of this process, and its routes to one persona."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ class EmbeddedEndpoint:
         self.close()
 
     def close(self) -> None:
-        """Stop listening, drop every client and wait for the thread; a second time does nothing."""
+        """Stop listening, drop all clients and wait for the thread; a second call does nothing."""
         self._server.close()
 
     def _handle(self, request: Request) -> Response:

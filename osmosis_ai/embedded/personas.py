@@ -1,6 +1,6 @@
-"""Who answers at the embedded endpoint: a table of characters, by name.
+"""The characters of the embedded endpoint, by name.
 
-A persona is plain numbers and switches. What they do to an answer is in `solver` and `slips`.
+A persona is numbers and switches; `solver` and `slips` apply them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Persona:
     "The chance never falls below this."
     uses_tools: bool = True
     finishes: bool = True
-    "False: it never stops calling tools, so that an agent's turn limit is what ends a rollout."
+    "False: it never stops calling tools, so only an agent's turn limit ends a rollout."
     latency_s: float = 0.0
 
     @property
@@ -35,7 +35,7 @@ class Persona:
         return MODEL_NAME if self.name == "default" else f"{MODEL_NAME}/{self.name}"
 
     def chance(self, difficulty: float, luck: float) -> float:
-        """The chance to be right, for a `luck` of 0 to 1 that belongs to the row."""
+        """Return the chance to be right, for the row's `luck` of 0 to 1."""
         falling = self.accuracy - self.decline * difficulty + self.spread * (2.0 * luck - 1.0)
         return min(1.0, max(self.floor, falling))
 
@@ -59,24 +59,20 @@ PERSONAS: MappingProxyType[str, Persona] = MappingProxyType(
 
 
 def find_persona(name: str) -> Persona:
-    """The persona called `name`; ValueError naming the known ones when there is none."""
-    persona = PERSONAS.get(name)
-    if persona is None:
-        raise ValueError(_unknown(name))
-    return persona
-
-
-def persona_name(model: str) -> str | None:
-    """The persona that a model name asks for: `embedded` is the default one, others give None."""
-    if model == MODEL_NAME:
-        return "default"
-    prefix = MODEL_NAME + "/"
-    return model[len(prefix) :] if model.startswith(prefix) else None
-
-
-def _unknown(name: str) -> str:
+    """Return the persona called `name`; raise ValueError naming the known ones otherwise."""
+    if name in PERSONAS:
+        return PERSONAS[name]
     from difflib import get_close_matches  # only on the way to an error: 5 ms to import
 
     close = get_close_matches(name.lower(), PERSONAS, n=1)
     hint = f". Did you mean {close[0]!r}?" if close else ""
-    return f"the embedded endpoint has no persona {name!r}: known are {', '.join(PERSONAS)}{hint}"
+    known = ", ".join(PERSONAS)
+    raise ValueError(f"the embedded endpoint has no persona {name!r}: known are {known}{hint}")
+
+
+def persona_name(model: str) -> str | None:
+    """Return the persona that a model name selects (`embedded`: the default one), or None."""
+    if model == MODEL_NAME:
+        return "default"
+    prefix = MODEL_NAME + "/"
+    return model[len(prefix) :] if model.startswith(prefix) else None

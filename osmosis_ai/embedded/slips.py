@@ -1,7 +1,7 @@
-"""Being wrong on purpose: whether a rollout slips, and how.
+"""Deliberate mistakes: whether a rollout slips, and how.
 
-Everything is drawn from one SHA-256 digest of the persona, the row's first user message and the
-rollout's identity, so that all turns of a rollout agree, in whichever process and order they come.
+Everything is drawn from a SHA-256 digest of the persona, the row's first user message and the
+rollout's identity, so that all turns of a rollout agree in every process and order.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 
+from .arithmetic import Earlier, Operator, Problem
 from .personas import Persona
-from .steps import Earlier, Operator, Problem
 
 _WRONG_OPERATOR: dict[Operator, Operator] = {
     "add": "subtract",
@@ -30,11 +30,11 @@ class Slip:
     reading: Callable[[Fraction], Fraction] | None = None
 
     def planned(self, problem: Problem) -> Problem:
-        """The problem as this rollout goes about it."""
+        """Return the problem as this rollout understands it."""
         return self.plan(problem) if self.plan else problem
 
     def said(self, value: Fraction, problem: Problem) -> Fraction:
-        """The number that is given as the answer; a slip never happens upon the right one."""
+        """Return the number to answer with; after a slip it is never the right one."""
         if self.plan is None and self.reading is None:
             return value
         said = self.reading(value) if self.reading else value
@@ -47,7 +47,7 @@ NO_SLIP = Slip()
 def draw_slip(
     persona: Persona, problem: Problem, *, seed: int, conversation: str, rollout: str
 ) -> Slip:
-    """The slip of one rollout, `NO_SLIP` where it is right."""
+    """Return the slip of one rollout, `NO_SLIP` where it is right."""
     row = _digest(persona.name, str(seed), conversation)
     run = _digest(persona.name, str(seed), conversation, rollout)
     chance = persona.chance(problem.difficulty, _unit(row))
@@ -69,7 +69,7 @@ def _wrong_operator(problem: Problem) -> Problem:
 
 
 def _lost_step(problem: Problem) -> Problem:
-    """Stops one step early; a problem of one step is got wrong in another way."""
+    """Stop one step early; in a problem of one step use the wrong operator."""
     *steps, last = problem.steps
     early = next((side for side in (last.left, last.right) if isinstance(side, Earlier)), None)
     if early is None:
@@ -78,7 +78,7 @@ def _lost_step(problem: Problem) -> Problem:
 
 
 def _swapped_digits(value: Fraction) -> Fraction:
-    """391 -> 319: the last two neighbours that differ change places; otherwise off by one."""
+    """391 -> 319: swap the last two neighbours that differ; otherwise be off by one."""
     digits = str(abs(value.numerator))
     for at in range(len(digits) - 1, 1, -1):
         if value.denominator == 1 and digits[at] != digits[at - 1]:

@@ -1,36 +1,30 @@
 """One turn of the embedded model: the conversation so far -> tool calls, or the final answer.
 
-It keeps no state between turns. What was worked out is read back from the conversation: each
-assistant message with tool calls is one round, its calls in the order in which steps became ready.
-It knows nothing of HTTP.
+Keeps no state between turns. What was worked out is read back from the conversation: each assistant
+message with tool calls is one round, its calls in the order in which steps became ready. Knows
+nothing of HTTP.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .numerals import as_text, read_number
+from .arithmetic import Earlier, Operand, Problem, apply
 from .slips import Slip
-from .steps import Earlier, Operand, Operator, Problem, apply
-from .toolbox import Toolbox
+from .toolbox import SYMBOLS, Call, Toolbox, as_text
 
 Message = Mapping[str, Any]
-Call = tuple[str, dict[str, Any]]
 
-_SYMBOLS: dict[Operator, str] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 NOTHING_TO_DO = "I can only do arithmetic, and found none in your message."
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What the model says (text) or asks for (calls), never both."""
-
-    text: str | None = None
-    calls: tuple[Call, ...] = ()
+_NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
+_MAX_RESULT_LENGTH = 400
+_MAX_RESULT = 2**1000  # floats end at 2**1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +40,8 @@ class Task:
     finishes: bool = True
 
 
-def next_turn(task: Task) -> Turn:
-    """The turn that follows the task's history."""
+def next_turn(task: Task) -> str | list[Call]:
+    """Return the tool calls that follow the task's history, or the text of the final answer."""
     plan = task.slip.planned(task.problem)
     work = _Work(plan, task.toolbox)
     for results in _rounds(task.history):
@@ -56,8 +50,12 @@ def next_turn(task: Task) -> Turn:
     if not ready and not task.finishes and task.toolbox.means:
         ready = list(_Work(plan, task.toolbox).ready().values())
     if ready:
-        return Turn(calls=tuple(ready if task.parallel else ready[:1]))
-    return Turn(text=_final_text(task, work))
+        return ready if task.parallel else ready[:1]
+    value = work.value(plan.answer)
+    if value is None:
+        return "The result is undefined.\n#### undefined"
+    said = as_text(task.slip.said(value, task.problem))
+    return " ".join([*work.narration, f"The result is {said}.\n#### {said}"])
 
 
 class _Work:
@@ -70,7 +68,7 @@ class _Work:
         self._values: dict[int, Fraction | None] = {}
 
     def ready(self) -> dict[int, Call]:
-        """The steps that wait for a tool; what no tool can do is worked in the head."""
+        """Return calls for the steps that wait for a tool; work the others without one."""
         calls: dict[int, Call] = {}
         for index, step in enumerate(self.plan.steps):
             if index in self._values or not self._known(step.left) or not self._known(step.right):
@@ -80,59 +78,48 @@ class _Work:
             if left is not None and right is not None:
                 call = self._toolbox.call(step.operator, left, right)
             if call is None:
-                self._work_in_head(index)
+                self._work_without_tool(index)
             else:
                 calls[index] = call
         return calls
 
     def take(self, results: Sequence[str | None]) -> None:
-        """Take the results of one round; what is missing or no number is worked in the head."""
+        """Take the results of one round; work without a tool what has no usable result."""
         for index, content in zip(self.ready(), results, strict=False):
             value = None if content is None else read_number(content)
             if value is None:
-                self._work_in_head(index)
+                self._work_without_tool(index)
             else:
                 self._values[index] = value
 
     def value(self, operand: Operand) -> Fraction | None:
-        """What an operand is worth; None where that is undefined."""
+        """Return the value of an operand; None where it is undefined."""
         return self._values[operand.index] if isinstance(operand, Earlier) else operand
 
     def _known(self, operand: Operand) -> bool:
         return not isinstance(operand, Earlier) or operand.index in self._values
 
-    def _work_in_head(self, index: int) -> None:
+    def _work_without_tool(self, index: int) -> None:
         step = self.plan.steps[index]
         left, right = self.value(step.left), self.value(step.right)
         value = self._values[index] = apply(step.operator, left, right)
         if left is not None and right is not None and value is not None:
-            sides = f"{as_text(left)} {_SYMBOLS[step.operator]} {as_text(right)}"
+            sides = f"{as_text(left)} {SYMBOLS[step.operator]} {as_text(right)}"
             self.narration.append(f"{sides} = {as_text(value)}.")
 
 
 def _rounds(history: Sequence[Message]) -> Iterator[list[str | None]]:
-    """For each assistant message with tool calls, its results in the order of the calls."""
-    results = {
-        message["tool_call_id"]: text_of(message)
-        for message in history
-        if message["role"] == "tool"
-    }
+    """Yield the results of each assistant message with tool calls, in the order of the calls."""
+    tools = (message for message in history if message["role"] == "tool")
+    results = {message["tool_call_id"]: text_of(message) for message in tools}
     for message in history:
         calls = message.get("tool_calls")
         if message["role"] == "assistant" and calls:
             yield [results.get(call["id"]) for call in calls]
 
 
-def _final_text(task: Task, work: _Work) -> str:
-    value = work.value(work.plan.answer)
-    if value is None:
-        return "The result is undefined.\n#### undefined"
-    said = as_text(task.slip.said(value, task.problem))
-    return " ".join([*work.narration, f"The result is {said}.\n#### {said}"])
-
-
 def text_of(message: Message) -> str:
-    """The text of a message whose content is a string, a list of parts, or nothing."""
+    """Return the text of a message whose content is a string, a list of parts, or nothing."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -141,6 +128,32 @@ def text_of(message: Message) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def encoded_arguments(call: Call) -> str:
-    """The arguments as the JSON text that a tool call carries."""
-    return json.dumps(call[1])
+def read_number(content: str) -> Fraction | None:
+    """Return the number that a tool result means: `391`, `{"result": 391}`, `The sum is 391.`
+
+    Of an object the first of `result`, `value`, `answer`, `output` counts; of a text, its last
+    number. None for a result that says `error` or is too large for a float.
+    """
+    if len(content) > _MAX_RESULT_LENGTH:
+        return None
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = content
+    if isinstance(value, dict):
+        if value.get("error") or value.get("is_error"):
+            return None
+        value = next(
+            (value[k] for k in ("result", "value", "answer", "output") if k in value), None
+        )
+    number = _number_in(value)
+    return number if number is not None and abs(number) < _MAX_RESULT else None
+
+
+def _number_in(value: object) -> Fraction | None:
+    if isinstance(value, str):
+        numerals = _NUMERAL.findall(value)
+        return None if not numerals or "error" in value.lower() else Fraction(numerals[-1])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return Fraction(value)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai.embedded.arithmetic import read_problem
-from osmosis_ai.embedded.numerals import read_number
+from osmosis_ai.embedded.solver import read_number
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,10 @@ from osmosis_ai.embedded.numerals import read_number
         ("Start with 12. Add 5. Multiply the result by 3.", 51),
         ("What is the sum of 3, 4 and 5?", 12),
         ("Subtract 4 from 10", 6),
-        ("divide 12 by 4 and double it", 6),
-        ("Add 5 to 12, then take away 4 and halve it", Fraction(13, 2)),
+        ("Add 5 to 12, then take away 4", 13),
         ("the product of 25 and 16, minus 3 times 45", 265),
         ("the difference between 100 and (2 + 3) * 4", 80),
         ("the product of 0 and 4 plus 1", 1),
-        ("two hundred thirty-five minus fifty", 185),
         ("1,234.5 + .5", 1235),
         ("-3 - -4", 1),
         ("7 × 8 ÷ 2", 28),
