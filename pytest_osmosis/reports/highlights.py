@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ..results import RowResult, RunResult, SuiteResult
 
@@ -19,17 +19,21 @@ HUGE = 1e6
 _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
 
-class Low(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Low:
     """A row that did not pass every time."""
 
     row: RowResult
     passed: int
     """Runs that passed."""
+    scored: int
+    """Runs with a score, or whose agent failed, which scores 0.0."""
 
     @property
-    def share(self) -> float:
-        """Of its runs."""
-        return self.passed / len(self.row.runs)
+    def rank(self) -> tuple[bool, float, float, int]:
+        """The lower, the worse: by the scored runs; rows without one come last."""
+        share = self.passed / self.scored if self.scored else 0.0
+        return not self.scored, share, _mean_score(self.row), self.row.row_index
 
 
 def shown(figure: float, sign: str = "") -> str:
@@ -48,10 +52,16 @@ def run_name(row: RowResult, run: RunResult, *, n: int) -> str:
 
 
 def lowest_rows(suite: SuiteResult) -> list[Low]:
-    """The rows that are not perfect, the fewest passes first, then the lowest mean score."""
-    tallies = (Low(row, sum(run.passed for run in row.runs)) for row in suite.rows)
-    low = [each for each in tallies if each.passed < len(each.row.runs)]
-    return sorted(low, key=lambda each: (each.share, _mean_score(each.row), each.row.row_index))
+    """The rows that are not perfect: the fewest passes of scored runs first, then the lowest mean.
+
+    A run that infrastructure kept from a score says nothing about its row.
+    """
+    low = (
+        Low(row, sum(run.passed for run in row.runs), len(_scored(row)))
+        for row in suite.rows
+        if not all(run.passed for run in row.runs)
+    )
+    return sorted(low, key=lambda each: each.rank)
 
 
 def slow_runs(suite: SuiteResult, limit: int = SLOWEST_SHOWN) -> list[str]:
@@ -97,6 +107,11 @@ def _exception(message: str | None) -> str | None:
     return found[1] if found else None
 
 
+def _scored(row: RowResult) -> list[RunResult]:
+    return [run for run in row.runs if run.scores or run.error_type in ("agent", "timeout")]
+
+
 def _mean_score(row: RowResult) -> float:
-    scores = [score for run in row.runs for score in run.scores.values()]
+    """Over every eval function; a run whose agent failed has scored 0.0."""
+    scores = [score for run in _scored(row) for score in run.scores.values() or (0.0,)]
     return sum(scores) / len(scores) if scores else 0.0

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
 from ..storage.atomic_write import write_whole
 from . import json_models
+from .writers import Sections
 
 SCHEMA_VERSION = 1
 
@@ -188,7 +189,7 @@ def report_of(result: EvalResult) -> Report:
     )
 
 
-def write(result: EvalResult, path: Path) -> None:
+def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
     """Write the report; OSError when it cannot be written, the old file then untouched."""
     data = report_of(result).model_dump(mode="json")
     text = json.dumps(data, indent=2, ensure_ascii=True, allow_nan=False)

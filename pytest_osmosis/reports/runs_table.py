@@ -13,8 +13,7 @@ from typing import Any
 
 from ..results import EvalResult, RunResult
 from ..storage.atomic_write import write_whole
-
-SUFFIXES = (".csv", ".parquet")
+from .writers import Sections
 
 COLUMNS: dict[str, type] = {
     "suite": str, "row_index": int, "row_id": str, "run_index": int, "outcome": str,
@@ -26,7 +25,7 @@ COLUMNS: dict[str, type] = {
 """Attributes of a run, and what they are."""
 
 
-def write(result: EvalResult, path: Path) -> None:
+def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
     """Write the table; OSError when it cannot be written, the old file then untouched."""
     write_whole(path, _parquet(result) if path.suffix.lower() == ".parquet" else _csv(result))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
-from .highlights import shown, slow_runs, some_error_kinds
+from .highlights import lowest_rows, row_name, shown, slow_runs, some_error_kinds
 
 LOWEST_ROWS = 5
 COLUMNS = 80
@@ -173,15 +173,12 @@ def _cost(suite: SuiteResult) -> str:
 
 
 def _lowest(suite: SuiteResult) -> list[str]:
-    """The rows with the fewest passing runs, at most five, only those that are not perfect."""
-    tallies = [(sum(run.passed for run in row.runs), row) for row in suite.rows]
-    short = [(passed, row) for passed, row in tallies if passed < len(row.runs)]
-    short.sort(key=lambda pair: (pair[0] / len(pair[1].runs), pair[1].row_index))
+    short = lowest_rows(suite)[:LOWEST_ROWS]
     if suite.info.n == 1:
-        return [_name(row) for _, row in short[:LOWEST_ROWS]]
-    return [f"{_name(row)} {passed}/{len(row.runs)}" for passed, row in short[:LOWEST_ROWS]]
+        return [_name(low.row) for low in short]
+    return [f"{_name(low.row)} {low.passed}/{len(low.row.runs)}" for low in short]
 
 
 def _name(row: RowResult) -> str:
-    name = row.row_id or f"row-{row.row_index}"
+    name = row_name(row)
     return name if len(name) <= ROW_LIMIT else f"{name[: ROW_LIMIT - 1]}…"

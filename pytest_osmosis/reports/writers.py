@@ -1,10 +1,17 @@
-"""The files that a session was asked for, and what writes each."""
+"""The table of reports: the option that asks for each, and the module that writes it.
+
+A further format is one entry in `REPORTS` and a module of this package with
+`write(result, path, sections)`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 from ..results import EvalResult
 from ..spec import SessionSpec
@@ -15,16 +22,45 @@ Writer = Callable[[EvalResult, Path, Sections], None]
 """Writes one file; OSError when it cannot be written."""
 
 
-def wanted(spec: SessionSpec) -> Iterator[tuple[Path, Writer]]:
-    """The reports that were asked for; each writer is imported when it writes."""
-    paths = spec.reports
-    asked = (
-        (spec.output, _json),
-        (paths.markdown, _markdown),
-        (paths.html, _html),
-        (paths.runs_table, _runs_table),
-    )
-    return ((path, write) for path, write in asked if path is not None)
+@dataclass(frozen=True, slots=True)
+class ReportFormat:
+    """A kind of file that a session can be asked_reports for."""
+
+    option: str
+    """Without the prefix: `--osmosis-<option>`."""
+    module: str
+    """The module of this package that writes it; imported when it writes."""
+    suffixes: tuple[str, ...] = ()
+    """Endings that the file's name may have; empty: any."""
+    needs_sections: bool = False
+    """Whether it shows what the items of runs printed."""
+
+    @property
+    def flag(self) -> str:
+        """The option as people write it."""
+        return f"--osmosis-{self.option}"
+
+    @property
+    def write(self) -> Writer:
+        """What writes the file."""
+        return cast(Writer, import_module(f".{self.module}", __package__).write)
+
+
+REPORTS = (
+    ReportFormat("output", "json_report"),
+    ReportFormat("markdown", "markdown", needs_sections=True),
+    ReportFormat("html", "html", needs_sections=True),
+    ReportFormat("runs-table", "runs_table", suffixes=(".csv", ".parquet")),
+)
+
+
+def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:
+    """The reports that a session was asked_reports for, and where each goes."""
+    for report in REPORTS:
+        place = spec if report.option == "output" else spec.reports
+        path = getattr(place, report.option.replace("-", "_"))
+        if path is not None:
+            yield report, path
 
 
 def in_actions() -> bool:
@@ -33,35 +69,14 @@ def in_actions() -> bool:
 
 
 def step_summary() -> Path | None:
-    """Where GitHub Actions collects what a step has to say."""
+    """The file that GitHub Actions shows as the step's summary; None outside of it."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     return Path(path) if path and in_actions() else None
 
 
 def wants_sections(spec: SessionSpec) -> bool:
     """Whether any report shows what the items of runs printed."""
-    return bool(spec.reports.markdown or spec.reports.html or step_summary())
-
-
-def _json(result: EvalResult, path: Path, sections: Sections) -> None:
-    from . import json_report
-
-    json_report.write(result, path)
-
-
-def _markdown(result: EvalResult, path: Path, sections: Sections) -> None:
-    from . import markdown
-
-    markdown.write(result, path, sections)
-
-
-def _html(result: EvalResult, path: Path, sections: Sections) -> None:
-    from . import html
-
-    html.write(result, path, sections)
-
-
-def _runs_table(result: EvalResult, path: Path, sections: Sections) -> None:
-    from . import runs_table
-
-    runs_table.write(result, path)
+    return (
+        any(report.needs_sections for report, _ in asked_reports(spec))
+        or step_summary() is not None
+    )

@@ -14,7 +14,7 @@ import pytest
 
 from .. import build_spec, options
 from ..errors import ConfigurationError
-from ..reports.writers import step_summary
+from ..reports.writers import asked_reports, step_summary
 from ..rollouts.prepare import key_of
 from ..spec import SessionSpec
 from ..storage import atomic_write
@@ -36,15 +36,7 @@ def session_of(config: pytest.Config) -> SessionSpec:
 
 def check(config: pytest.Config, spec: SessionSpec) -> None:
     """Everything but the evaluations themselves, in the process that reports."""
-    reports = spec.reports
-    check_outputs(
-        {
-            "--osmosis-output": spec.output,
-            "--osmosis-markdown": reports.markdown,
-            "--osmosis-html": reports.html,
-            "--osmosis-runs-table": reports.runs_table,
-        }
-    )
+    check_outputs({report.flag: path for report, path in asked_reports(spec)})
     _check_conflict()
     _check_keys(spec)
     _warn_of_key(config)

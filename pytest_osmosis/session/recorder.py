@@ -16,7 +16,7 @@ import pytest
 
 from ..analysis.aggregate import aggregate
 from ..escaping import escape_control_chars
-from ..reports.writers import Writer, in_actions, step_summary, wanted, wants_sections
+from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
 from .sections import ReportSections
@@ -167,8 +167,8 @@ class Recorder:
         self.result = self.decisions.judged(gathered)
         self.decisions.settle(session, self.result)
         self._tell_junit(self.result)
-        for path, write in wanted(self._session):
-            self._write(path, write)
+        for report, path in asked_reports(self._session):
+            self._write(path, report.write)
         if self._problems or (self._halted and not self.decisions.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
 

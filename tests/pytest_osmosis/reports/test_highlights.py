@@ -12,8 +12,10 @@ from pytest_osmosis.reports.highlights import (
     slow_runs,
     some_error_kinds,
 )
+from pytest_osmosis.reports.markdown import render
+from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.results import RunResult
-from tests.made_results import suite_of
+from tests.made_results import result_of, suite_of
 
 
 def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores():
@@ -21,6 +23,20 @@ def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores
     assert [(row_name(low.row), low.passed) for low in lowest_rows(suite)] == [
         ("row-3", 0), ("row-1", 0), ("row-2", 1)
     ]  # fmt: skip
+
+
+def test_a_run_without_a_score_says_nothing_about_its_row():
+    suite = suite_of([[1.0, "overloaded"], [1.0, 0.0], ["overloaded", "overloaded"], [0.0, 0.0]])
+    assert [row_name(low.row) for low in lowest_rows(suite)] == [
+        "row-3", "row-1", "row-0", "row-2"
+    ]  # fmt: skip
+
+
+def test_the_terminal_and_markdown_name_the_lowest_rows_in_one_order():
+    suite = suite_of([[1.0, 0.9], [1.0, 0.0]])
+    assert "lowest rows: row-1 1/2, row-0 1/2" in summary(result_of(suite))
+    markdown = render(result_of(suite))
+    assert markdown.index("<code>row-1</code>") < markdown.index("<code>row-0</code>")
 
 
 def slowed(*seconds: float):
