@@ -355,7 +355,7 @@ class Evaluation:
             pool_size=self.spec.batch_size,
             base_urls=self.base_urls,
             on_finished=self._run_ended,
-            gate=SharedRateLimit(self._paced),
+            rate_limit=SharedRateLimit(self._paced),
             recall=recall,
             on_stuck=self._stuck,
             on_left_out=None if self.worker is None else self.worker.left_out,

@@ -488,6 +488,21 @@ def gzip_cut(ask: Ask) -> list[Step]:
     return [reply(200, body[:-20], headers=_GZIP)]
 
 
+@fault(r"gzip-members")
+def gzip_members(ask: Ask) -> list[Step]:
+    """A good answer in two gzip members."""
+    body = json.dumps(completion("42")).encode()
+    return [reply(200, gzip.compress(body[:20]) + gzip.compress(body[20:]), headers=_GZIP)]
+
+
+@fault(r"deflate-raw")
+def deflate_raw(ask: Ask) -> list[Step]:
+    """A good answer as a deflate stream without the zlib format around it."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(json.dumps(completion("42")).encode()) + packer.flush()
+    return [reply(200, packed, headers={"Content-Encoding": "deflate"})]
+
+
 @fault(r"(gzip|deflate)-good")
 def compressed(ask: Ask, encoding: str) -> list[Step]:
     body = json.dumps(completion("42")).encode()

@@ -3,7 +3,8 @@
 Knows neither HTTP nor any provider. The exceptions:
 
     Exception
-    └── ProviderError      the endpoint gave no answer; `kind` says why, `fatal` whether any row can
+    ├── ProviderError      the endpoint gave no answer; `kind` says why, `fatal` whether any row can
+    └── CallFault          one try without an answer, inside this package
 
 Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable,
 rate_limited, overloaded and timeout were retried; bad_request, protocol, redirect, tls and
@@ -92,17 +93,17 @@ class ChatModel(Protocol):
         """Close every connection; harmless when repeated."""
 
 
-class CallGate(Protocol):
-    """A rate limit that several models, or several processes, share.
+class RateLimit(Protocol):
+    """A pause between requests that several models, or several processes, share.
 
-    Every `acquire` that returned is followed by exactly one `note`.
+    Every `acquire` that returned is followed by exactly one `record_response`.
     """
 
     async def acquire(self) -> None:
         """Wait until one more request may be sent."""
 
-    def note(self, kind: CallOutcome, not_before_s: float) -> None:
-        """The request has ended; with `not_before_s` > 0 nobody may send for so many seconds."""
+    def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
+        """Record how a request ended; `retry_after_s` > 0: send nothing for so many seconds."""
 
 
 class ProviderError(Exception):
@@ -139,6 +140,39 @@ class ProviderError(Exception):
         self.elapsed_s = elapsed_s
         self.fatal = kind in FATAL_KINDS if fatal is None else fatal
         self.detail = detail
+
+
+class CallFault(Exception):
+    """One try that brought no completion; never leaves this package: users see `ProviderError`."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        detail: str = "",
+        *,
+        summary: str = "",
+        status: int | None = None,
+        reason: str = "",
+        retried: bool = False,
+        retry_after_s: float | None = None,
+        local: bool = False,
+        stale: bool = False,
+    ) -> None:
+        super().__init__(summary or detail)
+        self.kind = kind
+        self.detail = detail
+        """The endpoint's words, or the operating system's; not yet redacted."""
+        self.summary = summary
+        """Ours, where the kind alone does not say what is wrong."""
+        self.status = status
+        self.reason = reason or kind
+        """Picks the number of tries."""
+        self.retried = retried
+        self.retry_after_s = retry_after_s
+        self.local = local
+        """May concern this call alone, if others have succeeded before."""
+        self.stale = stale
+        """A kept connection, which the server had dropped: worth one further try at once."""
 
 
 def efforts(tries: int, elapsed_s: float) -> str:

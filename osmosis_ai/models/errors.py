@@ -1,22 +1,24 @@
-"""What an unsuccessful HTTP reply means: wrong key, unknown model, no quota, try again, ...
+"""What an unsuccessful HTTP reply means, and the one sentence that users read of it.
 
 Reads statuses and bodies as OpenAI, vLLM, SGLang, Ollama, Azure, Gemini, OpenRouter and others
-write them. Decides nothing about tries; knows no connection.
+write them. Decides nothing about further tries, redacts nothing and knows no connection.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import ErrorKind, clip
-from .retry import RetryPolicy, parse_retry_after
+from .base import CallFault, ErrorKind, clip
+from .retry import RETRY_AFTER_LIMIT_S, RetryPolicy, in_words, parse_retry_after
+from .transport.base_url import BaseURL
 
 _BODY_CHARS = 64 * 1024
-"""Of an error's body, these are searched; the rest says nothing new."""
+"""Beginning of an error's body that is read."""
 
 _QUOTA = re.compile(
     r"insufficient_quota|billing_hard_limit_reached|billing_not_active|insufficient_balance"
@@ -29,36 +31,6 @@ _NO_MODEL_400 = re.compile(
     r"model not exist|no models? loaded|unknown model|invalid model(?: name)?\b"
     r"|not a valid model|\bmodel\b[^.\n]{0,160}(?:not found|not exist|n't exist|not be found)"
 )
-
-
-class CallFault(Exception):
-    """One try that brought no completion; never leaves this package."""
-
-    def __init__(
-        self,
-        kind: ErrorKind,
-        detail: str = "",
-        *,
-        summary: str = "",
-        status: int | None = None,
-        reason: str = "",
-        retried: bool = False,
-        retry_after_s: float | None = None,
-        local: bool = False,
-    ) -> None:
-        super().__init__(summary or detail)
-        self.kind = kind
-        self.detail = detail
-        """The endpoint's words, or the operating system's; not yet redacted."""
-        self.summary = summary
-        """Ours, where the kind alone does not say what is wrong."""
-        self.status = status
-        self.reason = reason or kind
-        """Picks the number of tries."""
-        self.retried = retried
-        self.retry_after_s = retry_after_s
-        self.local = local
-        """May concern this call alone, if others have succeeded before."""
 
 
 def fault_of_status(
@@ -178,3 +150,85 @@ def _printable_location(headers: Mapping[str, str]) -> str:
         return "an address that cannot be read"
     where = f"{parts.scheme}://{host}{parts.path}" if host else parts.path
     return clip(where, 200) or "nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Sentences about one model at one endpoint."""
+
+    address: BaseURL
+    model: str
+    key_name: str | None
+    """Where the key comes from; None: there is no key."""
+    timeout_s: float
+
+    def __call__(self, fault: CallFault, detail: str, after: str) -> str:
+        """The sentence; `detail` is redacted, `after` says how often and how long it was tried."""
+        quoted = f' ("{detail}")' if detail else ""
+        if fault.summary:
+            return f"{fault.summary} from {self.address.netloc}{after}{quoted}"
+        special = _SPECIAL.get(fault.kind)
+        if special is not None:
+            return special(self, fault, detail, after)
+        if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
+            after += f": asked to wait {in_words(fault.retry_after_s)}"
+        return f"{fault.status} from {self.address.netloc}{after}{quoted}"
+
+
+def _unreachable(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    if fault.reason == "not_connected":
+        return f"cannot reach {its.address.origin}{after} ({detail})"
+    return f"no answer from {its.address.netloc}{after} ({detail})"
+
+
+def _timeout(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    limit = f"{its.timeout_s:g} s"
+    return f"no whole answer from {its.address.netloc} within {limit}{after} ({detail})"
+
+
+def _tls(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    return f"TLS error with {its.address.netloc}: {detail}"
+
+
+def _too_large(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    return f"too large an answer from {its.address.netloc} ({detail})"
+
+
+def _redirect(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    return (
+        f"{its.address} redirects to {detail} ({fault.status}): set the base URL to the new address"
+    )
+
+
+def _auth(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    quoted = f' ("{detail}")' if detail else ""
+    where = f"{fault.status} from {its.address.netloc}"
+    if its.key_name is None:
+        return f"{where}: it wants an API key and none is set{quoted}"
+    return f"{where}: the key in {its.key_name} was refused{quoted}"
+
+
+def _quota(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    quoted = f' ("{detail}")' if detail else ""
+    return f"{fault.status} from {its.address.netloc}: the account has no quota left{quoted}"
+
+
+def _model_not_found(its: Wording, fault: CallFault, detail: str, after: str) -> str:
+    quoted = f' ("{detail}")' if detail else ""
+    if not fault.local:
+        return f"model {its.model!r} is not known at {its.address} ({fault.status}){quoted}"
+    hint = "" if its.address.path else f"; did you mean {its.address}/v1?"
+    where = f"{its.address}/chat/completions"
+    return f"{fault.status} from {its.address.netloc}: nothing is served at {where}{hint}{quoted}"
+
+
+_SPECIAL: dict[str, Callable[[Wording, CallFault, str, str], str]] = {
+    "unreachable": _unreachable,
+    "timeout": _timeout,
+    "tls": _tls,
+    "too_large": _too_large,
+    "redirect": _redirect,
+    "auth": _auth,
+    "quota": _quota,
+    "model_not_found": _model_not_found,
+}

@@ -6,36 +6,38 @@ wrong ends as one `ProviderError`. Knows no rows, no agents and no options.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..jsontext import compact_encoder
+from yarl import URL
+
 from ..secret import Redactor, Secret, check_api_key
 from .base import (
     DETAIL_LIMIT,
     FATAL_KINDS,
-    CallGate,
     ChatCompletion,
     ChatModel,
     ProviderError,
+    RateLimit,
     clip,
     efforts,
 )
-from .errors import fault_of_status
+from .errors import Wording, fault_of_status
 from .parsing import parse_completion
-from .rate_limit import LocalGate
-from .retry import RetryPolicy
+from .rate_limit import RateLimiter
+from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL, normalise_base_url
-from .transport.http1 import MAX_BODY_BYTES
-from .transport.pool import Pool
-from .transport.proxy import find_proxy
-from .tries import GaveUp, Tries
-from .wording import Wording
+from .transport.client import JSON_HEADERS, HTTPClient
+from .transport.client_errors import unreachable
+from .transport.exchange import MAX_BODY_BYTES, ClientClosed
+from .transport.proxy import Proxy, find_proxy
+from .transport.tls import tls_context
 
 __all__ = ["BaseURL", "check_api_key", "normalise_base_url", "open_chat_model"]
 
-_encode = compact_encoder(ensure_ascii=False)
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
@@ -48,7 +50,7 @@ def open_chat_model(
     request_timeout_s: float = 300.0,
     total_timeout_s: float | None = None,
     retry: RetryPolicy | None = None,
-    gate: CallGate | None = None,
+    rate_limit: RateLimit | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> ChatModel:
     """A model at `base_url`, to be used within the running event loop; opens no connection yet.
@@ -57,52 +59,62 @@ def open_chat_model(
     call. ValueError: the base URL, a proxy variable or `SSL_CERT_FILE` is unusable.
     """
     address = base_url if isinstance(base_url, BaseURL) else normalise_base_url(base_url)
-    pool = Pool(
-        address,
-        api_key=api_key,
-        size=pool_size,
-        max_body=max_body_bytes,
-        proxy=find_proxy(address, os.environ),
-    )
     policy = retry or RetryPolicy()
-    tries = Tries(
+    retrier = Retrier(
         policy,
-        gate or LocalGate(),
+        rate_limit or RateLimiter(),
         request_timeout_s=request_timeout_s,
         total_timeout_s=total_timeout_s,
     )
-    return _HTTPModel(model, pool, api_key=api_key, policy=policy, tries=tries)
+    proxy = find_proxy(address, os.environ)
+    client = HTTPClient(
+        size=pool_size,
+        max_body=max_body_bytes,
+        tls=tls_context() if address.scheme == "https" else None,
+    )
+    return _HTTPModel(
+        model, client, address, api_key=api_key, policy=policy, retrier=retrier, proxy=proxy
+    )
 
 
 class _HTTPModel:
-    """`ChatModel` over a pool of connections."""
+    """`ChatModel` over an HTTP client."""
 
     def __init__(
         self,
         name: str,
-        pool: Pool,
+        client: HTTPClient,
+        address: BaseURL,
         *,
         api_key: Secret | None,
         policy: RetryPolicy,
-        tries: Tries,
+        retrier: Retrier,
+        proxy: Proxy | None,
     ) -> None:
         self.name = name
-        self.endpoint = pool.address.netloc
-        self._pool = pool
+        self.endpoint = address.netloc
+        self._address = address
+        self._url = URL(f"{address}/chat/completions", encoded=True)
+        self._client = client
         self._policy = policy
-        self._tries = tries
-        secrets = [api_key, pool.proxy.authorization if pool.proxy is not None else None]
+        self._retrier = retrier
+        self._proxy = proxy
+        # An attribute, since tracebacks may show local variables.
+        self._headers = dict(JSON_HEADERS)
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {api_key.reveal()}"
+        secrets = [api_key, proxy.authorization if proxy is not None else None]
         self._redact = Redactor(secret for secret in secrets if secret is not None)
         self._wording = Wording(
-            address=pool.address,
+            address=address,
             model=name,
             key_name=None if api_key is None else api_key.name or "the API key",
-            timeout_s=tries.request_timeout_s,
+            timeout_s=retrier.request_timeout_s,
         )
         self._succeeded = False
 
     def __repr__(self) -> str:
-        return f"<{self.name} at {self._pool.address}>"
+        return f"<{self.name} at {self._address}>"
 
     async def complete(
         self,
@@ -115,16 +127,18 @@ class _HTTPModel:
         body = self._body(messages, tools, params)
         turn = len(messages)
         try:
-            found = await self._tries.until_answered(lambda limit_s: self._ask(body, turn, limit_s))
-        except GaveUp as gave_up:
-            raise self._error(gave_up) from None
+            found = await self._retrier.run(lambda limit_s: self._ask(body, turn, limit_s))
+        except ClientClosed:
+            raise RuntimeError("the model is closed") from None
+        except CallFailed as failed:
+            raise self._error(failed) from None
         answer = found.value
         answer.retries, answer.latency_ms = found.retries, found.latency_ms
         return answer
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
-        await self._pool.aclose()
+        await self._client.aclose()
 
     def _body(
         self,
@@ -144,42 +158,38 @@ class _HTTPModel:
         return text.encode("utf-8", "replace")
 
     async def _ask(self, body: bytes, turn: int, timeout_s: float) -> ChatCompletion:
-        reply = await self._pool.exchange(body, timeout_s)
-        self._tries.replied = True
+        reply = await self._client.request(
+            self._url, body, headers=self._headers, timeout_s=timeout_s, proxy=self._proxy
+        )
+        if reply.status == 407 and self._proxy is not None:
+            raise unreachable("the proxy asks for other credentials (407)", self._proxy)
+        self._retrier.replied = True
         if not 200 <= reply.status < 300:
             raise fault_of_status(
-                reply.status,
-                _text_headers(reply.headers),
-                reply.body,
-                model=self.name,
-                policy=self._policy,
+                reply.status, reply.headers, reply.body, model=self.name, policy=self._policy
             )
         answer = parse_completion(
             reply.body,
             model=self.name,
             turn=turn,
-            content_type=reply.headers.get(b"content-type", b"").decode("latin-1"),
+            content_type=reply.content_type,
             status=reply.status,
             policy=self._policy,
         )
         self._succeeded = True
         return answer
 
-    def _error(self, gave_up: GaveUp) -> ProviderError:
-        fault = gave_up.fault
+    def _error(self, failed: CallFailed) -> ProviderError:
+        fault = failed.fault
         detail = clip(self._redact(fault.detail), 200 if fault.summary else DETAIL_LIMIT)
-        sentence = self._wording(fault, detail, efforts(gave_up.tries, gave_up.elapsed_s))
+        sentence = self._wording(fault, detail, efforts(failed.tries, failed.elapsed_s))
         return ProviderError(
             self._redact(sentence),
             kind=fault.kind,
             status=fault.status,
             endpoint=self.endpoint,
-            tries=gave_up.tries,
-            elapsed_s=gave_up.elapsed_s,
+            tries=failed.tries,
+            elapsed_s=failed.elapsed_s,
             fatal=fault.kind in FATAL_KINDS and not (fault.local and self._succeeded),
             detail=detail,
         )
-
-
-def _text_headers(headers: Mapping[bytes, bytes]) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}

@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..jsontext import compact_decoder
-from .base import ChatCompletion, Usage
-from .errors import CallFault, fault_of_error_object
+from .base import CallFault, ChatCompletion, Usage
+from .errors import fault_of_error_object
 from .retry import RetryPolicy
 
 _SHOWN_CHARS = 200
@@ -23,7 +22,7 @@ def _no_number(name: str) -> None:
     """NaN and Infinity are no JSON: they become null and travel no further."""
 
 
-_decode = compact_decoder(parse_constant=_no_number)
+_decode = json.JSONDecoder(parse_constant=_no_number).decode
 
 
 def parse_completion(

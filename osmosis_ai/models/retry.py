@@ -1,19 +1,26 @@
-"""When to try an HTTP request again, and how long to wait before it.
+"""When to send a request again, how long to wait before that, and the loop that does so.
 
-Pure decisions over a status, headers and a count of tries: knows no client, sends and sleeps
-nothing. Retry-After is understood as seconds, as an HTTP date and as `retry-after-ms`.
+Retry-After is understood as seconds, as an HTTP date and as `retry-after-ms`. Knows neither what is
+sent nor how: a `CallFault` says what is worth another try, and a rate limit, which other models may
+share, learns how each try ended.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Generic, TypeVar
+
+from .base import CallFault, CallOutcome, RateLimit
+
+T = TypeVar("T")
 
 RETRIED_STATUSES: frozenset[int] = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
 RETRY_AFTER_LIMIT_S = 120.0
-"""Nobody waits longer than this: a longer wish is an error at once."""
+"""Longest pause that an endpoint may ask for; a longer one ends the call at once."""
 
 _TRIES_FOR: Mapping[str, int] = {"timeout": 2, "protocol": 2, "not_connected": 3}
 _jitter = Random()
@@ -50,6 +57,101 @@ class RetryPolicy:
         if retry_after_s is None or retry_after_s <= 0.0:
             return backoff * random.uniform(0.5, 1.0)
         return retry_after_s + random.uniform(0.0, min(self.base_s, 0.1 * retry_after_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Success(Generic[T]):
+    """An answer, and what it took."""
+
+    value: T
+    retries: int
+    latency_ms: float
+
+
+class CallFailed(Exception):
+    """The last try's fault, and what was tried."""
+
+    def __init__(self, fault: CallFault, tries: int, elapsed_s: float) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+        self.tries = tries
+        self.elapsed_s = elapsed_s
+
+
+class Retrier:
+    """Repeats calls to one endpoint as its policy says."""
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        rate_limit: RateLimit,
+        *,
+        request_timeout_s: float,
+        total_timeout_s: float | None = None,
+    ) -> None:
+        self.replied = False
+        """The endpoint has answered something; set by the function that `run` calls."""
+        self.request_timeout_s = request_timeout_s
+        self._policy = policy
+        self._rate_limit = rate_limit
+        self._total_timeout_s = total_timeout_s
+
+    async def run(self, ask: Callable[[float], Awaitable[T]]) -> Success[T]:
+        """Await `ask(timeout_s)` until it returns; raise CallFailed when no try is left."""
+        started = time.perf_counter()
+        tries = 0
+        was_stale = False
+        while True:
+            tries += 1
+            try:
+                value = await self._once(ask, started)
+            except CallFault as fault:
+                elapsed_s = time.perf_counter() - started
+                if fault.stale and not was_stale:
+                    was_stale = True  # one further try at once, whatever the policy
+                    continue
+                pause_s = self._pause_s(fault, tries, elapsed_s)
+                if pause_s is None:
+                    raise CallFailed(fault, tries, elapsed_s) from None
+            else:
+                return Success(value, tries - 1, (time.perf_counter() - started) * 1000.0)
+            await asyncio.sleep(pause_s)
+
+    async def _once(self, ask: Callable[[float], Awaitable[T]], started: float) -> T:
+        await self._rate_limit.acquire()
+        outcome: CallOutcome = "failed"
+        retry_after_s = 0.0
+        try:
+            value = await ask(self._timeout_s(time.perf_counter() - started))
+            outcome = "ok"
+        except CallFault as fault:
+            if fault.kind in ("rate_limited", "overloaded"):
+                outcome = fault.kind
+            if fault.retry_after_s is not None and fault.retry_after_s <= RETRY_AFTER_LIMIT_S:
+                retry_after_s = fault.retry_after_s
+            raise
+        finally:
+            self._rate_limit.record_response(outcome, retry_after_s)
+        return value
+
+    def _timeout_s(self, elapsed_s: float) -> float:
+        if self._total_timeout_s is None:
+            return self.request_timeout_s
+        return max(0.001, min(self.request_timeout_s, self._total_timeout_s - elapsed_s))
+
+    def _pause_s(self, fault: CallFault, tries: int, elapsed_s: float) -> float | None:
+        """Return the seconds until the next try, None when this fault is final."""
+        asked_s = fault.retry_after_s
+        if not fault.retried or (asked_s is not None and asked_s > RETRY_AFTER_LIMIT_S):
+            return None
+        reason = fault.reason
+        if reason == "not_connected" and self.replied:
+            reason = fault.kind  # it was there before: a restart takes longer than a wrong address
+        if not self._policy.tries_left(reason, tries):
+            return None
+        pause_s = self._policy.pause_s(tries, asked_s)
+        left_s = None if self._total_timeout_s is None else self._total_timeout_s - elapsed_s
+        return None if left_s is not None and pause_s >= left_s else pause_s
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:

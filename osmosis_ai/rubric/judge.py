@@ -16,9 +16,8 @@ from typing import Any, TypedDict
 from ..models.base import ProviderError, Usage, clip
 from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import Answer
-from ..models.rate_limit import LocalGate
-from ..models.retry import RetryPolicy
-from ..models.tries import Success
+from ..models.rate_limit import RateLimiter
+from ..models.retry import RetryPolicy, Success
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
 from .reply import BadVerdict, NotJSON, Verdict, printable, read_verdict
@@ -104,7 +103,7 @@ class Judge:
             api_base=settings.api_base,
             timeouts_s=(settings.timeout_s, settings.timeout_s * TOTAL_TIMEOUT_FACTOR),
             retry=retry or RetryPolicy(max_tries=MAX_TRIES),
-            gate=LocalGate(),
+            rate_limit=RateLimiter(),
         )
         self._plain = (str(settings.name), settings.api_base) in _WITHOUT_SCHEMA_MODE
 

@@ -50,7 +50,7 @@ class RolloutPool:
         pool_size: int,
         base_urls: Mapping[str, str],
         on_finished: Callable[[RunKey, RolloutRecord], None],
-        gate: SharedRateLimit,
+        rate_limit: SharedRateLimit,
         recall: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
         on_left_out: Callable[[RunKey, BaseException], None] | None = None,
@@ -64,7 +64,7 @@ class RolloutPool:
         self._suites = suites
         self._base_urls = base_urls
         self._on_finished = on_finished
-        self._gate = gate
+        self._rate_limit = rate_limit
         self._recall = recall or NullCache()
         self._pool_size = pool_size
         self._blocked: deque[Blocked] = deque()
@@ -124,7 +124,7 @@ class RolloutPool:
 
     def hold(self, seconds: float) -> None:
         """Another process was told to wait: send nothing before that; from any thread."""
-        self._engine.soon(self._gate.hold, seconds)
+        self._engine.soon(self._rate_limit.pause_for_others, seconds)
 
     def cancel(self) -> None:
         """Start nothing more and cancel what is in flight; from any thread."""
@@ -221,7 +221,7 @@ class RolloutPool:
 
     def _opened(self, spec: ModelSpec) -> ChatModel:
         return open_model(
-            spec, base_urls=self._base_urls, pool_size=self._pool_size, gate=self._gate
+            spec, base_urls=self._base_urls, pool_size=self._pool_size, rate_limit=self._rate_limit
         )
 
     async def _close_models(self) -> None:

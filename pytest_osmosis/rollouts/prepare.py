@@ -27,7 +27,7 @@ from ..user_code.user_hooks import HookFailed, UserHooks, blaming
 from .suite import REWARD, TEST, Suite
 
 if TYPE_CHECKING:
-    from osmosis_ai.models.base import CallGate, ChatModel
+    from osmosis_ai.models.base import ChatModel, RateLimit
 
 __all__ = [
     "ConfigurationError",
@@ -178,17 +178,17 @@ def open_model(
     *,
     base_urls: Mapping[str, str],
     pool_size: int,
-    gate: CallGate | None = None,
+    rate_limit: RateLimit | None = None,
 ) -> ChatModel:
     """The model, opened in the running event loop.
 
-    `base_urls`: where the embedded endpoint listens, by persona. Every call passes `gate`.
+    `base_urls`: where the embedded endpoint listens, by persona.
     """
     base_url = model.base_url if model.persona is None else base_urls[model.persona]
     if base_url is None:
         from osmosis_ai.models.litellm.model import open_litellm_model
 
-        return open_litellm_model(model=model.model, api_key=key_of(model), gate=gate)
+        return open_litellm_model(model=model.model, api_key=key_of(model), rate_limit=rate_limit)
     from osmosis_ai.models.openai import open_chat_model
 
     return open_chat_model(
@@ -196,5 +196,5 @@ def open_model(
         base_url=base_url,
         api_key=key_of(model),
         pool_size=pool_size,
-        gate=gate,
+        rate_limit=rate_limit,
     )

@@ -1,7 +1,7 @@
-"""The gate that every call of a process passes: what one process learns, all of them heed.
+"""The rate limit of an evaluation: what one process learns, all of them observe.
 
-A 429 or 503 with a Retry-After holds back the calls of this process at once and, through `share`,
-those of the others; the controller answers with a smaller window. Knows no endpoint and no xdist.
+A 429 or 503 with a Retry-After pauses the calls of this process at once and, through `share`, those
+of the others; the controller answers with a smaller window. Knows no endpoint and no xdist.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from osmosis_ai.models.base import CallOutcome
-from osmosis_ai.models.rate_limit import LocalGate
+from osmosis_ai.models.rate_limit import RateLimiter
 
 Share = Callable[[str, float], None]
-"""Told `("rate_limited" | "overloaded" | "ok", seconds from now)` of calls in this process."""
+"""Called with `("rate_limited" | "overloaded" | "ok", seconds from now)` of calls made here."""
 
 
-class SharedRateLimit(LocalGate):
-    """`CallGate` that tells others; nobody is held back before a refusal was seen."""
+class SharedRateLimit(RateLimiter):
+    """`RateLimit` that shares refusals, and answers after a refusal."""
 
     def __init__(self, share: Share) -> None:
         super().__init__()
         self._share = share
-        self._strained = False
+        self._refused = False
 
-    def note(self, kind: CallOutcome, not_before_s: float) -> None:
-        """A call has ended: heed it here, and tell the others what concerns them."""
-        super().note(kind, not_before_s)
-        if kind in ("rate_limited", "overloaded"):
-            self._strained = True
-            self._share(kind, not_before_s)
-        elif kind == "ok" and self._strained:
-            self._share(kind, 0.0)
+    def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
+        """Pause this process, and share what concerns the others."""
+        super().record_response(outcome, retry_after_s)
+        if outcome in ("rate_limited", "overloaded"):
+            self._refused = True
+            self._share(outcome, retry_after_s)
+        elif outcome == "ok" and self._refused:
+            self._share(outcome, 0.0)
 
-    def hold(self, not_before_s: float) -> None:
-        """Another process was told to wait."""
-        super().note("rate_limited", not_before_s)
-        self._strained = True
+    def pause_for_others(self, seconds: float) -> None:
+        """Pause because another process was refused."""
+        self.pause(seconds)
+        self._refused = True

@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...providers import ModelName
 from ...secret import Secret
-from ..errors import CallFault
+from ..base import CallFault
 from ..retry import RetryPolicy
 from .reading import UNSUPPORTED, Answer, read_answer
 
 if TYPE_CHECKING:
-    import aiohttp
-
+    from ..transport.client import HTTPClient
     from .transport import Exchange
 
 _OFFLINE = {
@@ -85,7 +84,7 @@ class Door:
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
-        self._session: aiohttp.ClientSession | None = None
+        self._client: HTTPClient | None = None
         self._abandoned: set[asyncio.Task[Any]] = set()
         self.host = ""
         """Where the last request went, printable; empty before the first."""
@@ -135,17 +134,17 @@ class Door:
         """Close every connection; harmless when repeated."""
         if self._abandoned:
             await asyncio.wait(self._abandoned, timeout=_PREPARATION_S)
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
     def _exchange(self, question: Question) -> Exchange:
-        from .transport import Exchange, open_session  # both bring an HTTP client
+        from .transport import Exchange, open_client  # imports aiohttp and httpx
 
-        if self._session is None:
-            self._session = open_session()
+        if self._client is None:
+            self._client = open_client()
         return Exchange(
-            session=self._session,
+            client=self._client,
             model=question.name.model,
             turn=len(question.messages),
             policy=self._policy,

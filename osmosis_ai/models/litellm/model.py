@@ -13,17 +13,23 @@ from ...secret import Redactor, Secret
 from ..base import (
     DETAIL_LIMIT,
     FATAL_KINDS,
-    CallGate,
+    CallFault,
     ChatCompletion,
     ChatModel,
     ProviderError,
+    RateLimit,
     clip,
     efforts,
 )
-from ..errors import CallFault
-from ..rate_limit import LocalGate
-from ..retry import RETRY_AFTER_LIMIT_S, RetryPolicy, in_words
-from ..tries import GaveUp, Success, Tries
+from ..rate_limit import RateLimiter
+from ..retry import (
+    RETRY_AFTER_LIMIT_S,
+    CallFailed,
+    Retrier,
+    RetryPolicy,
+    Success,
+    in_words,
+)
 from .client import Door, Question
 from .params import for_the_model
 from .reading import UNSUPPORTED, Answer
@@ -41,7 +47,7 @@ def open_litellm_model(
     request_timeout_s: float = 300.0,
     total_timeout_s: float | None = None,
     retry: RetryPolicy | None = None,
-    gate: CallGate | None = None,
+    rate_limit: RateLimit | None = None,
 ) -> ChatModel:
     """A provider's model, to be used within one event loop; opens and imports nothing yet.
 
@@ -55,7 +61,7 @@ def open_litellm_model(
         api_base=api_base,
         timeouts_s=(request_timeout_s, total_timeout_s),
         retry=retry or RetryPolicy(),
-        gate=gate or LocalGate(),
+        rate_limit=rate_limit or RateLimiter(),
     )
 
 
@@ -70,7 +76,7 @@ class LiteLLMModel:
         api_base: str | None,
         timeouts_s: tuple[float, float | None],
         retry: RetryPolicy,
-        gate: CallGate,
+        rate_limit: RateLimit,
     ) -> None:
         self.name = str(name)
         self.endpoint = _printable_base(api_base) or name.provider
@@ -78,8 +84,8 @@ class LiteLLMModel:
         self._api_key = api_key or key_from_environment(name.provider)
         self._api_base = api_base
         self._door = Door(retry)
-        self._tries = Tries(
-            retry, gate, request_timeout_s=timeouts_s[0], total_timeout_s=timeouts_s[1]
+        self._retrier = Retrier(
+            retry, rate_limit, request_timeout_s=timeouts_s[0], total_timeout_s=timeouts_s[1]
         )
         self._redact = Redactor([self._api_key] if self._api_key is not None else [])
         self._succeeded = False
@@ -114,11 +120,11 @@ class LiteLLMModel:
             api_base=self._api_base,
             params=params,
         )
-        failure: GaveUp | None = None
+        failure: CallFailed | None = None
         try:
-            return await self._tries.until_answered(lambda limit_s: self._ask(question, limit_s))
-        except GaveUp as gave_up:
-            failure = gave_up
+            return await self._retrier.run(lambda limit_s: self._ask(question, limit_s))
+        except CallFailed as call_failed:
+            failure = call_failed
         # Raised outside the handler: what LiteLLM raised, key and all, must not hang on to it.
         raise self._error(failure)
 
@@ -134,11 +140,11 @@ class LiteLLMModel:
         try:
             answer = await self._door.ask(question, timeout_s)
         finally:
-            self._tries.replied = self._door.replied
+            self._retrier.replied = self._door.replied
         self._succeeded = True
         return answer
 
-    def _error(self, failure: GaveUp) -> ProviderError:
+    def _error(self, failure: CallFailed) -> ProviderError:
         fault = failure.fault
         detail = clip(self._redact(fault.detail), 200 if fault.summary else DETAIL_LIMIT)
         sentence = self._sentence(fault, detail, efforts(failure.tries, failure.elapsed_s))
@@ -167,7 +173,7 @@ class LiteLLMModel:
         if fault.kind in ("unreachable", "protocol", "too_large", "tls"):
             return f"no usable answer from {where}{after} ({detail})"
         if fault.kind == "timeout":
-            limit = f"{self._tries.request_timeout_s:g} s"
+            limit = f"{self._retrier.request_timeout_s:g} s"
             return f"no whole answer from {where} within {limit}{after} ({detail})"
         if fault.kind == "redirect":
             return f"{where} redirects ({status}) to {detail}: set the base URL to that"

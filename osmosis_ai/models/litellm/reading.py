@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..base import ChatCompletion, Usage
-from ..errors import CallFault, fault_of_status
+from ..base import CallFault, ChatCompletion, Usage
+from ..errors import fault_of_status
 
 if TYPE_CHECKING:
     from .transport import Exchange

@@ -13,33 +13,32 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import ssl
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import aiohttp
 import httpx
+from yarl import URL
 
-from ..base import ChatCompletion, clip
-from ..errors import CallFault, fault_of_error_object, fault_of_status
+from ..base import CallFault, ChatCompletion
+from ..errors import fault_of_error_object, fault_of_status
 from ..parsing import parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL
-from ..transport.http1 import MAX_BODY_BYTES
-from ..transport.proxy import find_proxy
-
-CONNECT_TIMEOUT_S = 15.0
+from ..transport.client import HTTPClient
+from ..transport.exchange import ClientClosed, Reply, TransportError
+from ..transport.proxy import Proxy, find_proxy
 
 _NOT_FORWARDED = ("host", "content-length", "transfer-encoding", "accept-encoding")
 _ALREADY_DECODED = ("content-encoding", "content-length", "transfer-encoding")
+_MOST_CONNECTIONS = 1 << 16
 
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
     """What one call to LiteLLM asked for, and what came back on the wire."""
 
-    session: aiohttp.ClientSession
+    client: HTTPClient
     model: str
     """The provider's own name of the model."""
     turn: int
@@ -96,133 +95,75 @@ class Transport(httpx.AsyncBaseTransport):
         return self._outside
 
 
-def open_session() -> aiohttp.ClientSession:
-    """A session for the running loop; every call is bounded by a deadline of its own."""
-    return aiohttp.ClientSession(
-        cookie_jar=aiohttp.DummyCookieJar(),
-        connector=aiohttp.TCPConnector(limit=0),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-    )
+def open_client() -> HTTPClient:
+    """Return a client for the running loop; a deadline of its own bounds every call."""
+    return HTTPClient(size=_MOST_CONNECTIONS)
 
 
 async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Response:
-    status, headers, body = await _sent(exchange.session, request)
+    reply = await _sent(exchange.client, request)
     exchange.replied = True
-    if not 200 <= status < 300:
-        raise fault_of_status(status, headers, body, model=exchange.model, policy=exchange.policy)
-    reply = exchange.reply = _json_object(status, headers, body)
-    if "choices" in reply:
+    if not 200 <= reply.status < 300:
+        raise fault_of_status(
+            reply.status, reply.headers, reply.body, model=exchange.model, policy=exchange.policy
+        )
+    found = exchange.reply = _json_object(reply)
+    if "choices" in found:
         exchange.completion = parse_completion(
-            body,
+            reply.body,
             model=exchange.model,
             turn=exchange.turn,
-            content_type=headers.get("content-type", ""),
-            status=status,
+            content_type=reply.content_type,
+            status=reply.status,
             policy=exchange.policy,
         )
-    elif reply.get("error"):
-        raise fault_of_error_object(reply["error"], model=exchange.model, policy=exchange.policy)
-    kept = {name: value for name, value in headers.items() if name not in _ALREADY_DECODED}
-    return httpx.Response(status, headers=kept, content=body, request=request)
+    elif found.get("error"):
+        raise fault_of_error_object(found["error"], model=exchange.model, policy=exchange.policy)
+    headers = {
+        name: value for name, value in reply.headers.items() if name.lower() not in _ALREADY_DECODED
+    }
+    return httpx.Response(reply.status, headers=headers, content=reply.body, request=request)
 
 
-async def _sent(
-    session: aiohttp.ClientSession, request: httpx.Request
-) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers with lower-case names, and the decoded body of the reply."""
-    content = await request.aread()
+async def _sent(client: HTTPClient, request: httpx.Request) -> Reply:
     headers = {k: v for k, v in request.headers.items() if k not in _NOT_FORWARDED}
     headers["accept-encoding"] = "gzip, deflate"
     try:
-        async with session.request(
-            request.method,
-            str(request.url),
-            data=content or None,
+        return await client.request(
+            URL(str(request.url), encoded=True),
+            await request.aread(),
+            method=request.method,
             headers=headers,
-            allow_redirects=False,
-            **_proxy(request.url),
-        ) as reply:
-            found = {name.lower(): value for name, value in reply.headers.items()}
-            return reply.status, found, await _body(reply)
-    except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError) as error:
-        raise _fault(error) from None
+            proxy=_proxy(request.url),
+        )
+    except ClientClosed:
+        raise TransportError("unreachable", "the model is closed") from None
 
 
-def _proxy(url: httpx.URL) -> dict[str, Any]:
+def _proxy(url: httpx.URL) -> Proxy | None:
     port = url.port or (443 if url.scheme == "https" else 80)
     address = BaseURL(scheme=url.scheme, host=url.host, port=port, path="")
     try:
-        proxy = find_proxy(address, os.environ)
+        return find_proxy(address, os.environ)
     except ValueError as error:
         raise CallFault("unreachable", str(error)) from None
-    if proxy is None:
-        return {}
-    headers = {}
-    if proxy.authorization is not None:
-        headers["Proxy-Authorization"] = proxy.authorization.reveal()
-    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
-    return {"proxy": f"http://{host}:{proxy.port}", "proxy_headers": headers}
 
 
-async def _body(reply: aiohttp.ClientResponse) -> bytes:
-    if "text/event-stream" in reply.headers.get("content-type", "").lower():
-        raise CallFault("protocol", "it streamed although not asked", status=reply.status)
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in reply.content.iter_any():
-        size += len(chunk)
-        if size > MAX_BODY_BYTES:
-            raise CallFault("too_large", f"the answer has over {MAX_BODY_BYTES >> 20} MiB")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _json_object(status: int, headers: dict[str, str], body: bytes) -> dict[str, Any]:
+def _json_object(reply: Reply) -> dict[str, Any]:
     try:
-        found = json.loads(body.decode("utf-8-sig"))
+        found = json.loads(reply.body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        _refuse_body(status, headers, body)
+        _refuse_body(reply)
     if not isinstance(found, dict):
         kind = type(found).__name__
-        raise CallFault("protocol", summary=f"a {status} whose JSON is a {kind}, no object")
+        raise CallFault("protocol", summary=f"a {reply.status} whose JSON is a {kind}, no object")
     return found
 
 
-def _refuse_body(status: int, headers: dict[str, str], body: bytes) -> NoReturn:
-    if not body:
-        raise CallFault("protocol", summary=f"a {status} with an empty body", retried=True)
-    kind = headers.get("content-type", "no content type")
+def _refuse_body(reply: Reply) -> NoReturn:
+    if not reply.body:
+        raise CallFault("protocol", summary=f"a {reply.status} with an empty body", retried=True)
     # Redaction needs whole secrets: the rest is cut off only behind it.
-    shown = body[:2000].decode("utf-8", "replace")
-    summary = f"a {status} that is not JSON ({kind})"
+    shown = reply.body[:2000].decode("utf-8", "replace")
+    summary = f"a {reply.status} that is not JSON ({reply.content_type or 'no content type'})"
     raise CallFault("protocol", shown, summary=summary, retried=True)
-
-
-def _fault(error: Exception) -> CallFault:
-    """What the client's own failures mean."""
-    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
-        return CallFault("tls", f"{clip(str(error), 200)}; set SSL_CERT_FILE")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return CallFault("unreachable", _plain(error), reason="not_connected", retried=True)
-    if isinstance(error, asyncio.TimeoutError):
-        detail = f"no connection within {CONNECT_TIMEOUT_S:g} s"
-        return CallFault("unreachable", detail, reason="not_connected", retried=True)
-    if isinstance(error, aiohttp.ClientPayloadError) and "decode" in str(error):
-        return CallFault("protocol", "the compressed body is broken", retried=True)
-    if isinstance(error, aiohttp.ClientPayloadError):
-        detail = "the connection was closed in the middle of the answer"
-        return CallFault("unreachable", detail, retried=True)
-    if isinstance(error, aiohttp.ClientResponseError):
-        return CallFault("protocol", f"not an HTTP reply ({clip(error.message, 100)})")
-    if isinstance(error, (aiohttp.ClientConnectionError, OSError)):
-        detail = "the connection was closed before the answer"
-        return CallFault("unreachable", detail, retried=True)
-    return CallFault("bad_request", f"the request cannot be sent ({type(error).__name__})")
-
-
-def _plain(error: aiohttp.ClientConnectorError) -> str:
-    if isinstance(error.os_error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "its name cannot be resolved (DNS)"
-    return error.os_error.strerror or "no connection"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from typing import NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -17,7 +18,8 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _EXAMPLE = "for example http://localhost:8000/v1"
 
 
-class BaseURL(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BaseURL:
     """An endpoint's address; every part of it is printable."""
 
     scheme: str
@@ -128,7 +130,15 @@ def _host(name: str) -> str:
             raise ValueError("its host is not a valid name") from None
     if len(name) > 253 or not _HOST.fullmatch(name) or ".." in name:
         raise ValueError("it has no valid host")
-    return name.lower()
+    return _canonical_ipv4(name.lower())
+
+
+def _canonical_ipv4(name: str) -> str:
+    """Return `127.0.0.1` for 127.1, 0x7f.1 and 2130706433, which aiohttp refuses; else `name`."""
+    if name.rpartition(".")[2][:1].isdigit():
+        with suppress(OSError):
+            return socket.inet_ntoa(socket.inet_aton(name))
+    return name
 
 
 def _path(path: str) -> str:

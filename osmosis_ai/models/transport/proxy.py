@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 import ipaddress
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from ...secret import Secret
 from .base_url import BaseURL
 
 
-class Proxy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Proxy:
     """An http proxy; printable."""
 
     host: str
@@ -44,7 +45,7 @@ def find_proxy(address: BaseURL, environ: Mapping[str, str]) -> Proxy | None:
 
 def _variables(scheme: str, environ: Mapping[str, str]) -> Iterator[str]:
     yield f"{scheme}_proxy"
-    # A CGI server sets HTTP_PROXY from a request's `Proxy:` header: whoever sent it is a stranger.
+    # A CGI server sets HTTP_PROXY from a request's `Proxy:` header: the sender is a stranger.
     if not (scheme == "http" and "REQUEST_METHOD" in environ):
         yield f"{scheme.upper()}_PROXY"
     yield "all_proxy"

@@ -1,4 +1,4 @@
-"""Whom to trust over TLS: the one context for every endpoint and trainer. Opens no connection."""
+"""The TLS context of every endpoint and trainer: which certificates are trusted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def tls_context() -> ssl.SSLContext:
-    """The usual checks against the authorities of the system, or those in SSL_CERT_FILE.
+    """Return a context that trusts the system's authorities, or those in SSL_CERT_FILE.
 
-    Raises ValueError when those variables name nothing that can be used.
+    Raise ValueError when SSL_CERT_FILE or SSL_CERT_DIR names nothing that can be used.
     """
     import ssl  # loaded with the first TLS connection at the latest
 

@@ -19,7 +19,7 @@ from ..app import AppOptions
 from ..events import event
 from ..trainer.address_policy import Trainer
 from ..trainer.client import OsmosisLLMClient, TrainerChannel
-from ..trainer.wire import TrainerPool
+from ..trainer.wire import TrainerClient
 from .run_rollout import Outcome, execute, failed
 from .worker_threads import Job, Workers
 
@@ -46,9 +46,9 @@ class Runner:
         self._options = options
         self._settings = options.settings
         size = options.settings.connections
-        self._workers: Workers[TrainerPool] = Workers(
-            lambda: TrainerPool(size),
-            lambda pool: pool.aclose(),
+        self._workers: Workers[TrainerClient] = Workers(
+            lambda: TrainerClient(size),
+            lambda client: client.aclose(),
             most=options.settings.max_concurrent,
         )
         self._shutdown: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -70,7 +70,7 @@ class Runner:
         """The agent's tools for this request; an outcome when there will be no rollout."""
         agent = self._agent
 
-        async def asked(pool: TrainerPool) -> Tools:
+        async def asked(client: TrainerClient) -> Tools:
             given: Any = agent.get_tools(request)
             owner = f"{type(agent).__name__}.get_tools"
             return Tools(given, dump_tools(given, owner=owner))
@@ -90,9 +90,9 @@ class Runner:
         """How the rollout ended."""
         settings = self._settings
 
-        async def executed(pool: TrainerPool) -> Outcome:
+        async def executed(client: TrainerClient) -> Outcome:
             channel = TrainerChannel(
-                pool, trainer, key=key, request_timeout_s=settings.request_timeout_s
+                client, trainer, key=key, request_timeout_s=settings.request_timeout_s
             )
             llm = OsmosisLLMClient(request.server_url, request.rollout_id, channel=channel)
             try:
@@ -115,7 +115,7 @@ class Runner:
             return failed(request.rollout_id, "CancelledError: the agent cancelled itself")
         return job.result.result()
 
-    async def _ended(self, job: Job[TrainerPool, T], limit_s: float, what: str) -> str | None:
+    async def _ended(self, job: Job[TrainerClient, T], limit_s: float, what: str) -> str | None:
         """Wait for the job; None when it ended by itself, else why it was ended."""
         waits: list[asyncio.Future[Any]] = [job.result, self._shutdown]
         await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)

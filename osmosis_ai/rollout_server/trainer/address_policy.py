@@ -87,17 +87,17 @@ class TrainerRules:
         named = _parsed(server_url)
         if self._origins and named.origin not in self._origins:
             raise TrainerRefused("server_url is not one of the trainers that this server may call")
-        addresses = await self._resolved(named.host, named.port)
+        literal = _literal(named.host, named.port)
+        addresses = literal or await self._resolved(named.host, named.port)
         if not (self._origins or self._anywhere) and not all(map(is_public, addresses)):
             raise TrainerRefused(
                 "server_url does not lead to a public address; start the server with "
                 "--allow-trainer and the trainer's origin"
             )
-        return Trainer(named.scheme, named.host, named.port, named.path, addresses)
+        host = literal[0] if literal else named.host  # 127.1 becomes 127.0.0.1
+        return Trainer(named.scheme, host, named.port, named.path, addresses)
 
     async def _resolved(self, host: str, port: int) -> tuple[str, ...]:
-        if literal := _literal(host, port):
-            return literal
         now = time.monotonic()
         until, found = self._cache.get((host, port), (0.0, None))
         if found is None or now >= until or (found.done() and found.exception()):

@@ -1,7 +1,7 @@
 """Calls to a trainer: the model's answers for an agent, and the result of a rollout.
 
-Retries 5xx, timeouts and broken connections, never 4xx; follows no redirect. What remains of a
-failure is an exception of the SDK. Knows no agent and no server.
+5xx, timeouts and broken connections are retried, 4xx never; redirects are not followed. A failure
+that remains is an exception of the SDK. Knows no agent and no server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...agents.client import ModelLLM
 from ...agents.errors import (
@@ -22,16 +22,16 @@ from ...agents.errors import (
 )
 from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse
-from ...models.base import ChatCompletion, clip, efforts
-from ...models.errors import CallFault
+from ...models.base import CallFault, ChatCompletion, clip, efforts
 from ...models.parsing import parse_completion
-from ...models.rate_limit import LocalGate
-from ...models.retry import RetryPolicy, parse_retry_after
-from ...models.transport.http1 import Reply, WireError
-from ...models.tries import GaveUp, Success, Tries
+from ...models.rate_limit import RateLimiter
+from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
+from ...models.transport.exchange import Reply, TransportError
 from ...secret import Redactor, Secret, check_api_key
 from .address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
-from .wire import Post, TrainerPool
+
+if TYPE_CHECKING:
+    from .wire import TrainerClient
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def retries(count: int) -> RetryPolicy:
-    """The contract's policy: `count` further tries after the first, from 1 s on."""
+    """Return the contract's policy: `count` further tries after the first, from 1 s on."""
     return RetryPolicy(
         max_tries=count + 1, base_s=1.0, statuses=frozenset(range(500, 600)), tries_for={}
     )
@@ -64,23 +64,33 @@ class TrainerChannel:
 
     def __init__(
         self,
-        pool: TrainerPool,
+        client: TrainerClient,
         trainer: Trainer,
         *,
         key: Secret | None = None,
         request_timeout_s: float = 300.0,
     ) -> None:
         self.key = key
-        self._pool = pool
+        self._client = client
         self._trainer = trainer
         self._request_timeout_s = request_timeout_s
 
-    async def ask(self, post: Post, policy: RetryPolicy, read: Callable[[Reply], T]) -> Success[T]:
-        """What `read` makes of the reply with a 2xx status; raises an OsmosisRolloutError."""
-        sent = replace(post, key=self.key)
+    async def ask(
+        self,
+        path: str,
+        body: bytes,
+        policy: RetryPolicy,
+        read: Callable[[Reply], T],
+        *,
+        idempotency_key: str | None = None,
+    ) -> Success[T]:
+        """Return what `read` makes of a reply with a 2xx status; raise an OsmosisRolloutError."""
+        headers = self._headers(idempotency_key)
 
         async def once(timeout_s: float) -> T:
-            reply = await self._pool.post(self._trainer, sent, timeout_s)
+            reply = await self._client.post(
+                self._trainer, path, body, headers=headers, timeout_s=timeout_s
+            )
             if not 200 <= reply.status < 300:
                 raise _fault_of(reply, policy)
             try:
@@ -89,39 +99,46 @@ class TrainerChannel:
                 fault.retried = False  # the trainer has counted this call as answered
                 raise
 
-        tries = Tries(policy, LocalGate(), request_timeout_s=self._request_timeout_s)
+        retrier = Retrier(policy, RateLimiter(), request_timeout_s=self._request_timeout_s)
         try:
-            return await tries.until_answered(once)
-        except GaveUp as gave_up:
-            raise self._error(gave_up) from None
+            return await retrier.run(once)
+        except CallFailed as call_failed:
+            raise self._error(call_failed) from None
 
-    def _error(self, gave_up: GaveUp) -> OsmosisRolloutError:
-        fault, tried = gave_up.fault, efforts(gave_up.tries, gave_up.elapsed_s)
+    def _headers(self, idempotency_key: str | None) -> dict[str, str]:
+        headers = {}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        if self.key is not None:
+            headers["Authorization"] = f"Bearer {self.key.reveal()}"
+        return headers
+
+    def _error(self, call_failed: CallFailed) -> OsmosisRolloutError:
+        fault, tried = call_failed.fault, efforts(call_failed.tries, call_failed.elapsed_s)
         redact = Redactor([self.key] if self.key else [])
         detail = clip(redact(fault.detail))
         where = f"the trainer at {self._trainer.netloc}"
         status = fault.status
         if status is not None and not 200 <= status < 300:
-            told = f"{where} answered {status}{tried}" + (f": {detail}" if detail else "")
+            sentence = f"{where} answered {status}{tried}" + (f": {detail}" if detail else "")
             kind = OsmosisServerError if status >= 500 else OsmosisValidationError
-            return kind(told, status_code=status)
+            return kind(sentence, status_code=status)
         what = ": ".join(filter(None, (fault.summary, detail))) or fault.kind
         if fault.kind == "timeout":
             return OsmosisTimeoutError(f"{where} did not answer{tried}: {what}")
-        if isinstance(fault, WireError):
+        if isinstance(fault, TransportError):
             return OsmosisTransportError(f"{where} cannot be reached{tried}: {what}")
         return OsmosisValidationError(f"{where} sent {what}")
 
 
 def _fault_of(reply: Reply, policy: RetryPolicy) -> CallFault:
-    headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in reply.headers.items()}
     failed = reply.status >= 500
     return CallFault(
         "overloaded" if failed else "bad_request",
         reply.body[:4096].decode("utf-8", "replace"),
         status=reply.status,
-        retried=failed and policy.retries_status(reply.status, headers),
-        retry_after_s=parse_retry_after(headers) if failed else None,
+        retried=failed and policy.retries_status(reply.status, reply.headers),
+        retry_after_s=parse_retry_after(reply.headers) if failed else None,
     )
 
 
@@ -154,17 +171,17 @@ class TrainerModel:
                 reply.body,
                 model=self.name,
                 turn=turn,
-                content_type=reply.headers.get(b"content-type", b"").decode("latin-1"),
+                content_type=reply.content_type,
                 status=reply.status,
                 policy=self._policy,
             )
 
         channel = await self._channel()
-        found = await channel.ask(Post(path=COMPLETIONS_PATH, body=body), self._policy, read)
+        found = await channel.ask(COMPLETIONS_PATH, body, self._policy, read)
         return replace(found.value, retries=found.retries, latency_ms=found.latency_ms)
 
     async def aclose(self) -> None:
-        """Nothing to close: the connections are the pool's."""
+        """Nothing to close: the connections belong to the channel's client."""
 
     def _body(
         self,
@@ -211,7 +228,7 @@ class OsmosisLLMClient:
         self._timeout_s = timeout_seconds
         self._connections = connections
         self._channel = channel
-        self._own_pool: TrainerPool | None = None
+        self._own_client: TrainerClient | None = None
         self._callback_policy = retries(complete_rollout_retries)
         model = TrainerModel(rollout_id, self._opened, retries(max_retries))
         self._llm = ModelLLM(model, params=DEFAULTS)
@@ -243,9 +260,14 @@ class OsmosisLLMClient:
     async def complete_rollout(self, response: RolloutResponse) -> None:
         """Tell the trainer how the rollout ended; raises an OsmosisRolloutError."""
         body = response.model_dump_json().encode("utf-8")
-        post = Post(path=COMPLETED_PATH, body=body, idempotency_key=self.rollout_id)
         channel = await self._opened()
-        await channel.ask(post, self._callback_policy, lambda reply: reply.status)
+        await channel.ask(
+            COMPLETED_PATH,
+            body,
+            self._callback_policy,
+            lambda reply: reply.status,
+            idempotency_key=self.rollout_id,
+        )
 
     def close(self) -> None:
         """End the rollout: later calls raise."""
@@ -254,8 +276,8 @@ class OsmosisLLMClient:
     async def aclose(self) -> None:
         """End the rollout and close the client's own connections."""
         self.close()
-        if self._own_pool is not None:
-            await self._own_pool.aclose()
+        if self._own_client is not None:
+            await self._own_client.aclose()
 
     async def _opened(self) -> TrainerChannel:
         if self._channel is None:
@@ -265,8 +287,10 @@ class OsmosisLLMClient:
                 raise OsmosisValidationError(str(error)) from None
             except TrainerUnknown as error:
                 raise OsmosisTransportError(str(error)) from None
-            self._own_pool = self._own_pool or TrainerPool(self._connections)
+            from .wire import TrainerClient  # imports aiohttp
+
+            self._own_client = self._own_client or TrainerClient(self._connections)
             self._channel = TrainerChannel(
-                self._own_pool, trainer, key=self._key, request_timeout_s=self._timeout_s
+                self._own_client, trainer, key=self._key, request_timeout_s=self._timeout_s
             )
         return self._channel

@@ -18,7 +18,7 @@ from ..rollouts import Delivery, Rollout
 from ..settings import ServerSettings
 from .address_policy import TrainerRefused, TrainerRules, TrainerUnknown
 from .client import CALLBACK_RETRIES, COMPLETED_PATH, TrainerChannel
-from .wire import Post, TrainerPool
+from .wire import TrainerClient
 
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0
@@ -37,7 +37,7 @@ class Callbacks:
         self._settings = settings
         self._rules = rules
         self._note = note
-        self._pool = TrainerPool(settings.connections)
+        self._client = TrainerClient(settings.connections)
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_round = asyncio.Event()
 
@@ -54,7 +54,7 @@ class Callbacks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
         for task in tuple(self._tasks):
             task.cancel()
-        await self._pool.aclose()
+        await self._client.aclose()
 
     async def _deliver(self, rollout: Rollout) -> None:
         until = rollout.ended_at + self._settings.record_ttl_s
@@ -85,18 +85,21 @@ class Callbacks:
 
     async def _round(self, rollout: Rollout) -> tuple[Delivery, str]:
         assert rollout.outcome is not None
-        post = Post(
-            path=COMPLETED_PATH, body=rollout.outcome.body, idempotency_key=rollout.rollout_id
-        )
         try:
             trainer = await self._rules.locate(rollout.server_url)
             channel = TrainerChannel(
-                self._pool,
+                self._client,
                 trainer,
                 key=rollout.key,
                 request_timeout_s=self._settings.request_timeout_s,
             )
-            await channel.ask(post, CALLBACK_RETRIES, lambda reply: reply.status)
+            await channel.ask(
+                COMPLETED_PATH,
+                rollout.outcome.body,
+                CALLBACK_RETRIES,
+                lambda reply: reply.status,
+                idempotency_key=rollout.rollout_id,
+            )
         except (OsmosisValidationError, TrainerRefused) as error:
             return "refused", str(error)
         except (OsmosisRolloutError, TrainerUnknown) as error:

@@ -132,10 +132,10 @@ def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
 ):
     ask, failures = delivery.TrainerChannel.ask, iter([RuntimeError("unforeseen")])
 
-    async def failing(self: Any, post: Any, *rest: Any) -> Any:
-        if post.path == delivery.COMPLETED_PATH and (error := next(failures, None)):
+    async def failing(self: Any, path: str, *rest: Any, **options: Any) -> Any:
+        if path == delivery.COMPLETED_PATH and (error := next(failures, None)):
             raise error
-        return await ask(self, post, *rest)
+        return await ask(self, path, *rest, **options)
 
     monkeypatch.setattr(delivery.TrainerChannel, "ask", failing)
     served = serve(Asking())

@@ -1,4 +1,4 @@
-"""Where connections go: TLS, proxies, and how many there may be."""
+"""Where the connections of a model go: TLS, proxies, and how many there may be."""
 
 from __future__ import annotations
 
@@ -189,8 +189,29 @@ def test_an_encrypted_endpoint_is_asked_through_a_tunnel(
     assert ask("https://model.example/v1").message["content"] == "42"
     tunnel.close()
     assert tunnel.heads[0].startswith("CONNECT model.example:443 HTTP/1.1\r\n")
+    assert "Bearer" not in tunnel.heads[0]
     assert "Proxy-Authorization: Basic" in tunnel.heads[0]
     assert KEY not in tunnel.heads[0]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_whose_first_address_is_dead_is_reached_at_its_second(
+    scheme: str, encrypted: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve = socket.getaddrinfo
+
+    def two_addresses(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+        hosts = ["127.0.0.2", "127.0.0.1"] if host == "proxy.example" else [host]
+        return [found for each in hosts for found in resolve(each, port, *args, **kwargs)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
+    monkeypatch.setenv("SSL_CERT_FILE", str(SELF_SIGNED))
+    with Endpoint("42") as plain:
+        tunnel = Tunnel(encrypted.port)
+        port = tunnel.port if scheme == "https" else plain.port
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://proxy.example:{port}")
+        assert ask(f"{scheme}://model.example/v1").message["content"] == "42"
+        tunnel.close()
 
 
 def test_a_proxy_that_refuses_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,247 @@
+"""HTTP over aiohttp: one request, one whole reply within limits, or a `TransportError`.
+
+Follows no redirect, keeps no cookie and never sends a request again. Knows neither what is sent
+nor when to try again. Import it where a model or a trainer is first called: aiohttp takes 150 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from yarl import URL
+
+from .client_errors import is_disconnect, transport_error
+from .content_coding import decode_body, too_large
+from .exchange import MAX_BODY_BYTES, ClientClosed, Reply, TransportError
+from .proxy import Proxy
+from .tls import tls_context
+
+if TYPE_CHECKING:
+    import ssl
+
+    from aiohttp.tracing import Trace
+
+MAX_HEAD_BYTES = 64 * 1024
+CONNECT_TIMEOUT_S = 15.0
+IDLE_LIMIT_S = 30.0
+"""Older idle connections are dropped: a router between may have forgotten them in silence."""
+STALE_WITHIN_S = 1.0
+"""A reused connection that ends so soon after the request had been dropped by the server before."""
+JSON_HEADERS: Mapping[str, str] = {
+    "User-Agent": "pytest-osmosis",
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",
+    "Content-Type": "application/json",
+}
+"""Of every request with a JSON body; never given to the session, which sends its own to proxies."""
+RESERVED_FILES = 64
+"""Open files that are left to everything else."""
+_WARNED_BODY_BYTES = 1024 * 1024
+"""aiohttp warns of larger bodies that are given as bytes."""
+
+
+@dataclass(slots=True)
+class _Link:
+    """What is known of the connection of one exchange."""
+
+    fresh: bool = False
+    """A new connection was begun for it."""
+    since: float | None = None
+    """The loop's time since when the exchange has its connection."""
+    replied: bool = False
+    """The head of the reply has come."""
+
+
+_link: ContextVar[_Link] = ContextVar("osmosis_link")
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Connections that note in `_link` whether they are fresh, and since when they are in use."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """Return a kept or a new connection."""
+        connection = await super().connect(req, traces, timeout)
+        _link.get().since = self._loop.time()
+        return connection
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        _link.get().fresh = True
+        return await super()._create_connection(req, traces, timeout)
+
+
+class HTTPClient:
+    """At most `size` exchanges at once in one event loop, over connections that are kept alive."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        max_body: int = MAX_BODY_BYTES,
+        tls: ssl.SSLContext | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        """To be called in the running event loop; `resolver` is asked for each new connection."""
+        self._loop = asyncio.get_running_loop()
+        self._max_body = max_body
+        self._tls = tls
+        self._timeout = _timeout(None)
+        self._session = aiohttp.ClientSession(
+            connector=_Connector(
+                limit=min(size, _affordable_connections()),
+                keepalive_timeout=IDLE_LIMIT_S,
+                resolver=resolver or aiohttp.ThreadedResolver(),
+                use_dns_cache=resolver is None,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def request(
+        self,
+        url: URL,
+        body: bytes,
+        *,
+        method: str = "POST",
+        headers: Mapping[str, str],
+        timeout_s: float | None = None,
+        proxy: Proxy | None = None,
+    ) -> Reply:
+        """Return the whole reply within `timeout_s`; raise TransportError or ClientClosed."""
+        if self._session.closed:
+            raise ClientClosed
+        link = _Link()
+        token = _link.set(link)
+        try:
+            return await self._exchanged(method, url, body, headers, timeout_s, proxy, link)
+        except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError) as error:
+            self._explain(error, link, proxy)
+        except asyncio.CancelledError:
+            if self._session.closed:  # closing cancels the exchanges that wait for a connection
+                raise ClientClosed from None
+            raise
+        finally:
+            _link.reset(token)
+
+    async def aclose(self) -> None:
+        """Close every connection; harmless when repeated."""
+        await self._session.close()
+
+    async def _exchanged(
+        self,
+        method: str,
+        url: URL,
+        body: bytes,
+        headers: Mapping[str, str],
+        timeout_s: float | None,
+        proxy: Proxy | None,
+        link: _Link,
+    ) -> Reply:
+        if timeout_s != self._timeout.total:
+            self._timeout = _timeout(timeout_s)
+        options: dict[str, Any] = {}
+        if url.scheme == "https":
+            options["ssl"] = self._tls = self._tls or _tls_context()
+        if proxy is not None:
+            options.update(_proxy_options(proxy, url))
+            headers = {**headers, **options.pop("headers", {})}
+        response = await self._session.request(
+            method,
+            url,
+            data=body if len(body) <= _WARNED_BODY_BYTES else io.BytesIO(body),
+            headers=headers,
+            timeout=self._timeout,
+            allow_redirects=False,
+            **options,
+        )
+        link.replied = True
+        try:
+            return await self._read(response)
+        except BaseException:
+            response.close()
+            raise
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Reply:
+        headers, limit = response.headers, self._max_body
+        if sum(len(name) + len(value) for name, value in response.raw_headers) > MAX_HEAD_BYTES:
+            detail = f"over {MAX_HEAD_BYTES // 1024} KiB of headers"
+            raise TransportError("protocol", detail, summary="not an HTTP reply")
+        if "text/event-stream" in headers.get("Content-Type", "").lower():
+            raise TransportError("protocol", summary="an answer streamed although not asked")
+        if (response.content_length or 0) > limit:
+            raise too_large(response.content_length or 0, limit)
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := await response.content.readany():
+            size += len(chunk)
+            if size > limit:
+                raise too_large(size, limit)
+            chunks.append(chunk)
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        coding = headers.get("Content-Encoding", "")
+        return Reply(response.status, headers, decode_body(body, coding, limit))
+
+    def _explain(self, error: Exception, link: _Link, proxy: Proxy | None) -> NoReturn:
+        """Raise what `error` means; the error itself holds the request's headers: it ends here."""
+        if self._session.closed:
+            raise ClientClosed from None
+        if isinstance(error, asyncio.TimeoutError) and not isinstance(
+            error, aiohttp.ConnectionTimeoutError
+        ):
+            raise TransportError("timeout", f"deadline reached {_stage(link)}") from None
+        fault = transport_error(error, replied=link.replied, proxy=proxy)
+        if is_disconnect(error) and link.since is not None and not link.fresh and not link.replied:
+            fault.stale = self._loop.time() - link.since < STALE_WITHIN_S
+        raise fault from None
+
+
+def _stage(link: _Link) -> str:
+    if link.replied:
+        return "in the middle of the answer"
+    if link.since is not None:
+        return "without an answer"
+    return "while connecting" if link.fresh else "while waiting for a connection"
+
+
+def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
+    # The threshold: aiohttp rounds longer timeouts up to whole seconds.
+    return aiohttp.ClientTimeout(
+        total=seconds, sock_connect=CONNECT_TIMEOUT_S, ceil_threshold=float("inf")
+    )
+
+
+def _tls_context() -> ssl.SSLContext:
+    try:
+        return tls_context()
+    except ValueError as error:  # SSL_CERT_FILE
+        raise TransportError("tls", str(error)) from None
+
+
+def _proxy_options(proxy: Proxy, url: URL) -> dict[str, Any]:
+    options: dict[str, Any] = {"proxy": URL.build(scheme="http", host=proxy.host, port=proxy.port)}
+    if proxy.authorization is not None:
+        credentials = {"Proxy-Authorization": proxy.authorization.reveal()}
+        # aiohttp sends `proxy_headers` with CONNECT alone.
+        options["proxy_headers" if url.scheme == "https" else "headers"] = credentials
+    return options
+
+
+def _affordable_connections() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 16
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 16 if soft == resource.RLIM_INFINITY else max(1, soft - RESERVED_FILES)

@@ -1,0 +1,51 @@
+"""What an HTTP exchange gives: a whole reply, or the fault that stands in its place.
+
+Knows no client: `client` makes these of what aiohttp returns and raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..base import CallFault, ErrorKind
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""Largest decoded body of a reply."""
+
+NOT_CONNECTED = "not_connected"
+"""Reason of a fault before there was a connection: few tries, since it seldom passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole HTTP reply; `headers` finds names in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def content_type(self) -> str:
+        """The header as it came; empty without one."""
+        return self.headers.get("content-type", "")
+
+
+class TransportError(CallFault):
+    """No whole reply."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        detail: str = "",
+        *,
+        summary: str = "",
+        reason: str = "",
+        stale: bool = False,
+    ) -> None:
+        retried = kind in ("unreachable", "timeout")
+        super().__init__(kind, detail, summary=summary, reason=reason, retried=retried, stale=stale)
+
+
+class ClientClosed(Exception):
+    """The client was closed before the exchange ended."""
