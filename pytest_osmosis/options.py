@@ -96,7 +96,7 @@ def _share(text: str) -> str:
 
 
 def _shard(text: str) -> str:
-    from .dataset.shards import parse_shard
+    from .dataset.sampling import parse_shard
 
     return str(parse_shard(text))
 

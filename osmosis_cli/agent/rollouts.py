@@ -188,7 +188,7 @@ def _ended(
     fatal: bool,
     seconds: float,
 ) -> Ended:
-    from pytest_osmosis.user_code.messages import last_assistant_text
+    from osmosis_ai.messages import last_assistant_text
 
     failed = result is None or result.status == "ERROR"
     metrics = result.metrics if result is not None else None

@@ -115,8 +115,7 @@ def _trial(given: dict[str, Any]) -> Trial:
     from pytest_osmosis.errors import ConfigurationError
     from pytest_osmosis.rollouts.prepare import key_of, secrets_of
     from pytest_osmosis.user_code.classify_agent import as_agent_loop
-    from pytest_osmosis.user_code.import_mistakes import ImportingError
-    from pytest_osmosis.user_code.import_object import load_object
+    from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
     from .rollouts import Trial
 

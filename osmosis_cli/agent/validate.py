@@ -66,8 +66,7 @@ def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module"
 
 def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
     from osmosis_ai.rollout import RolloutAgentLoop
-    from pytest_osmosis.user_code.import_mistakes import ImportingError
-    from pytest_osmosis.user_code.import_object import load_object
+    from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
     try:
         found = load_object(spec, option=option, roots=roots)

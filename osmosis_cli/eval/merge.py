@@ -18,7 +18,7 @@ from .rejudging import judged, together
 from .report_files import gates_of, read
 
 if TYPE_CHECKING:
-    from pytest_osmosis.dataset.shards import Shard
+    from pytest_osmosis.dataset.sampling import Shard
     from pytest_osmosis.reports.json_reader import AskedGate
     from pytest_osmosis.results import EvalResult, SuiteInfo, SuiteResult
 
@@ -97,7 +97,7 @@ def merge_command(
 
 
 def _part(path: Path) -> Part:
-    from pytest_osmosis.dataset.shards import parse_shard
+    from pytest_osmosis.dataset.sampling import parse_shard
 
     result = read(path)
     told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}

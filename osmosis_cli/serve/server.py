@@ -76,8 +76,7 @@ class Plan:
 def load_agent(plan: Plan) -> RolloutAgentLoop:
     """The agent, checked as `osmosis validate` does unless the plan says otherwise."""
     from pytest_osmosis.user_code.classify_agent import as_agent_loop
-    from pytest_osmosis.user_code.import_mistakes import ImportingError
-    from pytest_osmosis.user_code.import_object import load_object
+    from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
     option, roots = "-m/--module", [Path.cwd()]
     with redirect_stdout(sys.stderr):  # what the module prints at import

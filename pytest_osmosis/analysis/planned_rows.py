@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..results import RunResult, SuiteInfo, SuiteResult
-from ..storage.fingerprint import DIGEST_LENGTH
 from .score_table import ScoreTable, ScoreTableBuilder, match_column
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
         indices=indices,
         names=[dataset.row_name(position) for position in every],
         keys=[row_key(index, ids[at] if ids else None) for at, index in enumerate(indices)],
-        digests=[dataset.row_digest(position)[:DIGEST_LENGTH] for position in every],
+        digests=[dataset.row_digest(position) for position in every],
         columns=_columns(dataset, wanted) if wanted else {},
     )
 

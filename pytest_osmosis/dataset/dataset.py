@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
 from .formats import open_dataset
-from .names import safe_name
-from .rows import Row
+from .rows import Row, safe_name
 from .sampling import Selection, draw, window
-from .store import ChangedError, RowStore
-from .validation import Reading
+from .validation import ChangedError, Reading, RowStore
 
 if TYPE_CHECKING:
-    from .shards import Shard
+    from .sampling import Shard
 
 
 class Source(Protocol):
@@ -49,7 +47,9 @@ class Source(Protocol):
         """Release the file."""
 
 
-_NO_ROW = "0" * 16
+DIGEST_LENGTH = 12
+"""Characters of a row's digest."""
+_NO_ROW = "0" * DIGEST_LENGTH
 
 
 class Dataset:
@@ -140,7 +140,7 @@ class Dataset:
             raw = self._store.fetch(self._places[position])
         except ChangedError:
             return _NO_ROW
-        return hashlib.sha256(raw).hexdigest()[:16]
+        return hashlib.sha256(raw).hexdigest()[:DIGEST_LENGTH]
 
     def row_id(self, position: int) -> str | None:
         """The row's id, where the rows have one."""

@@ -11,10 +11,10 @@ import os
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from .arrow import values
 from .decoding import brief
 from .errors import DatasetError, EmptyDataset, Problems, shown
 from .sampling import Selection
@@ -22,6 +22,9 @@ from .sampling import Selection
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BATCH_ROWS = 1024
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -148,3 +151,98 @@ def _unfit(record: dict[str, Any]) -> str:
         except ValueError:
             return f"the column {brief(name)} holds NaN or an infinite number; use null or a string"
     return "cannot be written as JSON"
+
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_EPOCH = datetime(1970, 1, 1)
+
+
+def values(column: pa.Array) -> list[Any]:
+    """The values of a column, each one fit for JSON unless it is bytes or not finite."""
+    if not _needs_care(column.type):
+        plain: list[Any] = column.to_pylist()
+        return plain
+    return [_value(scalar) for scalar in column]
+
+
+def _needs_care(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    if types.is_struct(kind) or _is_list(kind):
+        return any(_needs_care(kind.field(i).type) for i in range(kind.num_fields))
+    return not (
+        types.is_null(kind)
+        or types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _value(scalar: pa.Scalar[Any]) -> Any:
+    if not scalar.is_valid:
+        return None
+    kind = scalar.type
+    for is_kind, convert in _table():
+        if is_kind(kind):
+            return convert(scalar)
+    return scalar.as_py()
+
+
+def _table() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
+    from pyarrow import BaseExtensionType, types
+
+    return (
+        (types.is_map, _map),
+        (_is_list, lambda scalar: [_value(item) for item in scalar.values]),
+        (types.is_struct, lambda scalar: {name: _value(item) for name, item in scalar.items()}),
+        (types.is_decimal, lambda scalar: str(scalar.as_py())),
+        (types.is_timestamp, lambda scalar: _timestamp(scalar.value, scalar.type)),
+        (types.is_date, lambda scalar: scalar.as_py().isoformat()),
+        (types.is_time, lambda scalar: _time(scalar.value, scalar.type.unit)),
+        (types.is_duration, lambda scalar: scalar.value / _PER_SECOND[scalar.type.unit]),
+        (types.is_dictionary, lambda scalar: _value(scalar.value)),
+        (lambda kind: isinstance(kind, BaseExtensionType), lambda scalar: _value(scalar.value)),
+    )
+
+
+def _map(scalar: Any) -> Any:
+    pairs = [tuple(_value(part) for part in pair.values()) for pair in scalar.values]
+    mapping = dict(pairs) if all(isinstance(key, str) for key, _ in pairs) else {}
+    return mapping if len(mapping) == len(pairs) else [list(pair) for pair in pairs]
+
+
+def _timestamp(value: int, kind: Any) -> str:
+    seconds, fraction = divmod(value, _PER_SECOND[kind.unit])
+    moment = _EPOCH + timedelta(seconds=seconds)
+    text = f"{moment:%Y-%m-%dT%H:%M:%S}{_fraction(fraction, kind.unit)}"
+    if kind.tz is None:
+        return text
+    if kind.tz.upper() in ("UTC", "Z", "+00:00"):
+        return f"{text}+00:00"
+    return _local(moment, kind, fraction)
+
+
+def _local(moment: datetime, kind: Any, fraction: int) -> str:
+    from pyarrow.lib import string_to_tzinfo
+
+    local = moment.replace(tzinfo=timezone.utc).astimezone(string_to_tzinfo(kind.tz)).isoformat()
+    return f"{local[:19]}{_fraction(fraction, kind.unit)}{local[19:]}"
+
+
+def _time(value: int, unit: str) -> str:
+    seconds, fraction = divmod(value, _PER_SECOND[unit])
+    return f"{_EPOCH + timedelta(seconds=seconds):%H:%M:%S}{_fraction(fraction, unit)}"
+
+
+def _fraction(fraction: int, unit: str) -> str:
+    if not fraction:
+        return ""
+    return f".{fraction:0{len(str(_PER_SECOND[unit])) - 1}d}"

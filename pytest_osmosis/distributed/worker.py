@@ -19,7 +19,7 @@ from ..rollouts.engine import EngineClosed
 from ..rollouts.pool import RolloutPool, RunKey
 from ..rollouts.rollout import RolloutRecord
 from ..storage.fingerprint import EvalFingerprint
-from ..storage.sealing import encode
+from ..storage.journal import encode
 from ..storage.transcripts import ConversationLogs, Place
 from . import scheduler
 from .heartbeat import Heartbeat
@@ -131,7 +131,14 @@ class Worker:
     ) -> None:
         """A run has ended; `decided` unless asserts of a test are still to come."""
         text = finished.encoded()
-        problem = self._logs.write(finished, text, redact=redact)
+        problem = self._logs.write(
+            finished.result,
+            text,
+            why=finished.explanation,
+            messages=finished.messages,
+            reward=finished.reward,
+            redact=redact,
+        )
         index = self._indices[key]
         if key in self._told_to_run:
             sections = [(title, self._mask(said)) for title, said in finished.sections]

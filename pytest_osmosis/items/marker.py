@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.messages import last_assistant_text
+
 from .. import evaluation as evaluations
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
@@ -21,7 +23,6 @@ from ..rollouts.pool import RunKey
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import TEST, RolloutRecord, Suite
 from ..spec import EvalSpec
-from ..user_code.messages import last_assistant_text
 from .protocol import warn_of_blocking
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..results import RunResult
+from ..storage.store import CachedRun
 from ..storage.transcripts import Place, Transcripts
 from .rollout import RolloutRecord
 
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
     from ..storage.store import RunStore
     from .pool import RunKey
     from .suite import Suite
-
-
-class CachedRun(NamedTuple):
-    """A run of an earlier session."""
-
-    result: RunResult
-    why: str
-    """What its item prints when it did not pass."""
 
 
 class ResultCache(Protocol):

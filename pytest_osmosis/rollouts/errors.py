@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from osmosis_ai.models.base import ProviderError
 
+from ..user_code.agent import AgentFailed
 from .failure_text import user_traceback
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ class Failure:
 
 class AgentEnded(Exception):
     """The agent tried to end the process."""
-
-
-class AgentFailed(Exception):
-    """The agent failed without an exception of its own; `str()` is the whole message."""
 
 
 def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Failure:

@@ -14,10 +14,10 @@ from typing import Any
 
 import osmosis_ai
 import pytest_osmosis
+from osmosis_ai.messages import text_of
 
 from ..escaping import escape_control_chars, escape_workflow_commands
 from ..results import RunResult
-from ..user_code.messages import text_of
 
 MESSAGES_SHOWN = 12
 """The last messages of a conversation that a failure shows."""

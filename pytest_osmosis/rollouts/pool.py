@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..items.capture import Captured, capture
-from ..user_code.agent import Services
 from .cached import NullCache, ResultCache
 from .engine import Engine
 from .guards.isolation import Blocked, Isolation
@@ -22,7 +21,8 @@ from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline, deadlines_of
 from .prepare import open_model, ready_for
 from .rate_limit import SharedRateLimit
-from .suite import RolloutRecord, Suite
+from .rollout import RolloutRecord, RolloutServices
+from .suite import Suite
 
 if TYPE_CHECKING:
     from osmosis_ai.bridge import Bridge
@@ -182,7 +182,7 @@ class RolloutPool:
         def leave(finished: RolloutRecord) -> None:
             self._engine.leave(task, self._ended(key, captured, finished))
 
-        services = Services(
+        services = RolloutServices(
             model=model,
             bridge=bridge,
             run_sync=self._threads.run,

@@ -20,9 +20,9 @@ from ..dataset.rows import Row
 from ..errors import ConfigurationError, NoRows
 from ..results import SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
-from ..user_code.import_mistakes import ImportingError
+from ..user_code.eval_function import load_eval_fns
+from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import load_agent, load_grading
-from ..user_code.load_eval_functions import load_eval_fns
 from ..user_code.user_hooks import HookFailed, UserHooks, blaming
 from .suite import REWARD, TEST, Suite
 
@@ -77,7 +77,7 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: UserHooks | None 
     hooks = hooks or UserHooks()
     shard = None
     if spec.shard:
-        from ..dataset.shards import parse_shard
+        from ..dataset.sampling import parse_shard
 
         shard = parse_shard(spec.shard)
     try:

@@ -22,13 +22,13 @@ from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
 from ..storage.journal import FILE, JournalError, Reader, Replay
 from ..storage.transcripts import Transcripts
-from ..user_code.agent import AgentResult, AgentRun, Services
-from ..user_code.import_mistakes import ImportingError
+from ..user_code.agent import AgentResult, AgentRun
+from ..user_code.eval_function import load_eval_fns
+from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
-from ..user_code.load_eval_functions import load_eval_fns
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
-from .rollout import Rollout, RolloutRecord
+from .rollout import Rollout, RolloutRecord, RolloutServices
 from .suite import REWARD, Suite
 
 if TYPE_CHECKING:
@@ -172,7 +172,9 @@ class _Rescored(Suite):
         row_index = self.dataset.index_of(position)
         return (run for run in super().runs_of(position) if (row_index, run) in self._kept.runs)
 
-    async def run(self, position: int, run_index: int, *, services: Services) -> RolloutRecord:
+    async def run(
+        self, position: int, run_index: int, *, services: RolloutServices
+    ) -> RolloutRecord:
         """The scores of one recorded run."""
         row = self.dataset.row(position)
         key = row.row_index, run_index

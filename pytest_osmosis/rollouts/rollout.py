@@ -9,11 +9,13 @@ import _thread
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.reasons import heard
 
 from ..api_keys import advice
@@ -21,17 +23,16 @@ from ..results import ANSWER_LIMIT, RunResult
 from ..storage.trajectories import Conversation
 from ..user_code.agent import AgentResult, AgentRun, Services
 from ..user_code.eval_function import EvalFn, EvalFnError
-from ..user_code.messages import last_assistant_text
 from . import errors
 from .errors import AgentEnded, Failure
 from .failure_text import explanation, user_traceback
-from .guards.isolation import Home, LoopHeld, here
+from .guards.isolation import Home, Isolate, LoopHeld, here, within_loop
 from .guards.loop_proxy import reached_from
-from .guards.timeouts import DeadlineExceeded, LeftBehind, within
+from .guards.timeouts import DeadlineExceeded, LeftBehind, TaskDeadline, within
 
 if TYPE_CHECKING:
     from ..dataset.rows import Row
-    from ..user_code.grading import Grading
+    from ..user_code.workflow import Grading
     from .suite import Suite
 
 REWARD = "reward"
@@ -72,10 +73,31 @@ class RolloutRecord:
         return Conversation(self.messages, self.calls, self.ground_truth, self.reasons)
 
 
+class SetDeadline(Protocol):
+    """Makes a deadline of the run's task."""
+
+    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
+        """One that has not begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutServices(Services):
+    """What the process offers to a run: that to its agent, and what holds the run to its limits."""
+
+    deadline: SetDeadline
+    """Holds the run's task to a deadline."""
+    isolate: Isolate = within_loop
+    """Runs a section of user code where it delays no other run."""
+    leave: Callable[[RolloutRecord], None] = lambda finished: None
+    """Ends the run with this, while its task is in code that ignores its cancellation."""
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether the session cancels what is in flight: then a cancellation is not an error."""
+
+
 class Rollout:
     """One run of one row."""
 
-    def __init__(self, suite: Suite, row: Row, run_index: int, services: Services) -> None:
+    def __init__(self, suite: Suite, row: Row, run_index: int, services: RolloutServices) -> None:
         self.suite = suite
         self.row = row
         self.run_index = run_index
@@ -103,7 +125,7 @@ class Rollout:
                 {"role": "system", "content": row.system_prompt},
                 {"role": "user", "content": row.user_prompt},
             ],
-            metadata={**self.suite.own_copy(row.extra), **self._position, "execution_mode": "eval"},
+            metadata={**deepcopy(row.extra), **self._position, "execution_mode": "eval"},
             ground_truth=row.ground_truth,
             params=params,
             sent=sent,
@@ -218,7 +240,7 @@ class Rollout:
             await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
 
     async def _graded(self, grading: Grading, outcome: AgentResult) -> float:
-        metadata = self.suite.own_copy({**self.row.metadata(), **self._position})
+        metadata = deepcopy({**self.row.metadata(), **self._position})
         run = self._agent_run
         limit_s = self.suite.spec.grader_timeout_s
         judged = self._services.isolate(

@@ -13,26 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
 from ..results import RunResult, SuiteInfo
-from ..user_code.copies import copied
 from ..user_code.user_hooks import UserHooks
-from .rollout import REWARD, TEST, Rollout, RolloutRecord
+from .rollout import REWARD, TEST, Rollout, RolloutRecord, RolloutServices
 
 if TYPE_CHECKING:
     from osmosis_ai.secret import Redactor
 
     from ..dataset.dataset import Dataset
     from ..spec import EvalSpec, SessionSpec
-    from ..user_code.agent import Agent, Services
+    from ..user_code.agent import Agent
     from ..user_code.eval_function import EvalFn
-    from ..user_code.grading import Grading
+    from ..user_code.workflow import Grading
 
 __all__ = ["REWARD", "TEST", "RolloutRecord", "Suite"]
 
 
 class Suite:
     """An `EvalSpec` with everything loaded that it names."""
-
-    own_copy = staticmethod(copied)
 
     def __init__(
         self,
@@ -68,7 +65,9 @@ class Suite:
         """The run indices of the row at a position."""
         return range(self.spec.n)
 
-    async def run(self, position: int, run_index: int, *, services: Services) -> RolloutRecord:
+    async def run(
+        self, position: int, run_index: int, *, services: RolloutServices
+    ) -> RolloutRecord:
         """One run of the row at `position` of the selection."""
         try:
             row = self.dataset.row(position)

@@ -267,7 +267,7 @@ def _shown(path: Path) -> str:
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
     """The rows of a test function's suite, which only the workers have collected."""
     from ..dataset.dataset import load_dataset
-    from ..dataset.shards import parse_shard
+    from ..dataset.sampling import parse_shard
 
     settings = info.settings
     shard = None if spec.defaults is None else spec.defaults.shard

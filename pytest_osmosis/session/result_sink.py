@@ -54,7 +54,14 @@ class ResultSink:
     ) -> None:
         """The same for a run of this process, whose conversation is kept as well."""
         text = finished.encoded()
-        problem = self._logs.write(finished, text, redact=redact)
+        problem = self._logs.write(
+            finished.result,
+            text,
+            why=finished.explanation,
+            messages=finished.messages,
+            reward=finished.reward,
+            redact=redact,
+        )
         self.ended(finished.result, text, finished.explanation, decided=decided)
         if problem is not None:
             self.halt(problem)

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..dataset.dataset import DIGEST_LENGTH
 from ..results import SuiteInfo
 from ..spec import EvalSpec
 from .source_digest import digests, source_files
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
     from .journal import RowRun
 
-DIGEST_LENGTH = 12
-"""Characters of a row's digest."""
 _NOT_COMPARED = frozenset(
     {
         "name",
@@ -64,7 +63,7 @@ class RunPlan:
         return cls(
             n=n,
             indices=indices,
-            digests="".join(dataset.row_digest(position)[:DIGEST_LENGTH] for position in every),
+            digests="".join(dataset.row_digest(position) for position in every),
             names=None if names == _usual_names(indices) else names,
         )
 

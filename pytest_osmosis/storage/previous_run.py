@@ -14,9 +14,10 @@ from typing import Any
 from ..analysis.aggregate import aggregate
 from ..analysis.baseline import Baseline, baseline_of
 from ..analysis.planned_rows import PlannedRows, row_key
+from ..dataset.dataset import DIGEST_LENGTH
 from ..results import RunResult, SuiteInfo, SuiteResult
 from . import journal
-from .fingerprint import DIGEST_LENGTH, RunPlan
+from .fingerprint import RunPlan
 from .journal import FILE, JournalError, Reader, Replay
 from .resume import is_complete
 

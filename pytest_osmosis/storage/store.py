@@ -17,17 +17,25 @@ from pathlib import Path
 
 from ..errors import ConfigurationError
 from ..results import OWN_ACCOUNT, EvalResult, RunResult
-from ..rollouts.cached import CachedRun
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
 from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
-from .locking import FileLock, InUse, NoLocks
 from .resume import Opened, open_folder
+from .run_directory import FileLock, InUse, NoLocks
 from .transcripts import Place, Transcripts
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@dataclass(frozen=True, slots=True)
+class CachedRun:
+    """A run of an earlier session."""
+
+    result: RunResult
+    why: str
+    """What its item prints when it did not pass."""
 
 
 @dataclass(slots=True)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..results import RunResult
 from .group_commit import AppendFile
-from .sealing import add_checksum, encode, verify_checksum
+from .journal import add_checksum, encode, verify_checksum
 
 if TYPE_CHECKING:
-    from ..rollouts.rollout import RolloutRecord
     from .journal import RowRun
 
 FOLDER = "conversations"
@@ -101,22 +100,21 @@ class ConversationLogs:
         self._logs[suite] = ConversationLog(folder, session, self._process)
 
     def write(
-        self, finished: RolloutRecord, text: str, *, redact: Callable[[str], str]
+        self,
+        result: RunResult,
+        text: str,
+        *,
+        why: str,
+        messages: list[dict[str, Any]],
+        reward: float | None,
+        redact: Callable[[str], str],
     ) -> str | None:
         """Keep a run, if its suite is kept; why that failed, if it did."""
-        result = finished.result
         log = self._logs.get(result.suite)
         if log is None:
             return None
         try:
-            log.write(
-                result,
-                text,
-                why=finished.explanation,
-                messages=finished.messages,
-                reward=finished.reward,
-                redact=redact,
-            )
+            log.write(result, text, why=why, messages=messages, reward=reward, redact=redact)
         except OSError as error:
             del self._logs[result.suite]
             return f"cannot write {log.path}: {error.strerror or error}"

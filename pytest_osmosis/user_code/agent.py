@@ -1,7 +1,10 @@
 """What every kind of agent is to a run: something that turns an `AgentRun` into an `AgentResult`.
 
-One strategy object a kind: `loop`, `workflow`, `command`. What an agent raises propagates
-untouched: `blame` tells whose fault it is. Knows no scores and no deadlines.
+One strategy object a kind: `agent_loop`, `workflow`, `command`. What an agent raises propagates
+untouched: the caller classifies it. Knows no scores and no deadlines.
+
+    Exception
+      AgentFailed    the agent failed without an exception of its own
 """
 
 from __future__ import annotations
@@ -10,18 +13,13 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
-
-from ..rollouts.guards.isolation import Isolate, within_loop
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
     from osmosis_ai.agents.schemas import RolloutSample
     from osmosis_ai.bridge import Account, Bridge
     from osmosis_ai.models.base import ChatModel
-
-    from ..rollouts.guards.timeouts import TaskDeadline
-    from ..rollouts.rollout import RolloutRecord
 
 T = TypeVar("T")
 
@@ -37,19 +35,17 @@ class RunSync(Protocol):
         """
 
 
-class SetDeadline(Protocol):
-    """Makes a deadline of the run's task."""
-
-    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
-        """One that has not begun."""
-
-
 PROGRAM = "cmd:"
 """What is written before an agent that is a program."""
 
 
-class Services(NamedTuple):
-    """What the process offers to a run."""
+class AgentFailed(Exception):
+    """The agent failed without an exception of its own; `str()` is the whole message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the process offers to an agent."""
 
     model: Callable[[], Awaitable[ChatModel]]
     """The model under test, opened in the event loop that runs agents."""
@@ -57,16 +53,8 @@ class Services(NamedTuple):
     """The same model behind a URL on loopback."""
     run_sync: RunSync
     """Runs a synchronous call off the event loop."""
-    deadline: SetDeadline
-    """Holds the run's task to a deadline."""
-    isolate: Isolate = within_loop
-    """Runs a section of user code where it holds up nobody."""
     write: Callable[[str, str], None] = lambda kind, text: None
-    """Keeps text (`stdout`, `stderr`) in the section of the run's item."""
-    leave: Callable[[RolloutRecord], None] = lambda finished: None
-    """Ends the run with this, while its task is in code that heeds no cancellation."""
-    is_ending: Callable[[], bool] = lambda: False
-    """Whether the session cancels what is in flight: then a cancellation is nobody's error."""
+    """Appends text (`stdout`, `stderr`) to the section of the run's item."""
 
 
 @dataclass(slots=True)

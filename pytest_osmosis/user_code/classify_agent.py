@@ -10,7 +10,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .import_mistakes import ImportingError, kind_of, user_traceback
+from .import_object import ImportingError, kind_of, user_traceback
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop

@@ -6,18 +6,20 @@ The program prints the final messages; what it writes to standard error belongs 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import shutil
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..rollouts.errors import AgentFailed
-from .agent import PROGRAM, AgentResult, AgentRun
+from osmosis_ai.messages import last_assistant_text
+
+from .agent import PROGRAM, AgentFailed, AgentResult, AgentRun, count_tool_results
 from .child_process import Ended, Program, TooMuchOutput
-from .import_mistakes import ImportingError
-from .printed_result import read_printed
+from .import_object import ImportingError
 
 STDERR_QUOTED = 400
 """Characters of the last of standard error that an error quotes."""
@@ -133,3 +135,75 @@ def _said(ended: Ended) -> str:
         return f"was ended by {signal.Signals(-ended.status).name}"
     except ValueError:
         return f"was ended by signal {-ended.status}"
+
+
+REWARD_QUOTED = 40
+"""Characters of a reward that an error quotes."""
+
+Messages = list[dict[str, Any]]
+
+
+def read_printed(text: str, *, prompt: Messages, recorded: Messages) -> AgentResult:
+    """The outcome that `text` tells; AgentFailed when it is an object that is none.
+
+    `recorded` is the conversation as the bridge saw it: what plain text stands at the end of.
+    """
+    text = text.strip()
+    found = _json(text)
+    if isinstance(found, dict) and "messages" in found:
+        return _from_object(found)
+    if _are_messages(found):
+        return _outcome(found)
+    if not text:
+        if not recorded:
+            raise AgentFailed("the program printed nothing and asked the model nothing")
+        return _outcome(recorded)
+    if last_assistant_text(recorded).strip() == text:
+        return _outcome(recorded)
+    return _outcome([*(recorded or prompt), {"role": "assistant", "content": text}])
+
+
+def _from_object(found: dict[str, Any]) -> AgentResult:
+    if not _are_messages(found["messages"]) and found["messages"] != []:
+        raise AgentFailed("the program printed 'messages' that are not a list of messages")
+    outcome = _outcome(found["messages"])
+    reward = found.get("reward")
+    if reward is not None:
+        outcome.reward = _finite(reward)
+    error = found.get("error")
+    if error:
+        outcome.error = str(error)
+    return outcome
+
+
+def _finite(reward: Any) -> float:
+    try:
+        number = float(reward) if isinstance(reward, (int, float)) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise AgentFailed(
+            f"the program printed the reward {repr(reward)[:REWARD_QUOTED]}; expected a number"
+        )
+    return number
+
+
+def _outcome(messages: Messages) -> AgentResult:
+    return AgentResult(messages, tool_calls=count_tool_results(messages))
+
+
+def _json(text: str) -> Any:
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _are_messages(found: object) -> bool:
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in found)
+    )

@@ -13,12 +13,14 @@ import inspect
 import math
 import reprlib
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from .copies import copied
-from .import_mistakes import kind_of
-from .signature import Mode, Plan
+from .classify_agent import instantiated
+from .import_object import ImportingError, kind_of, load_object
+from .signature import ACCEPTED, Mode, Plan, is_async, is_generator, plan
 
 T = TypeVar("T")
 _short = reprlib.Repr()
@@ -103,7 +105,7 @@ class EvalFn(NamedTuple):
 
     def _copy(self, name: str, value: object) -> Any:
         try:
-            return copied(value)
+            return deepcopy(value)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise EvalFnError(f"the {name} cannot be copied for `{self.name}`: {reason}") from error
@@ -156,3 +158,34 @@ def _described(value: object) -> str:
     text = _short.repr(value)
     printable = text if text.isprintable() else text.encode("unicode_escape").decode()
     return f"{printable} ({kind_of(value)})"
+
+
+def load_eval_fns(
+    specs: Iterable[str], *, option: str, roots: Sequence[Path]
+) -> tuple[EvalFn, ...]:
+    """The eval functions that an option names, in order; ImportingError says what is wrong."""
+    names = [spec.strip() for spec in specs]
+    refuse_double(names, option=option)
+    return tuple(
+        eval_fn(load_object(name, option=option, roots=roots), name=name, option=option)
+        for name in names
+    )
+
+
+def refuse_double(names: Sequence[str], *, option: str) -> None:
+    """ImportingError when a function is named twice: both would have the one name in a report."""
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise ImportingError(f"{option} {name!r}: given twice; name each eval function once")
+
+
+def eval_fn(function: object, *, name: str, option: str) -> EvalFn:
+    """The EvalFn of a callable; ImportingError says why it cannot be one."""
+    named = f"{option} {name!r}"
+    if inspect.isclass(function) and any("__call__" in vars(base) for base in function.__mro__):
+        function = instantiated(function, spec=name, option=option)
+    if inspect.isclass(function) or not callable(function):
+        raise ImportingError(f"{named}: is {kind_of(function)}; expected a function {ACCEPTED}")
+    if is_generator(function):
+        raise ImportingError(f"{named}: is a generator (it has `yield`); return the score instead")
+    return EvalFn(name, function, is_async(function), plan(function, named=named))

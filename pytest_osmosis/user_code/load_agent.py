@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 from .agent import PROGRAM, Agent
 from .agent_loop import LoopAgent
 from .classify_agent import as_agent_loop, classify_agent, instantiated
-from .grading import Grading
-from .import_mistakes import ImportingError, kind_of
-from .import_object import load_module, load_object
+from .import_object import ImportingError, kind_of, load_module, load_object
 from .user_hooks import UserHooks, blaming
-from .workflow import WorkflowAgent
+from .workflow import Grading, WorkflowAgent
 
 AGENT = "--osmosis-agent"
 GRADER = "--osmosis-grader"

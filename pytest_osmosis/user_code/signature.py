@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .import_mistakes import ImportingError, kind_of
+from .import_object import ImportingError, kind_of
 
 Mode = Literal["simple", "full"]
 ACCEPTED = "(solution_str, ground_truth, extra_info) or (messages, ground_truth, metadata)"

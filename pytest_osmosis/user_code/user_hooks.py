@@ -18,7 +18,7 @@ class HookFailed(Exception):
 @contextmanager
 def blaming(hook: str) -> Iterator[None]:
     """What is raised in here is `hook`'s: HookFailed."""
-    from .import_mistakes import user_traceback
+    from .import_object import user_traceback
 
     try:
         yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...user_code.agent import Services
@@ -34,7 +35,7 @@ def reached_from(home: Home, services: Services) -> Services:
     def run_sync(call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
         return home(_awaited(lambda: services.run_sync(call, within_s)))
 
-    return services._replace(model=model, bridge=bridge, run_sync=run_sync)
+    return replace(services, model=model, bridge=bridge, run_sync=run_sync)
 
 
 async def _awaited(start: Callable[[], Awaitable[T]]) -> T:

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts.errors import AgentFailed
+from pytest_osmosis.user_code.agent import AgentFailed
 from pytest_osmosis.user_code.child_process import MAX_STDOUT, Program, TooMuchOutput
-from pytest_osmosis.user_code.printed_result import read_printed
+from pytest_osmosis.user_code.command import read_printed
 from tests.endpoints import error_reply
 from tests.project import Project, Session
 

@@ -39,7 +39,6 @@ ELSEWHERE = {
                 "dataset.parquet",
             ),
             *(
-                "dataset.shards",
                 "gates.early_stopping",
                 "gates.evaluate",
                 "gates.parser",

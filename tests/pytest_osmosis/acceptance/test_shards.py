@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from osmosis_cli.main import cli
 from pytest_osmosis.dataset.dataset import load_dataset
-from pytest_osmosis.dataset.shards import parse_shard
+from pytest_osmosis.dataset.sampling import parse_shard
 from tests.endpoints import Endpoint
 from tests.project import Project
 

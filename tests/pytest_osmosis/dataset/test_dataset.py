@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from pytest_osmosis.dataset.dataset import Dataset, load_dataset
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset
 from pytest_osmosis.dataset.jsonl import JsonlSource
-from pytest_osmosis.dataset.names import safe_name
-from pytest_osmosis.dataset.rows import Row
+from pytest_osmosis.dataset.rows import Row, safe_name
 
 
 def record(**changes: Any) -> dict[str, Any]:

@@ -19,9 +19,15 @@ from pytest_osmosis.results import RunResult
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
-from pytest_osmosis.storage.journal import FILE, JournalError, NewerJournal
-from pytest_osmosis.storage.locking import FileLock, InUse, holder_of
-from pytest_osmosis.storage.sealing import add_checksum, encode, verify_checksum
+from pytest_osmosis.storage.journal import (
+    FILE,
+    JournalError,
+    NewerJournal,
+    add_checksum,
+    encode,
+    verify_checksum,
+)
+from pytest_osmosis.storage.run_directory import FileLock, InUse, holder_of
 
 ROOT = Path(__file__).parents[2]
 PLAN = {"n": 1, "rows": [[0, 9]], "digests": "x" * 108, "names": None}
@@ -218,7 +224,7 @@ def test_other_programs_do_not_inherit_the_file(tmp_path):
 HOLD = """
 import sys
 from pathlib import Path
-from pytest_osmosis.storage.locking import FileLock
+from pytest_osmosis.storage.run_directory import FileLock
 lock = FileLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -246,7 +252,7 @@ def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
 FORK = """
 import os, sys, time
 from pathlib import Path
-from pytest_osmosis.storage.locking import FileLock
+from pytest_osmosis.storage.run_directory import FileLock
 lock = FileLock(Path(sys.argv[1]))
 if os.fork() == 0:
     print("forked", flush=True)

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from osmosis_ai import osmosis_reward
-from pytest_osmosis.user_code.copies import copied
-from pytest_osmosis.user_code.eval_function import EvalFn, EvalFnError
-from pytest_osmosis.user_code.import_mistakes import ImportingError
-from pytest_osmosis.user_code.load_eval_functions import eval_fn, load_eval_fns
-from pytest_osmosis.user_code.messages import last_assistant_text
+from pytest_osmosis.user_code.eval_function import (
+    EvalFn,
+    EvalFnError,
+    eval_fn,
+    load_eval_fns,
+)
+from pytest_osmosis.user_code.import_object import ImportingError
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -408,63 +408,3 @@ class TestLoading:
         with pytest.raises(ImportingError) as caught:
             load_eval_fns(["r:a", "r:b", "r:a"], option="--eval-fn", roots=[Path()])
         assert str(caught.value) == "--eval-fn 'r:a': given twice; name each eval function once"
-
-
-class TestLastAssistantText:
-    @pytest.mark.parametrize(
-        ("content", "text"),
-        [
-            ("answer", "answer"),
-            ("", ""),
-            (None, ""),
-            ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
-            ([{"type": "image_url", "image_url": {}}, {"type": "text", "text": "b"}], "b"),
-            ([{"text": "a"}, "b", {"type": "text", "text": None}, 3], "ab"),
-            (7, ""),
-        ],
-    )
-    def test_it_is_the_text_of_the_content(self, content, text):
-        assert last_assistant_text([*MESSAGES, {"role": "assistant", "content": content}]) == text
-
-    def test_it_is_the_last_one(self):
-        assert last_assistant_text([*MESSAGES, {"role": "tool", "content": "x"}]) == "#### 5"
-
-    def test_it_is_empty_when_there_is_none(self):
-        assert last_assistant_text(MESSAGES[:2]) == ""
-        assert last_assistant_text([]) == ""
-        assert last_assistant_text([{"role": "assistant"}]) == ""
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
-
-
-class TestCopies:
-    @given(JSON)
-    def test_a_copy_is_equal_and_shares_no_container(self, value):
-        def containers(value):
-            if isinstance(value, (dict, list)):
-                yield id(value)
-                for item in value.values() if isinstance(value, dict) else value:
-                    yield from containers(item)
-
-        twin = copied(value)
-        assert twin == value
-        assert not set(containers(twin)) & set(containers(value))
-
-    def test_other_objects_are_copied_deeply(self):
-        value = {"set": {1}, "tuple": ([1],), "array": np.array([1.0])}
-        twin = copied(value)
-        twin["set"].add(2)
-        twin["tuple"][0].append(2)
-        twin["array"][0] = 2
-        assert value["set"] == {1} and value["tuple"] == ([1],) and value["array"][0] == 1
-
-    def test_a_value_that_holds_itself_is_copied(self):
-        value: list[Any] = [1]
-        value.append(value)
-        twin = copied(value)
-        assert twin[1] is twin and twin is not value

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.user_code.classify_agent import as_agent_loop, classify_agent, instantiated
-from pytest_osmosis.user_code.import_mistakes import ImportingError
-from pytest_osmosis.user_code.import_object import load_object
+from pytest_osmosis.user_code.import_object import ImportingError, load_object
 from pytest_osmosis.user_code.import_timeout import ImportDeadline, watched
 
 OPTION = "--osmosis-agent"
