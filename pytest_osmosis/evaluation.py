@@ -423,10 +423,10 @@ class Evaluation:
 
     def close(self) -> None:
         """Cancel what is in flight and release everything; harmless when repeated."""
-        if self.rollouts is not None:
-            self.rollouts.close()
-            self.rollouts = None
-            self._end_routing()
+        rollouts, self.rollouts = self.rollouts, None
+        if rollouts is not None:
+            rollouts.close()  # a second interrupt ends the wait; the next call closes the rest
+        self._end_routing()
         if self._trajectories is not None:
             self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):

@@ -194,11 +194,15 @@ def pytest_sessionfinish(
 ) -> Generator[None, object, object]:
     """After an interrupt, cancel what is in flight before workers are waited for; then close."""
     evaluation = _of(session.config)
-    if evaluation is not None and exitstatus == pytest.ExitCode.INTERRUPTED:
+    if evaluation is None:
+        return (yield)
+    if exitstatus == pytest.ExitCode.INTERRUPTED:
         evaluation.cancel()
-    result = yield
-    if evaluation is not None:
+    try:
+        result = yield
         evaluation.close()
+    except KeyboardInterrupt:
+        pytest.exit("interrupted again", returncode=pytest.ExitCode.INTERRUPTED)
     return result
 
 
