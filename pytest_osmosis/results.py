@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from osmosis_ai.jsontext import compact_encoder
-
 if TYPE_CHECKING:
     from .analysis.comparison import BaselineReport
     from .analysis.statistics.intervals import Interval
@@ -102,7 +100,7 @@ class RunResult(NamedTuple):
         return cls(**json.loads(text))
 
 
-_encode = compact_encoder(ensure_ascii=True)
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _REQUIRED = object()
 _DEFAULTS = (*3 * [_REQUIRED], *RunResult("", 0, 0)[3:])
 

@@ -10,8 +10,6 @@ import json
 import math
 from typing import Any
 
-from osmosis_ai.jsontext import compact_decoder
-
 from .errors import NotJson, RecordError
 
 DEEPEST = 200
@@ -124,7 +122,7 @@ def brief(text: str, *, quoted: bool = True, longest: int = 40) -> str:
     return repr(short) if quoted or not short.isprintable() else short
 
 
-_strict = compact_decoder(
+_strict = json.JSONDecoder(
     object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refused_constant
-)
-_plain = compact_decoder()
+).decode
+_plain = json.JSONDecoder().decode

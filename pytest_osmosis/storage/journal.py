@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from osmosis_ai.jsontext import compact_encoder
-
 from ..results import OWN_ACCOUNT, RunResult
 from .atomic_write import write_whole
 from .group_commit import AppendFile
@@ -196,7 +194,7 @@ _FIELDS = frozenset(RunResult._fields)
 
 
 _MARK = b',"crc":'
-encode = compact_encoder(ensure_ascii=True)
+encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 """Any value of JSON as ASCII; ValueError for a number that JSON has no name for."""
 
 
