@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from .errors import OsmosisValidationError
-from .results import finite_number
+from .numbers import finite_number
 from .schemas import RolloutSample
 from .workflow import ConcurrencyConfig
 

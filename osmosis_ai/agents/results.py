@@ -5,7 +5,6 @@ Plain values: they know neither the model that answered nor the context that bui
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +60,3 @@ def join_text_parts(content: Any) -> str:
         return ""
     texts = (part.get("text") for part in content if isinstance(part, dict))
     return "".join(text for text in texts if isinstance(text, str))
-
-
-def finite_number(value: Any, what: str) -> float:
-    """Return `value` (a number, a bool or a numpy scalar) as a finite float, else ValueError."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{what} must be a finite number, not {value!r}")
-    return number

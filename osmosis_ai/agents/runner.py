@@ -7,13 +7,13 @@ request came from nor what becomes of the result, and sets no deadline.
 from __future__ import annotations
 
 import inspect
-import math
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .context import RolloutContext
 from .errors import OsmosisValidationError
+from .numbers import finite_number
 from .results import RolloutResult
 
 if TYPE_CHECKING:
@@ -65,12 +65,9 @@ def _checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> Rollo
 
 def _finite(agent: RolloutAgentLoop, reward: Any) -> float:
     try:
-        number = float(reward) if not isinstance(reward, str) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise _broken(agent, f"returned reward {reward!r}; expected a finite number")
-    return number
+        return finite_number(reward, "reward")
+    except ValueError:
+        raise _broken(agent, f"returned reward {reward!r}; expected a finite number") from None
 
 
 def _broken(agent: RolloutAgentLoop, what: str) -> OsmosisValidationError:

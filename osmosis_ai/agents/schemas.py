@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .results import finite_number
+from .numbers import finite_number
 from .tool_schemas import (
     OpenAIFunctionCallSchema,
     OpenAIFunctionParametersSchema,

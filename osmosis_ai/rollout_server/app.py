@@ -1,59 +1,32 @@
 """`create_app`: an agent loop as an ASGI application.
 
-Cheap to call, since users do so when their module is imported: checks its arguments and nothing
-else. Whatever serves requests is imported with the first of them. Knows the life cycle, no route.
+Users call it when their module is imported, so it only checks its arguments; what serves requests
+is imported with the first one. Knows the life cycle, but no route.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..agents.base import RolloutAgentLoop
 from ..secret import Secret, check_api_key
-from .settings import ServerSettings, settings_from
+from .settings import (
+    AppOptions,
+    Hook,
+    PlatformLogin,
+    Receive,
+    Scope,
+    Send,
+    ServerSettings,
+    settings_from,
+)
 
 if TYPE_CHECKING:
     from .http.routes import Routes
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Hook = Callable[[], Any]
-"""Called without arguments; what it returns is awaited if it can be."""
-
-
-class PlatformLogin(Protocol):
-    """Who the server is to the platform; see `osmosis login`."""
-
-    @property
-    def platform_url(self) -> str:
-        """Where the platform is."""
-
-    @property
-    def token(self) -> Secret:
-        """The bearer token of the login."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppOptions:
-    """What `create_app` was given, checked."""
-
-    agent: RolloutAgentLoop
-    settings: ServerSettings
-    api_key: Secret | None = None
-    """None: whoever reaches the server may use it; only answered on loopback addresses."""
-    debug_dir: Path | None = None
-    login: PlatformLogin | None = None
-    host: str | None = None
-    port: int | None = None
-    on_startup: Hook | None = None
-    on_shutdown: Hook | None = None
 
 
 class RolloutApp:
@@ -88,9 +61,9 @@ class RolloutApp:
         await receive()
         try:
             await self._served().service.start()
-        except Exception as error:  # noqa: BLE001  the server that runs us says it and ends
-            told = f"{type(error).__name__}: {error}"
-            await send({"type": "lifespan.startup.failed", "message": told})
+        except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
+            message = f"{type(error).__name__}: {error}"
+            await send({"type": "lifespan.startup.failed", "message": message})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -112,9 +85,9 @@ def create_app(  # noqa: PLR0913  the contract's signature
     on_startup: Hook | None = None,
     on_shutdown: Hook | None = None,
 ) -> RolloutApp:
-    """An ASGI application that runs `agent_loop` for a trainer.
+    """Return an ASGI application that runs `agent_loop` for a trainer.
 
-    `settings` default to what the environment says (`OSMOSIS_ALLOWED_TRAINERS`,
+    `settings` default to those of the environment (`OSMOSIS_ALLOWED_TRAINERS`,
     `OSMOSIS_STATE_DIR`). With `credentials`, `server_host` and `server_port` the server registers
     itself with the platform once it answers. Without an `api_key` it only answers on loopback.
     The hooks run in the event loop in which the agent runs.

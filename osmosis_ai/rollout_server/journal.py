@@ -1,7 +1,7 @@
-"""Results on disk: a file a rollout, so that a restart loses none and sends none twice.
+"""Results on disk, one file a rollout: a restart loses no result and sends none twice.
 
-Files hold no key: a result whose trainer wants one waits for the init to be sent again. Each is
-replaced as a whole, mode 0600. All writing happens in one thread, in order.
+Files contain no key: a result whose trainer requires one waits until the init is sent again. Each
+file is replaced as a whole, mode 0600. One thread does all writing, in order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from .events import event
 from .execution.run_rollout import Outcome, failed
@@ -36,20 +38,20 @@ class Journal:
         self._lock = _locked(folder / "lock")
 
     async def save(self, rollout: Rollout) -> None:
-        """Write the record as it is now; it is on disk when this returns."""
+        """Write the current record; it is on disk when this returns."""
         document = json.dumps(_document(rollout)).encode("ascii")
         path = self._path(rollout.rollout_id)
         await asyncio.get_running_loop().run_in_executor(self._writer, _replace, path, document)
 
     async def remove(self, rollout: Rollout) -> None:
-        """Forget a record that is old."""
+        """Delete an old record."""
         path = self._path(rollout.rollout_id)
         await asyncio.get_running_loop().run_in_executor(
             self._writer, lambda: path.unlink(missing_ok=True)
         )
 
     def load(self) -> list[Rollout]:
-        """The records that still matter; a file that cannot be read is left alone and said."""
+        """Return the records that are not expired; log files that cannot be read, and keep them."""
         found = []
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
             try:
@@ -62,12 +64,12 @@ class Journal:
         return found
 
     def close(self) -> None:
-        """Finish writing and let go of the folder."""
+        """Finish writing and unlock the folder."""
         self._writer.shutdown()
-        os.close(self._lock)
+        self._lock.release()
 
     def _path(self, rollout_id: str) -> Path:
-        # Not the id itself: file systems differ in what they take and in whether `A` is `a`.
+        # A digest: file systems differ in the names that they allow and in case.
         return self._folder / f"{sha256(rollout_id.encode('ascii')).hexdigest()[:40]}{_SUFFIX}"
 
 
@@ -121,7 +123,7 @@ def _replace(path: Path, document: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the file's name on disk too: without that a power failure may bring the old one back."""
+    """Sync the directory entry: without it a power failure may restore the old file."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -132,19 +134,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise JournalInUse when a server has this folder already."""
-    os.close(_locked(folder / "lock"))
+    """Raise JournalInUse when a server uses this folder already."""
+    _locked(folder / "lock").release()
 
 
-def _locked(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+def _locked(path: Path) -> FileLock:
+    lock = FileLock(path, timeout=0, mode=0o600, thread_local=False)
     try:
-        import fcntl
-    except ImportError:  # Windows: a second server is not noticed there
-        return descriptor
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
+        lock.acquire()
+    except Timeout:
         raise JournalInUse(f"{path.parent} is in use by another server") from None
-    return descriptor
+    return lock

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
-from .app import AppOptions
 from .events import Counters, event
 from .execution.run_rollout import Outcome, failed
 from .execution.runner import SHUT_DOWN, Runner, Tools
@@ -22,6 +21,7 @@ from .http.init_body import Init
 from .http.messages import ByteBudget, Refused, busy
 from .journal import Journal
 from .rollouts import Delivery, Registry, Rollout
+from .settings import AppOptions
 from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 from .trainer.delivery import Callbacks
 from .trainer.registration import register

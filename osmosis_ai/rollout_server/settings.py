@@ -1,14 +1,22 @@
-"""What a RolloutServer can be told: limits, deadlines, and which trainers it may call.
+"""The configuration of a RolloutServer: limits, deadlines, allowed trainers, and its application.
 
-Plain values and their checks; reads the environment, knows nothing of HTTP.
+Plain values and their checks; reads the environment, knows no route.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Protocol
+
+from ..agents.base import RolloutAgentLoop
+from ..secret import Secret
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 TRAINERS_VARIABLE = "OSMOSIS_ALLOWED_TRAINERS"
 """Origins of trainers, separated by commas or blanks."""
@@ -20,17 +28,17 @@ class ServerSettings:
     """Limits and rules of a server; every number is positive."""
 
     max_concurrent: int = 100
-    """Rollouts that run at once; as many again may wait, further ones get 429."""
+    """Rollouts that run at once; as many again may wait, more are answered with 429."""
     record_ttl_s: float = 3600.0
     """How long the record of an ended rollout is kept, and its callback retried."""
     rollout_timeout_s: float = 3600.0
     """The longest that one rollout may take."""
     cancel_grace_s: float = 5.0
-    """How long a cancelled agent may clean up before it is left behind."""
+    """How long a cancelled agent may clean up before it is abandoned."""
     drain_s: float = 10.0
-    """How long a shutdown lets rollouts end by themselves."""
+    """How long a shutdown waits for rollouts to end."""
     flush_s: float = 10.0
-    """How long a shutdown tries to hand over the last results."""
+    """How long a shutdown tries to deliver the last results."""
     max_body_bytes: int = 16 * 1024 * 1024
     """The largest body of an init."""
     max_held_bytes: int = 256 * 1024 * 1024
@@ -40,7 +48,7 @@ class ServerSettings:
     head_timeout_s: float = 10.0
     """How long a request's head may take to arrive, where the server listens itself."""
     request_timeout_s: float = 300.0
-    """How long the trainer may take for one answer."""
+    """How long the trainer may take to answer one request."""
     connections: int = 100
     """Connections to a trainer at once."""
     allowed_trainers: tuple[str, ...] = ()
@@ -48,7 +56,7 @@ class ServerSettings:
     local: bool = False
     """Whether any address may be called: loopback, private and link-local ones too."""
     state_dir: Path | None = None
-    """Where results outlive the process."""
+    """Where results are kept on disk; None: nowhere."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -65,8 +73,40 @@ class ServerSettings:
                 check_origin(origin)
 
 
+Hook = Callable[[], Any]
+"""Called without arguments; an awaitable that it returns is awaited."""
+
+
+class PlatformLogin(Protocol):
+    """The identity of the server at the platform."""
+
+    @property
+    def platform_url(self) -> str:
+        """The platform's address."""
+
+    @property
+    def token(self) -> Secret:
+        """The bearer token of the login."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppOptions:
+    """The checked arguments of `create_app`."""
+
+    agent: RolloutAgentLoop
+    settings: ServerSettings
+    api_key: Secret | None = None
+    """None: only requests to loopback addresses are answered, and need no key."""
+    debug_dir: Path | None = None
+    login: PlatformLogin | None = None
+    host: str | None = None
+    port: int | None = None
+    on_startup: Hook | None = None
+    on_shutdown: Hook | None = None
+
+
 def settings_from(environ: Mapping[str, str] | None = None) -> ServerSettings:
-    """The defaults, with the trainers and the folder that the environment names."""
+    """Return the defaults, with the trainers and the folder that the environment names."""
     environ = os.environ if environ is None else environ
     folder = environ.get(STATE_VARIABLE, "").strip()
     return ServerSettings(
@@ -75,5 +115,5 @@ def settings_from(environ: Mapping[str, str] | None = None) -> ServerSettings:
 
 
 def trainers_from(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The origins in `OSMOSIS_ALLOWED_TRAINERS`."""
+    """Return the origins in `OSMOSIS_ALLOWED_TRAINERS`."""
     return tuple(environ.get(TRAINERS_VARIABLE, "").replace(",", " ").split())

@@ -76,7 +76,7 @@ class Rollout:
         Raises:
             ValueError: for a value that is not a finite number, or a name that is taken.
         """
-        from osmosis_ai.agents.results import finite_number
+        from osmosis_ai.agents.numbers import finite_number
 
         if name == TEST:
             raise ValueError(f"the score {name!r} is the outcome of the test itself")

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from ...agents.schemas import RolloutRequest
 from ...agents.tools import dump_tools
 from ...secret import Redactor, Secret
-from ..app import AppOptions
 from ..events import event
+from ..settings import AppOptions
 from ..trainer.address_policy import Trainer
 from ..trainer.client import OsmosisLLMClient, TrainerChannel
 from ..trainer.wire import TrainerClient

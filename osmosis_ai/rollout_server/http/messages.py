@@ -12,12 +12,11 @@ import asyncio
 import json
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from ..settings import Receive, Send
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 

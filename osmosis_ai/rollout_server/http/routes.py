@@ -9,13 +9,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ..app import AppOptions
 from ..events import event
 from ..rollouts import Rollout
 from ..service import RolloutService
+from ..settings import AppOptions, Receive, Send
 from .auth import Access
 from .init_body import read_init
-from .messages import Body, Receive, Refused, Reply, Send, Turns, json_reply
+from .messages import Body, Refused, Reply, Turns, json_reply
 
 Handler = Callable[[Mapping[str, Any], Receive], Awaitable[Reply]]
 

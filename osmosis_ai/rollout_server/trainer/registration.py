@@ -23,7 +23,7 @@ from ...secret import Redactor
 from ..events import event
 
 if TYPE_CHECKING:
-    from ..app import AppOptions, PlatformLogin
+    from ..settings import AppOptions, PlatformLogin
 
 PATH = "/api/cli/rollout-server/register"
 TIMEOUT_S = 20.0
