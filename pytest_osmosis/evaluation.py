@@ -153,20 +153,22 @@ class Evaluation:
 
     def _set_reports_up(self, gathering: ResultSink) -> None:
         """What is told while runs end, and of where they ran."""
-        from .session.progress import Progress, ProgressCounter
+        from .session import progress
 
         config, recorder, path = self.config, gathering.recorder, self.spec.reports.trajectories
         preflight.begin_trajectories(path, keep=gathering.keeper.resumes())
         recorder.environment = preflight.environment(config, self.spec, redact=self.redact)
-        tally = ProgressCounter(recorder.selected, lambda left: min(self.spec.batch_size, left))
+        counter = progress.ProgressCounter(
+            recorder.selected, lambda left: min(self.spec.batch_size, left)
+        )
         follow = self.decisions.follow(gathering.halt)
 
         def heard(run: RunResult) -> None:
-            tally.ended(run)
+            counter.ended(run)
             follow(run)
 
         recorder.on_first = heard
-        config.pluginmanager.register(Progress(tally), "osmosis-progress")
+        progress.show(config, counter)
 
     def _start_worker(self) -> None:
         leave_to_controller()

@@ -1,40 +1,37 @@
 """How far a session is, while it runs: one live line on a terminal, else a plain line now and then.
 
-The live line stands below the line that pytest writes to. It is erased before anything is written
-and drawn again by a thread of its own, by way of the terminal's own cursor: pytest and xdist need
-not know of it. `ProgressCounter` counts, `Screen` writes, `Progress` follows the session. Nothing
-here knows what a rollout is.
+`ProgressCounter` counts. `LiveProgress` draws its line below the one that pytest writes to, and
+takes it away before pytest writes. `PlainProgress` writes it with pytest's terminal reporter. Knows
+nothing of rollouts.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import re
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 
 from ..results import RunResult
 
 REDRAW_S = 0.2
-"""How often the live line is drawn anew, at most."""
-GATHER_S = 0.1
-"""How long what pytest writes may wait to be written together: a write for every dot lets two
-threads take turns at the interpreter, which costs more than the item that the dot stands for."""
+"""How often the live line is redrawn, at most."""
+ASIDE_S = 1.0
+"""How long the live line stays away when xdist is about to write a line."""
 PLAIN_EVERY_S = 30.0
 """How often a plain line is written, at most."""
 RATE_S = 30.0
 """The time over which rates are taken."""
 TOGETHER_S = 0.1
-"""Runs that ended within it are counted as one moment's."""
-_ERASE = "\x1b[J"
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78DM]")
+"""Runs that end within this time are counted as one moment's."""
+_ERASE_BELOW = b"\x1b[J"
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class _Moment:
 
 
 class ProgressCounter:
-    """What has ended so far. From any thread."""
+    """Counts the runs that have ended, from any thread."""
 
     def __init__(
         self,
@@ -56,7 +53,7 @@ class ProgressCounter:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`in_flight` is given the runs that have not ended."""
+        """`in_flight` takes the number of runs that have not ended."""
         self._total = total
         self._in_flight = in_flight
         self._clock = clock
@@ -69,7 +66,7 @@ class ProgressCounter:
         self._cost_usd: float | None = None
 
     def ended(self, run: RunResult) -> None:
-        """A run has ended; one of an earlier session takes no part in the rates."""
+        """Count a run; one of an earlier session takes no part in the rates."""
         with self._lock:
             self.done += 1
             self._passed += run.passed
@@ -86,9 +83,9 @@ class ProgressCounter:
         self._recent[-1].tokens += tokens
 
     def line(self) -> str:
-        """Where things stand, for people."""
+        """Return how far the session is, in one line; empty before runs are selected."""
         with self._lock:
-            return "  ".join(self._parts())
+            return "  ".join(self._parts()) if self._total() else ""
 
     def _parts(self) -> list[str]:
         total = max(self._total(), self.done)
@@ -106,7 +103,7 @@ class ProgressCounter:
         return parts
 
     def _rates(self) -> tuple[float, float]:
-        """Runs and tokens a second, lately."""
+        """Return runs and tokens a second over the last `RATE_S`."""
         now = self._clock()
         while self._recent and self._recent[0].at < now - RATE_S:
             self._recent.popleft()
@@ -118,7 +115,7 @@ class ProgressCounter:
 
 
 def short(number: float) -> str:
-    """A number in a few characters: 950, 2.1k, 31k, 1.2M."""
+    """Format a number in a few characters: 950, 2.1k, 31k, 1.2M."""
     for limit, unit in ((1e3, ""), (1e6, "k"), (1e9, "M")):
         if number < limit:
             scaled = number / (limit / 1e3)
@@ -127,7 +124,7 @@ def short(number: float) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """0:09, 12:40, 3:05:00."""
+    """Format a duration: 0:09, 12:40, 3:05:00."""
     whole = int(seconds + 0.5)
     minutes, rest = divmod(whole, 60)
     if minutes < 60:
@@ -135,174 +132,160 @@ def clock_time(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-class Screen:
-    """Takes the place of a terminal writer's file, and adds lines of its own to what it writes.
-
-    Its own descriptor goes to the terminal even while pytest captures the standard ones.
-    """
-
-    def __init__(self, writer: Any, *, gather_s: float = 0.0) -> None:
-        """`writer` is pytest's terminal writer; `settle` is called every `gather_s` at least.
-
-        Raises:
-            OSError: when its file is none of the operating system's.
-        """
-        self._writer = writer
-        self._gather_s = gather_s
-        self._waiting: list[str] = []
-        """What was written and has not gone to the file."""
-        self._settled = -math.inf
-        self._file: TextIO = writer._file
-        self._file.flush()
-        self._descriptor = os.dup(self._file.fileno())
-        self._lock = threading.RLock()
-        self._line = ""
-        """The live line, while it stands there."""
-        self._column = int(writer.width_of_current_line)
-        writer._file = self
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def write(self, text: str) -> int:
-        """Write; the live line makes way for it."""
-        with self._lock:
-            self._waiting.append(text)
-            self.flush()
-        return len(text)
-
-    def flush(self) -> None:
-        """Hand over what waits, unless that was done a moment ago."""
-        if time.monotonic() - self._settled >= self._gather_s:
-            self.settle()
-
-    def settle(self) -> None:
-        """Hand over what waits."""
-        with self._lock:
-            if not self._waiting:
-                return
-            text = "".join(self._waiting)
-            self._waiting.clear()
-            self._settled = time.monotonic()
-            line = self._erase()
-            self._file.write(text)
-            self._file.flush()  # what is drawn goes another way to the same terminal
-            self._follow(text)
-            if line:
-                self.draw(line)
-
-    def draw(self, line: str) -> None:
-        """Show a line below the one that is being written."""
-        with self._lock:
-            self.settle()
-            width = max(20, int(self._writer.fullwidth))
-            if self._column and self._column % width == 0:
-                return  # the cursor is past the margin: it could not be put back there
-            # the cursor is saved once there is room below it: a line down (scrolls), and up again
-            self._send(f"\x1bD\x1b[A\x1b7\x1bD\r\x1b[K{line[: width - 1]}\x1b8")
-            self._line = line
-
-    def say(self, line: str) -> None:
-        """Write a line that stays, between two of what else is written."""
-        with self._lock:
-            self.settle()
-            self._send(f"\n{line}\n" if self._column else f"{line}\n")
-            self._column = 0
-            self._writer._current_line = ""  # else the next percentage stands in mid-line
-
-    def close(self) -> None:
-        """Leave nothing behind; what is written goes straight to the file again."""
-        with self._lock:
-            self.settle()
-            self._erase()
-            self._writer._file = self._file
-            os.close(self._descriptor)
-
-    def _erase(self) -> str:
-        line, self._line = self._line, ""
-        if line:
-            self._send(_ERASE)
-        return line
-
-    def _send(self, text: str) -> None:
-        data = text.encode("utf-8", "replace")
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-
-    def _follow(self, text: str) -> None:
-        """Note the column that the cursor is in."""
-        last = re.split(r"[\r\n]", _CONTROL.sub("", text))
-        self._column = len(last[-1]) + (self._column if len(last) == 1 else 0)
+def show(config: pytest.Config, counter: ProgressCounter) -> None:
+    """Register the plugin that shows the counter in this session, if any does."""
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None or config.option.collectonly or config.get_verbosity() < -1:
+        return
+    kind = LiveProgress if _can_live(config, reporter) else PlainProgress
+    config.pluginmanager.register(kind(counter, reporter), "osmosis-progress")
 
 
-class Progress:
-    """Shows a tally on a screen for as long as runs are being run: a plugin of the session's."""
+class PlainProgress:
+    """Writes a line of its own now and then, when an item has been reported."""
 
-    def __init__(self, tally: ProgressCounter) -> None:
-        self.tally = tally
-        self._screen: Screen | None = None
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+    def __init__(self, counter: ProgressCounter, reporter: Any) -> None:
+        self._counter = counter
+        self._reporter = reporter
+        self._shown = 0
+        self._due = time.monotonic() + PLAIN_EVERY_S
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Items are about to run."""
-        config = session.config
-        reporter: Any = config.pluginmanager.getplugin("terminalreporter")
-        if reporter is None or config.option.collectonly or config.get_verbosity() < -1:
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self) -> None:
+        """Write the line if it is due and a run has ended since the last one."""
+        now = time.monotonic()
+        if now < self._due or self._counter.done == self._shown:
             return
-        # Where others write to the same place, all is written in its turn.
-        alone = config.option.capture != "no" and not config.option.usepdb
-        try:
-            self._screen = Screen(reporter._tw, gather_s=GATHER_S if alone else 0.0)
-        except (OSError, AttributeError):  # no file of the system's, or no writer of pytest's
-            return
-        show = self._live if _can_live(config, reporter) else self._plain
-        self._thread = threading.Thread(target=show, name="osmosis-progress", daemon=True)
-        self._thread.start()
+        self._due, self._shown = now + PLAIN_EVERY_S, self._counter.done
+        self._reporter.ensure_newline()
+        writer = self._reporter.config.get_terminal_writer()
+        if writer.width_of_current_line:
+            writer.line()
+        self._reporter.write_line(self._counter.line())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """No further run ends."""
-        self.close()
+        """Write nothing between the reports of gates."""
+        self._due = float("inf")
 
-    def close(self) -> None:
-        """Take the line away; harmless when repeated."""
+
+class LiveProgress:
+    """Draws a line below the current one, from a thread and through a descriptor of its own.
+
+    The descriptor goes to the terminal also while pytest captures the standard ones. The terminal's
+    cursor stays where pytest's output ends.
+    """
+
+    def __init__(self, counter: ProgressCounter, reporter: Any) -> None:
+        self._counter = counter
+        self._reporter = reporter
+        self._writer = reporter.config.get_terminal_writer()
+        self._descriptor: int | None = None
+        self._drawn = False
+        self._aside_until = 0.0
+        self._lock = threading.RLock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._redraw, name="osmosis-progress", daemon=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Start to draw: pytest captures nothing at this moment."""
+        try:
+            self._descriptor = os.dup(sys.stdout.fileno())
+        except (OSError, ValueError):
+            return  # standard output is no file of the operating system
+        self._thread.start()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
+        """Take the line away while pytest writes."""
+        with self._hidden():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self) -> Generator[None, object, object]:
+        """Take the line away while pytest writes."""
+        with self._hidden():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
+        """Take the line away while pytest writes."""
+        with self._hidden():
+            return (yield)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Take the line away: the reporting process writes the workers' state next."""
+        self._step_aside()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self) -> None:
+        """Take the line away: the reporting process writes what became of the worker next."""
+        self._step_aside()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Take the line away for good."""
         self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._screen is not None:
-            self._screen.close()
-            self._screen = None
+        if self._descriptor is None:
+            return
+        self._thread.join()
+        self._erase()
+        os.close(self._descriptor)
+        self._descriptor = None
 
-    def _live(self) -> None:
-        assert self._screen is not None
+    @contextmanager
+    def _hidden(self) -> Iterator[None]:
+        with self._lock:
+            self._erase()
+            try:
+                yield
+            finally:
+                self._reporter.flush()  # the line goes another way to the same terminal
+
+    def _step_aside(self) -> None:
+        with self._lock:
+            self._erase()
+            self._aside_until = time.monotonic() + ASIDE_S
+
+    def _redraw(self) -> None:
         while not self._stopped.wait(REDRAW_S):
-            try:
-                self._screen.draw(self.tally.line())
-            except OSError:
-                return  # the terminal is gone
+            with self._lock:
+                if time.monotonic() < self._aside_until:
+                    continue
+                try:
+                    self._draw(self._counter.line())
+                except OSError:
+                    return  # the terminal is gone
 
-    def _plain(self) -> None:
-        """A line when something has ended since the last one."""
-        assert self._screen is not None
-        told, due = 0, time.monotonic() + PLAIN_EVERY_S
-        while not self._stopped.wait(GATHER_S):
+    def _draw(self, line: str) -> None:
+        width = max(20, int(self._writer.fullwidth))
+        column = int(self._writer.width_of_current_line)
+        if not line or (column and column % width == 0):
+            return  # past the margin the cursor could not be put back
+        # Save the cursor once there is room below it: a line down (scrolls), and up again.
+        self._send(f"\x1bD\x1b[A\x1b7\x1bD\r\x1b[K{line[: width - 1]}\x1b8".encode())
+        self._drawn = True
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._drawn = False
             try:
-                self._screen.settle()
-                if time.monotonic() >= due and self.tally.done != told:
-                    told = self.tally.done
-                    self._screen.say(self.tally.line())
+                self._send(_ERASE_BELOW)
             except OSError:
-                return  # nobody reads any more
-            if time.monotonic() >= due:
-                due += PLAIN_EVERY_S
+                return  # the terminal is gone, and the line with it
+
+    def _send(self, data: bytes) -> None:
+        while data and self._descriptor is not None:
+            data = data[os.write(self._descriptor, data) :]
 
 
 def _can_live(config: pytest.Config, reporter: Any) -> bool:
-    """Whether a line can be drawn and taken away: a terminal that nobody else writes to."""
+    """Return whether a line can be drawn and taken away: a terminal that only pytest writes to."""
     if not reporter.isatty or os.environ.get("CI") or os.environ.get("TERM", "dumb") == "dumb":
         return False
     option = config.option
     others = option.capture == "no" or option.usepdb or getattr(option, "trace", False)
-    return not others and type(reporter).__module__.startswith("_pytest.")
+    logs = config.getini("log_cli") or getattr(option, "log_cli_level", None) is not None
+    return not (others or logs) and type(reporter).__module__.startswith("_pytest.")

@@ -1,4 +1,4 @@
-"""How far a session is: the line's words, and that it never mixes with what pytest writes."""
+"""How far a session is: the words of the line, and that it never mixes with pytest's output."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import TextIO
 
 import pytest
 
 from pytest_osmosis.results import RunResult
-from pytest_osmosis.session.progress import ProgressCounter, Screen, clock_time, short
+from pytest_osmosis.session import progress
+from pytest_osmosis.session.progress import LiveProgress, ProgressCounter, clock_time, short
 from tests.project import Project
 
 RUN = RunResult("s", 0, 0, passed=True, tokens=500, cost_usd=0.02)
@@ -71,84 +72,97 @@ def test_numbers_and_times_are_short():
     assert [clock_time(s) for s in (9, 760, 11_100)] == ["0:09", "12:40", "3:05:00"]
 
 
-class Writer:
-    """As much of pytest's terminal writer as a screen looks at, over a pipe."""
+class Reporter:
+    """As much of pytest's terminal reporter and writer as the live line uses."""
 
-    def __init__(self) -> None:
-        self._file: Any
-        self._there, here = os.pipe()
-        os.set_blocking(self._there, False)
-        self._file = open(here, "w", encoding="utf-8")  # noqa: SIM115
-        self.fullwidth = 40
-        self._current_line = ""
+    fullwidth = 40
+    width_of_current_line = 0
 
-    @property
-    def width_of_current_line(self) -> int:
-        return len(self._current_line)
+    def __init__(self, file: TextIO) -> None:
+        self.config = self
+        self.file = file
+
+    def get_terminal_writer(self) -> Reporter:
+        return self
+
+    def flush(self) -> None:
+        self.file.flush()
 
     def write(self, text: str) -> None:
-        self._file.write(text)
+        self.file.write(text)
+        self.width_of_current_line += len(text)
+
+
+class Drawn:
+    """A live line over a pipe in the place of standard output."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read_end, here = os.pipe()
+        os.set_blocking(self.read_end, False)
+        self.file = open(here, "w", encoding="utf-8")  # noqa: SIM115
+        monkeypatch.setattr(sys, "stdout", self.file)
+        monkeypatch.setattr(progress, "REDRAW_S", 3600.0)
+        self.counter = ProgressCounter(lambda: 40, lambda left: 1)
+        self.reporter = Reporter(self.file)
+        self.live = LiveProgress(self.counter, self.reporter)
+        self.live.pytest_runtestloop()
+
+    def written_by_pytest(self, text: str) -> None:
+        """Have the reporter write in one of pytest's hooks."""
+        hook = self.live.pytest_runtest_logreport()
+        next(hook)
+        self.reporter.write(text)
+        with pytest.raises(StopIteration):
+            hook.send(None)
 
     def seen(self) -> str:
-        return os.read(self._there, 65_536).decode()
+        try:
+            return os.read(self.read_end, 65_536).decode()
+        except BlockingIOError:
+            return ""
 
     def close(self) -> None:
-        self._file.close()
-        os.close(self._there)
+        self.live.pytest_sessionfinish()
+        self.file.close()
+        os.close(self.read_end)
 
 
 @pytest.fixture
-def writer() -> Iterator[Writer]:
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drawn]:
     """Closed in the end."""
-    with closing(Writer()) as writer:
-        yield writer
+    with monkeypatch.context() as patch, closing(Drawn(patch)) as drawn:
+        yield drawn
 
 
-def test_a_live_line_makes_way_for_what_is_written(writer: Writer):
-    screen = Screen(writer)
-    writer.write("....")
-    screen.draw("12/40  " + "x" * 80)
-    writer.write("F")
-    screen.close()
-    drawn = "\x1bD\x1b[A\x1b7\x1bD\r\x1b[K" + ("12/40  " + "x" * 80)[:39] + "\x1b8"
-    assert writer.seen() == f"....{drawn}\x1b[JF{drawn}\x1b[J"
-    writer.write("after")
-    writer._file.flush()
-    assert writer.seen() == "after"
+def test_the_live_line_makes_way_for_what_pytest_writes(drawn: Drawn):
+    drawn.written_by_pytest("....")
+    drawn.live._draw("12/40  " + "x" * 80)
+    drawn.written_by_pytest("F")
+    line = "\x1bD\x1b[A\x1b7\x1bD\r\x1b[K" + ("12/40  " + "x" * 80)[:39] + "\x1b8"
+    assert drawn.seen() == f"....{line}\x1b[JF"
 
 
-def test_nothing_is_drawn_while_the_cursor_is_past_the_margin(writer: Writer):
-    screen = Screen(writer)
-    writer.write("\x1b[32m" + "." * 40 + "\x1b[0m")
-    writer.seen()
-    screen.draw("line")
-    with pytest.raises(BlockingIOError):
-        writer.seen()
-    writer.write("\n")
-    screen.draw("line")
-    assert "line" in writer.seen()
-    screen.close()
+def test_nothing_is_drawn_while_the_cursor_is_past_the_margin(drawn: Drawn):
+    drawn.written_by_pytest("." * 40)
+    drawn.live._draw("line")
+    assert drawn.seen() == "." * 40
+    drawn.reporter.width_of_current_line = 0
+    drawn.live._draw("line")
+    assert "line" in drawn.seen()
 
 
-def test_a_line_that_stays_begins_and_ends_a_line(writer: Writer):
-    screen = Screen(writer)
-    writer.write("...")
-    writer._current_line = "..."
-    screen.say("3/9")
-    screen.say("4/9")
-    screen.close()
-    assert writer.seen() == "...\n3/9\n4/9\n"
-    assert writer._current_line == ""
+def test_the_line_is_taken_away_when_xdist_is_about_to_write(drawn: Drawn):
+    drawn.live._draw("line")
+    drawn.live.pytest_testnodedown()
+    assert drawn.seen().endswith("\x1b[J")
 
 
-def test_a_file_that_is_none_of_the_systems_is_left_alone():
-    class Captured:
-        _file = io.StringIO()
-        width_of_current_line = 0
-
-    with pytest.raises(OSError):
-        Screen(Captured())
-    assert isinstance(Captured._file, io.StringIO)
+def test_a_standard_output_without_a_descriptor_is_left_alone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    live = LiveProgress(ProgressCounter(lambda: 1, lambda left: 1), Reporter(sys.stdout))
+    live.pytest_runtestloop()
+    live.pytest_sessionfinish()
+    assert isinstance(sys.stdout, io.StringIO) and not sys.stdout.getvalue()
 
 
 def on_terminal(project: Project, *args: str, columns: int = 80) -> str:
@@ -207,19 +221,3 @@ def test_without_a_terminal_a_line_is_written_now_and_then(slow: Project):
     assert "\x1b" not in session.out
     plain = [line for line in session.lines if "in flight  " in line and "osmosis" not in line]
     assert all(re.match(r"\d/2  ", line) for line in plain)
-
-
-def test_what_is_written_is_gathered_until_it_is_settled(writer: Writer):
-    screen = Screen(writer, gather_s=3600.0)
-    writer.write(".")  # the first goes at once
-    assert writer.seen() == "."
-    for letter in "..F":
-        writer.write(letter)
-        writer._file.flush()
-    with pytest.raises(BlockingIOError):
-        writer.seen()
-    screen.settle()
-    assert writer.seen() == "..F"
-    writer.write("E")
-    screen.close()
-    assert writer.seen() == "E"
