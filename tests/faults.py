@@ -250,7 +250,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
         Fault("a name is not `module:attribute`", "refused with the form", [REFUSED_CODE]),
         Fault(
             "a module is missing, or imports one that is",
-            "refused; the two are told apart, with the folders that were searched",
+            "refused; the message says which, with the folders that were searched",
             [
                 REFUSED_CODE,
                 f"{IMPORTING}::TestNames::"
@@ -328,7 +328,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "an agent ignores its cancellation",
-            "left behind after a second deadline, and told so",
+            "left behind after a second deadline, and reported so",
             [UNRULY],
         ),
         Fault(
@@ -377,7 +377,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
     ],
     "The endpoint": [
         Fault(
-            "nobody listens, or the name does not resolve",
+            "the port is closed, or the name does not resolve",
             "tried again; when the first three runs end so, the session stops: “cannot reach …”",
             [
                 f"{BAD_END}::test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few",
@@ -492,7 +492,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
-            "the model calls tools for ever, or hundreds at once",
+            "the model calls tools without end, or hundreds at once",
             "the turn limit ends it; calls beyond a limit are answered and not executed",
             [
                 "pytest_osmosis/acceptance/test_existing_project.py::test_a_turn_limit_ends_it_in_order",
@@ -534,7 +534,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [f"{BAD_END}::test_a_report_is_valid_whatever_was_said", ANSWERS],
         ),
         Fault("an answer or an error quotes the key", "the key is nowhere", [FAILS, SPELLED]),
-        Fault("it streams although nobody asked", "errored", [FAILS]),
+        Fault("it streams although not asked to", "errored", [FAILS]),
         Fault(
             "three of ten calls fail",
             "every row ends; the same again sends the same requests",
@@ -568,7 +568,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "workers keep dying",
-            "the session ends at pytest-xdist's limit; the rest is told as not run",
+            "the session ends at pytest-xdist's limit; the rest is reported as not run",
             [
                 f"{LOST}::"
                 "test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run"

@@ -76,7 +76,7 @@ def option(parameter: click.Parameter, context: click.Context) -> str:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Help text as Markdown: what click is told not to wrap are examples."""
+    """Help text as Markdown: paragraphs that click must not wrap are examples."""
     found = []
     for part in re.split(r"\n\s*\n", text.strip()):
         if part.startswith("\b\n"):
