@@ -13,6 +13,7 @@ import pytest
 
 from osmosis_ai.secret import Secret
 
+from .dataset.formats import ACCEPTED
 from .decision_options import deciding, with_baseline_model
 from .options import BY_NAME, Given
 from .spec import Budget, EvalSpec, Keeping, ModelSpec, ReportPaths, Rescore, SessionSpec
@@ -36,7 +37,7 @@ def build(config: pytest.Config) -> SessionSpec:
         and given.on_command_line("agent")
         and config.args_source is not config.ArgsSource.ARGS
     ):
-        _require(given, "data", "agent", "a .jsonl, .json or .parquet file")
+        _require(given, "data", "agent", ACCEPTED)
     return SessionSpec(
         evals=()
         if rescore is not None  # the kept evaluation tells what there is

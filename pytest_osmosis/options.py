@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from .dataset.formats import SUFFIXES_SHOWN
+
 GROUP = "osmosis"
 
 
@@ -127,9 +129,7 @@ OPTIONS: tuple[Option, ...] = (
         "Grader that judges the rollouts; without one, the one in a workflow's own module",
         metavar="MODULE:GRADER",
     ),
-    Option(
-        "data", "dataset to evaluate on: .jsonl, .json or .parquet", metavar="FILE", repeatable=True
-    ),
+    Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
     Option(
         "eval-fn",
         "eval function that scores a rollout; without one the rollout's own reward is the score",

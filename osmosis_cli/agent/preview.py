@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN, open_dataset
 
 from ..buffered_output import printable
 from ..errors import CommandError
@@ -31,7 +34,7 @@ Examples:
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A rubric file (.yaml), records to judge (.jsonl) or a dataset (.jsonl, .json, .parquet).",
+    help=f"A rubric file (.yaml), records to judge (.jsonl) or a dataset ({SUFFIXES_SHOWN}).",
 )
 @click.option(
     "--limit",
@@ -90,16 +93,14 @@ def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]
 
     dataset = load_dataset(path)
     shown = range(len(dataset) if limit is None else min(limit, len(dataset)))
-    return "rows", len(dataset), [dataset.row(place)._asdict() for place in shown]
+    return "rows", len(dataset), [asdict(dataset.row(place)) for place in shown]
 
 
 def _holds_answers(path: Path) -> bool:
     """Whether the first row has a `solution_str`: then it is one to judge, not one to run."""
-    from pytest_osmosis.dataset.formats import open_dataset
-
-    file, suffix = open_dataset(path)
+    file, kind = open_dataset(path)
     with file:
-        if suffix == ".parquet":
+        if kind.magic:
             return False
         return b'"solution_str"' in file.read(1 << 20).partition(b"\n{")[0]
 

@@ -14,9 +14,7 @@ from typing import Any, BinaryIO
 
 from pytest_osmosis.dataset.decoding import decode, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
-from pytest_osmosis.dataset.formats import open_dataset
-from pytest_osmosis.dataset.json_array import JsonArraySource
-from pytest_osmosis.dataset.jsonl import JsonlSource
+from pytest_osmosis.dataset.formats import FORMATS, DatasetFormat, Source, open_dataset
 
 from ..masking import keyless
 
@@ -64,8 +62,8 @@ class Record:
 
 def load_records(path: Path) -> list[Record]:
     """Every record of the file; DatasetError names the wrong ones."""
-    file, suffix = open_dataset(path)
-    with file, closing(_source(file, suffix, path)) as source:
+    file, kind = open_dataset(path)
+    with file, closing(_source(file, kind, path)) as source:
         problems = Problems(path, source.unit)
         records = list(_records(source, problems))
         if found := problems.error():
@@ -75,16 +73,15 @@ def load_records(path: Path) -> list[Record]:
     return records
 
 
-def _source(file: BinaryIO, suffix: str, path: Path) -> JsonlSource | JsonArraySource:
-    if suffix == ".jsonl":
-        return JsonlSource(file, path)
-    if suffix == ".json":
-        return JsonArraySource(file, path)
+def _source(file: BinaryIO, kind: DatasetFormat, path: Path) -> Source:
+    if not kind.magic:
+        return kind.open(file, path)
     file.close()
-    raise DatasetError(f"{shown(path)}: records are read from .jsonl or .json, not {suffix}")
+    texts = " or ".join(each.suffix for each in FORMATS if not each.magic)
+    raise DatasetError(f"{shown(path)}: records are read from {texts}, not {kind.suffix}")
 
 
-def _records(source: JsonlSource | JsonArraySource, problems: Problems) -> Iterator[Record]:
+def _records(source: Source, problems: Problems) -> Iterator[Record]:
     for index, (place, _, raw) in enumerate(source.scan(None, 0, None, problems)):
         try:
             yield _record(index, decode(raw))

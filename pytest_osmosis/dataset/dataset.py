@@ -10,42 +10,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import Any
 
 from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
-from .formats import open_dataset
+from .formats import Source, open_dataset
 from .rows import Row, safe_name
-from .sampling import Selection, draw, window
+from .sampling import Selection, Shard, draw, window
 from .validation import ChangedError, Reading, RowStore
-
-if TYPE_CHECKING:
-    from .sampling import Shard
-
-
-class Source(Protocol):
-    """One open file of one format."""
-
-    unit: Literal["line", "row"]
-    """What a place in a message is: a line number from 1, or a row number from 0."""
-    torn: bool
-    """Whether the last row that was read has no end of line."""
-    rows_total: int | None
-    """The rows of the file; None while that is not known."""
-    descriptor: int
-    """Where the bytes of the rows are."""
-
-    def count(self, stop: int | None) -> int:
-        """How many rows there are before row `stop`."""
-
-    def scan(
-        self, selection: Selection | None, start: int, stop: int | None, problems: Problems
-    ) -> Iterator[tuple[int, int, bytes]]:
-        """Place, offset and bytes of the rows from start to stop, or of the selected ones."""
-
-    def close(self) -> None:
-        """Release the file."""
-
 
 DIGEST_LENGTH = 12
 """Characters of a row's digest."""
@@ -237,23 +209,9 @@ def _given(records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack) -
 
 
 def _source(path: Path, files: ExitStack) -> Source:
-    file, suffix = open_dataset(path)
+    file, kind = open_dataset(path)
     files.enter_context(file)
-    return files.enter_context(closing(_source_of(file, suffix, path)))
-
-
-def _source_of(file: BinaryIO, suffix: str, path: Path) -> Source:
-    if suffix == ".jsonl":
-        from .jsonl import JsonlSource
-
-        return JsonlSource(file, path)
-    if suffix == ".json":
-        from .json_array import JsonArraySource
-
-        return JsonArraySource(file, path)
-    from .parquet import ParquetSource
-
-    return ParquetSource(file, path)
+    return files.enter_context(closing(kind.open(file, path)))
 
 
 def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -> EmptyDataset:

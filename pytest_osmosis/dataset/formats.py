@@ -1,20 +1,81 @@
-"""A path to an open regular file of a known format, or a sentence that says why not.
+"""The formats of datasets, one table, and files of them: a path to an open file and its format.
 
-Knows the file system and first bytes; does not read rows.
+A new format is one entry in `FORMATS` and the module of its source; the messages, the help and the
+commands list what the table has. Knows the file system and first bytes; does not read rows.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, Protocol
 
-from .errors import DatasetError, EmptyDataset, shown
+from .errors import DatasetError, EmptyDataset, Problems, shown
+from .sampling import Selection
 
-SUFFIXES = (".jsonl", ".json", ".parquet")
-ACCEPTED = "a .jsonl, .json or .parquet file"
+
+class Source(Protocol):
+    """One open file of one format."""
+
+    unit: Literal["line", "row"]
+    """What a place in a message is: a line number from 1, or a row number from 0."""
+    torn: bool
+    """Whether the last row that was read has no end of line."""
+    rows_total: int | None
+    """The rows of the file; None while that is not known."""
+    descriptor: int
+    """Where the bytes of the rows are."""
+
+    def count(self, stop: int | None) -> int:
+        """Return how many rows there are before row `stop`."""
+
+    def scan(
+        self, selection: Selection | None, start: int, stop: int | None, problems: Problems
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Yield place, offset and bytes of the rows from start to stop, or of the selected ones."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFormat:
+    """One format."""
+
+    suffix: str
+    source: str
+    """Module in this package and class, `jsonl:JsonlSource`: loaded when a file needs it."""
+    magic: bytes = b""
+    """First bytes of every file of a binary format; text has none."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.suffix.removeprefix(".")
+
+    def open(self, file: BinaryIO, path: Path) -> Source:
+        """Return the source of the rows of an open file."""
+        module, _, name = self.source.partition(":")
+        source: Source = getattr(importlib.import_module(f".{module}", __package__), name)(
+            file, path
+        )
+        return source
+
+
+FORMATS = (
+    DatasetFormat(".jsonl", "jsonl:JsonlSource"),
+    DatasetFormat(".json", "json_array:JsonArraySource"),
+    DatasetFormat(".parquet", "parquet:ParquetSource", magic=b"PAR1"),
+)
+_SUFFIXES = [each.suffix for each in FORMATS]
+SUFFIXES_SHOWN = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
+"""For help and messages: `.jsonl, .json or .parquet`."""
+ACCEPTED = f"a {SUFFIXES_SHOWN} file"
 _HEAD = 64
 _UTF_16 = "looks like UTF-16: save as UTF-8"
 _PACKED = (
@@ -25,8 +86,8 @@ _PACKED = (
 )
 
 
-def open_dataset(path: Path) -> tuple[BinaryIO, str]:
-    """The open file and its format, one of `SUFFIXES`."""
+def open_dataset(path: Path) -> tuple[BinaryIO, DatasetFormat]:
+    """Return the open file and its format; DatasetError says why it cannot be used."""
     _refuse_special(path)
     try:
         file = open(path, "rb", buffering=1 << 18)  # noqa: SIM115 - the caller closes it
@@ -66,19 +127,20 @@ def _reason(error: OSError, path: Path) -> str:
     return (error.strerror or "cannot be read").lower()
 
 
-def _format(path: Path, head: bytes) -> str:
+def _format(path: Path, head: bytes) -> DatasetFormat:
     suffix = path.suffix.lower()
     _refuse_packed(path, head)
-    looks_parquet = head.startswith(b"PAR1")
-    if suffix not in SUFFIXES:
-        hint = "; it looks like parquet: rename it to .parquet" if looks_parquet else ""
+    found = next((each for each in FORMATS if each.suffix == suffix), None)
+    looks = next((each for each in FORMATS if each.magic and head.startswith(each.magic)), None)
+    if found is None:
+        hint = f"; it looks like {looks.name}: rename it to {looks.suffix}" if looks else ""
         ends = f"ends in {suffix!r}" if suffix else "has no suffix"
         raise DatasetError(f"{shown(path)}: the name {ends}; expected {ACCEPTED}{hint}")
     if not head:
         raise EmptyDataset(f"{shown(path)}: has no rows (the file is empty)")
-    if suffix != ".parquet":
-        _refuse_other_text(path, suffix, head, looks_parquet)
-    return suffix
+    if not found.magic:
+        _refuse_other_text(path, suffix, head, looks)
+    return found
 
 
 def _refuse_packed(path: Path, head: bytes) -> None:
@@ -87,10 +149,10 @@ def _refuse_packed(path: Path, head: bytes) -> None:
             raise DatasetError(f"{shown(path)}: looks like {name}; unpack it and give {ACCEPTED}")
 
 
-def _refuse_other_text(path: Path, suffix: str, head: bytes, looks_parquet: bool) -> None:
+def _refuse_other_text(path: Path, suffix: str, head: bytes, looks: DatasetFormat | None) -> None:
     problem = None
-    if looks_parquet:
-        problem = f"looks like parquet, not {suffix}: rename it to .parquet"
+    if looks is not None:
+        problem = f"looks like {looks.name}, not {suffix}: rename it to {looks.suffix}"
     elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
         problem = f"is not UTF-8 (byte 0x{head[0]:02x} at line 1); {_UTF_16}"
     elif b"\0" in head[:2]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from .decoding import brief, json_type
 from .errors import RecordError
@@ -18,7 +19,8 @@ _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """One row of the dataset, ready to be run."""
 
     row_index: int
@@ -41,7 +43,8 @@ class Row(NamedTuple):
         }
 
 
-class _Plan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Plan:
     """Where the named columns are among one set of keys."""
 
     system: str

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 MAX_STDOUT = 16 * 1024 * 1024
 _PIECE = 64 * 1024
@@ -32,7 +32,8 @@ class TooMuchOutput(Exception):
     """The program printed more than `MAX_STDOUT` and was killed."""
 
 
-class Ended(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
     """How a program ended."""
 
     status: int
@@ -53,11 +54,11 @@ class Program:
     _killed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self) -> Ended:
+    def run(self) -> ProcessResult:
         """Run it to its end, and end what it left behind. OSError: it cannot be started."""
         with self._lock:
             if self._killed:
-                return Ended(-signal.SIGKILL, "")
+                return ProcessResult(-signal.SIGKILL, "")
             process = self._process = subprocess.Popen(
                 self.argv,
                 cwd=self.cwd,
@@ -75,7 +76,7 @@ class Program:
             finally:
                 self.kill()
                 self._forget()
-            return Ended(process.wait(), stdout.decode("utf-8", "replace"))
+            return ProcessResult(process.wait(), stdout.decode("utf-8", "replace"))
 
     def kill(self) -> None:
         """End the program and its children at once; harmless when they have ended."""

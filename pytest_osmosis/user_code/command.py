@@ -18,7 +18,7 @@ from typing import Any
 from osmosis_ai.messages import last_assistant_text
 
 from .agent import PROGRAM, AgentFailed, AgentResult, AgentRun, count_tool_results
-from .child_process import Ended, Program, TooMuchOutput
+from .child_process import ProcessResult, Program, TooMuchOutput
 from .import_object import ImportingError
 
 STDERR_QUOTED = 400
@@ -128,7 +128,7 @@ def _keep(run: AgentRun, last_words: _Tail, text: str) -> None:
     run.services.write("stderr", text)
 
 
-def _said(ended: Ended) -> str:
+def _said(ended: ProcessResult) -> str:
     if ended.status > 0:
         return f"ended with status {ended.status}"
     try:

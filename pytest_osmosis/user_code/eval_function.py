@@ -15,8 +15,9 @@ import reprlib
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
@@ -38,7 +39,8 @@ class RunSync(Protocol):
         """Await the result of `call`."""
 
 
-class EvalFn(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EvalFn:
     """One eval function, ready to be called for any number of runs at once."""
 
     name: str

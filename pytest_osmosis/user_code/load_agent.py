@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .agent import PROGRAM, Agent
 from .agent_loop import LoopAgent
@@ -23,7 +24,8 @@ AGENT = "--osmosis-agent"
 GRADER = "--osmosis-grader"
 
 
-class LoadedAgent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LoadedAgent:
     """An agent, and the module that it came from, where a grader may be found."""
 
     agent: Agent

@@ -12,7 +12,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from .import_object import ImportingError, kind_of
 
@@ -24,7 +25,8 @@ _GIVEN: dict[str, tuple[Mode, tuple[str, ...]]] = {
 }
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Plan:
     """How a function is called."""
 
     mode: Mode

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 
 class HookFailed(Exception):
@@ -28,7 +29,8 @@ def blaming(hook: str) -> Iterator[None]:
         raise HookFailed(f"{hook} failed\n{user_traceback(error)}") from None
 
 
-class UserHooks(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UserHooks:
     """None: nobody implements that hook."""
 
     load_rows: Callable[[Path], Iterable[Mapping[str, Any]] | None] | None = None
