@@ -23,13 +23,11 @@ from .errors import ConfigurationError, NoRows
 from .hookspecs import hooks_of
 from .items import capture
 from .items.collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
-from .items.gates import GateItem, take_named
-from .items.protocol import only_runs
+from .items.gates import take_named
+from .items.protocol import needs_phases, run_item
 from .items.redaction import MaskedWarnings
-from .items.stretches import Awaiting, Runner
 from .results import RunResult, SuiteInfo
 from .rollouts.cached import ControllerCache, LocalCache, ResultCache
-from .rollouts.guards.isolation import Blocked
 from .rollouts.pool import RolloutPool, RunKey
 from .rollouts.prepare import endpoint_of, prepare, secrets_of
 from .rollouts.rate_limit import SharedRateLimit
@@ -69,7 +67,7 @@ class Evaluation:
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
         config.pluginmanager.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
-        self.runner: Runner | None = None
+        self._phases = False
         self.interrupts = SignalHandlers(self._interrupted)
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
@@ -175,7 +173,7 @@ class Evaluation:
         end_with_parent()
         from .distributed.worker import Worker
 
-        self.worker = Worker(self.config, mask=self.redact)
+        self.worker = Worker(self.config)
         self.base_urls = self.worker.base_urls
 
     def _withhold_keys(self) -> None:
@@ -234,35 +232,14 @@ class Evaluation:
         counts = Counter(key.suite for key in _keys(items))
         marked = [suite for suite in self.suites.values() if suite.spec.marked]
         if self.worker is not None:
-            only_runs = self._only_runs(items)
-            if only_runs:
-                awaiting = Awaiting(self.config, self.worker.wait, self._blocked)
-                self.config.pluginmanager.register(awaiting, "osmosis-awaiting")
             infos = [suite.info for suite in self.suites.values()]
-            self.worker.introduce(
-                infos,
-                counts,
-                self._identities(marked),
-                self._loaded(),
-                only_runs=only_runs,
-            )
+            self.worker.introduce(infos, counts, self._identities(marked), self._loaded())
         elif self.gathering is not None:
             self.gathering.recorder.select(counts)
             leave_out_of_cache(self.config, items)
             if not self.config.option.collectonly:
                 self._find_kept(marked)
                 self._find_baselines(self.gathering, marked)
-
-    def _only_runs(self, items: Iterable[pytest.Item]) -> bool:
-        """Whether it is left to the controller to report this worker's items."""
-        assert self.worker is not None
-        if not self.worker.is_reported_for or not only_runs(self.config):
-            return False
-        return all(isinstance(item, (RunItem, GateItem)) for item in items)
-
-    def _blocked(self) -> Iterator[Blocked]:
-        """What was found to block the event loop, each told once."""
-        return iter(()) if self.rollouts is None else self.rollouts.blocked()
 
     def _find_kept(self, suites: Iterable[Suite]) -> None:
         """What earlier sessions kept of these suites; told in the next lines."""
@@ -360,10 +337,8 @@ class Evaluation:
             rate_limit=SharedRateLimit(self._paced),
             recall=recall,
             on_stuck=self._stuck,
-            on_left_out=None if self.worker is None else self.worker.left_out,
         )
-        self.runner = Runner(self.config, rollouts, self.redact)
-        self.config.pluginmanager.register(self.runner, "osmosis-runner")
+        self._phases = needs_phases(self.config)
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
             assert isinstance(recall, ControllerCache)
@@ -373,6 +348,13 @@ class Evaluation:
             self.gathering.resize_runs = rollouts.resize
             self.gathering.supervisor.start()
             rollouts.coming(_keys(items))
+
+    def run_item(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run and report an item of ours; leave every other to pytest."""
+        if self.rollouts is None or not isinstance(item, RunItem):
+            return None
+        run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self.redact)
+        return True
 
     def _run_ended(self, key: RunKey, finished: RolloutRecord) -> None:
         """Engine's thread: a run has ended."""

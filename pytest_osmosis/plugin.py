@@ -140,22 +140,18 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Items are known and about to run: start the first rollouts; `runner` runs the items."""
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Start the first rollouts: items are known and about to run."""
     evaluation = _of(session.config)
-    if evaluation is None or evaluation.controller is not None:
-        return None
-    evaluation.begin(session.items)
-    return None if evaluation.runner is None else evaluation.runner.run(session)
+    if evaluation is not None and evaluation.controller is None:
+        evaluation.begin(session.items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run one of our items; every other item is none of our business."""
+    """Run and report one of our items; other items are left to pytest."""
     evaluation = _of(item.config)
-    if evaluation is None or evaluation.runner is None:
-        return None
-    return evaluation.runner.run_one(item, nextitem)
+    return None if evaluation is None else evaluation.run_item(item, nextitem)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -14,7 +14,6 @@ import pytest
 
 from ..items.gates import is_gate
 from ..items.nodeids import NamedRun, RunNames
-from ..items.protocol import report_not_run, report_without_item
 from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
 from ..session.preflight import is_quiet, usage_errors
@@ -22,7 +21,6 @@ from ..session.result_sink import ResultSink
 from ..storage.fingerprint import EvalFingerprint
 from . import scheduler
 from .heartbeat import Watch
-from .outbox import WorkerResult, decode
 
 
 class Controller:
@@ -45,10 +43,6 @@ class Controller:
         self._scheduling: scheduler.WindowScheduling | None = None
         self._watch = Watch(silence_s=worker_timeout_s)
         self._pids: dict[Any, int] = {}
-        self._only_run: set[Any] = set()
-        """Workers whose items are reported here."""
-        self._stopped = False
-        """The session is ending: what is still told is kept, and reported no more."""
         self._loaded = dict(loaded)
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
@@ -62,7 +56,6 @@ class Controller:
         given = {
             "base_urls": dict(base_urls),
             "places": self._gathering.keeper.places(),
-            "reports": scheduler.can_report(self._config, node),
         }
         self._link.open(node, json.dumps(given))
 
@@ -76,9 +69,6 @@ class Controller:
         self._scheduling.is_judged = is_gate
         self._scheduling.recall = self._kept
         self._scheduling.is_reported = self._gathering.recorder.has_report
-        self._scheduling.on_unreported = self._report_for_worker
-        self._scheduling.only_runs = self._only_run.__contains__
-        self._scheduling.on_ended = self._report
         return self._scheduling
 
     def _collected(self) -> None:
@@ -169,52 +159,14 @@ class Controller:
                         return suite.spec.name, row_index, int(run)
         return None
 
-    def _report_for_worker(self, nodeid: str, text: str) -> None:
-        """A run had finished in a worker that died before it could report it."""
-        self._config.hook.pytest_runtest_logreport(report=self._report_of(nodeid, text))
-
-    def _report(self, node: Any, nodeid: str, run: WorkerResult) -> None:
-        """Main thread: report a run that its worker leaves to the controller to report."""
-        halted = None if self._scheduling is None else self._scheduling.halted
-        if self._stopped or (run.text is None and halted != DECIDED):
-            return
-        if run.text is None:
-            report = report_not_run(nodeid)
-        else:
-            report = self._report_of(nodeid, run.text, why=run.why, sections=run.sections)
-        hook, location = self._config.hook, report.location
-        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        stop = scheduler.hand_in(self._config, node, report, run.item)
-        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
-        if stop and self._scheduling is not None:
-            self._stopped = True
-            self._scheduling.stop()
-
-    def _report_of(
-        self, nodeid: str, text: str, *, why: str = "", sections: Sequence[tuple[str, str]] = ()
-    ) -> pytest.TestReport:
-        recorder = self._gathering.recorder
-        result = recorder.noted(text)
-        return report_without_item(
-            nodeid,
-            result,
-            text,
-            recorder.threshold_of(result.suite),
-            observed=recorder.decisions.is_observed(result.suite),
-            why=why,
-            sections=sections,
-        )
-
     def _told(self, node: Any, message: tuple[Any, ...]) -> None:
         """Receiver thread: what a worker told."""
         kind, *values = message
         gathering, scheduling = self._gathering, self._scheduling
-        if kind in ("ended", "finished"):
-            self._runs_ended(node, kind, values)
+        if kind == "finished":
+            self._run_ended(node, *values)
         elif kind == "gave up" and scheduling is not None:
             scheduling.excuse(node)
-        elif kind == "broken":
-            node.shutdown()  # its main thread wakes, and raises what is wrong
         elif kind in ("problem", "unwritten"):
             tell = gathering.halt if kind == "problem" else gathering.recorder.fail
             tell(values[0])
@@ -228,26 +180,15 @@ class Controller:
         else:
             self._introduced(node, kind, values)
 
-    def _runs_ended(self, node: Any, kind: str, values: Sequence[Any]) -> None:
-        gathering, scheduling = self._gathering, self._scheduling
-        if kind == "ended":
-            runs = decode(values[0])
-            for run in runs:
-                if run.text is not None:
-                    gathering.ended(RunResult.from_json(run.text), run.text, run.why)
-            if scheduling is not None:
-                scheduling.note_ended(node, runs)
-        else:
-            index, text, why, decided = values
-            gathering.ended(RunResult.from_json(text), text, why, decided=decided)
-            if scheduling is not None:
-                scheduling.note_finished(node, index, text if decided else "")
+    def _run_ended(self, node: Any, index: int, text: str, why: str, decided: bool) -> None:
+        self._gathering.ended(RunResult.from_json(text), text, why, decided=decided)
+        if self._scheduling is not None:
+            run = scheduler.CachedResult(text, why, decided)
+            self._scheduling.note_finished(node, index, run)
 
     def _introduced(self, node: Any, kind: str, values: Sequence[Any]) -> None:
         """What a worker tells before it runs anything."""
-        if kind == "only runs":
-            self._only_run.add(node)
-        elif kind == "loaded":
+        if kind == "loaded":
             self._compare(node, values[0])
         elif kind == "suites":
             for text in values[0]:

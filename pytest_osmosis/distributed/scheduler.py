@@ -10,30 +10,22 @@ of builtins:
 
     controller -> worker   ("window", n) ("coming", [index, ...]) ("halt", reason)
                            ("cached", [(index, json, text), ...]) ("places", {suite: place})
-                           ("run", json) ("hold", seconds) ("cancel", None)
+                           ("hold", seconds) ("cancel", None)
     worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
                            ("finished", index, json, text, decided) ("pace", kind, seconds)
                            ("identities", [json, ...]) ("problem", reason) ("gave up", reason)
-                           ("loaded", {suite: {file: digest}}) ("only runs",) ("ended", json)
-                           ("broken",)
-
-Where nothing in a worker has to see its items, it only runs what it is told to ("run"): xdist is
-given no item to go through there. The controller reports each from what became of its run
-("ended"), in xdist's own loop and by the same hooks.
+                           ("loaded", {suite: {file: digest}})
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-
-from .outbox import WorkerResult
 
 CHANNEL = "osmosis_channel"
 """Key of the channel in xdist's `workerinput`."""
@@ -100,15 +92,13 @@ class _Worker:
         """Given and not yet reported, in order."""
         self.unfinished: set[int] = set()
         """Those of them that have not finished ahead of their report either."""
-        self.finished: dict[int, str] = {}
+        self.finished: dict[int, CachedResult] = {}
         """Results that are known ahead of their report."""
         self.suspects: set[int] = set()
         """Given, and in flight when another worker died: they are run again one at a time."""
 
         self.excused = False
         """It has told whose fault its end is."""
-        self.only_runs = False
-        """The controller reports its items."""
 
     @property
     def alone(self) -> bool:
@@ -117,8 +107,8 @@ class _Worker:
 
     @property
     def is_nearly_empty(self) -> bool:
-        """Whether it has nothing left that it could run as long as it is given nothing."""
-        return len(self.pending) < (1 if self.only_runs else 2)
+        """Whether it has nothing that it would run before it is given more."""
+        return len(self.pending) < 2  # xdist runs an item once it has the next
 
 
 class WindowScheduling:
@@ -134,6 +124,8 @@ class WindowScheduling:
         self._expected = max(1, len(getattr(config.option, "tx", None) or [0]))
         self._pool: deque[int] = deque()
         self._suspects: deque[int] = deque()
+        self._rescued: dict[int, CachedResult] = {}
+        """Results of workers that died before they reported them: another worker reports them."""
         self._ready = False
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
@@ -148,12 +140,6 @@ class WindowScheduling:
         """What is known of an item's run without running it."""
         self.is_reported: Callable[[str], bool] = lambda nodeid: False
         """Whether an item's report has come."""
-        self.on_unreported: Callable[[str, str], None] = lambda nodeid, text: None
-        """Told node id and result of a run whose worker died before it reported what it knew."""
-        self.only_runs: Callable[[Any], bool] = lambda node: False
-        """Whether a worker leaves it to the controller to report its items."""
-        self.on_ended: Callable[[Any, str, WorkerResult], None] = lambda node, nodeid, run: None
-        """Told, in the main thread, worker and node id of such a run."""
 
     # ---- what xdist asks
 
@@ -195,7 +181,6 @@ class WindowScheduling:
             )
             return
         self._collections[node] = items
-        self._workers[node].only_runs = self.only_runs(node)
 
     def schedule(self) -> None:
         """All workers are known: give out the first items, or go on after a replacement came."""
@@ -213,25 +198,16 @@ class WindowScheduling:
             self._share_out()
             self._feed()
 
-    def mark_test_complete(
-        self, node: Any, item_index: int | Sequence[WorkerResult], duration: float = 0
-    ) -> None:
-        """An item has been reported, or several are to be, from what became of their runs."""
-        if node not in self._workers:  # it has died meanwhile, and what it knew was reported then
-            return
-        indices = [item_index] if isinstance(item_index, int) else [r.item for r in item_index]
-        if not isinstance(item_index, int):
-            assert self.collection is not None
-            for run in item_index:
-                self.on_ended(node, self.collection[run.item], run)
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """An item has been reported."""
         with self._lock:
             worker = self._workers[node]
-            for index in indices:
-                worker.pending.pop(index, None)
-                worker.unfinished.discard(index)
-                worker.finished.pop(index, None)
+            worker.pending.pop(item_index, None)
+            worker.unfinished.discard(item_index)
+            worker.finished.pop(item_index, None)
+            self._rescued.pop(item_index, None)
             if worker.alone:
-                worker.suspects.difference_update(indices)
+                worker.suspects.discard(item_index)
                 if not worker.alone and not self._suspects:
                     self._share_out()
             self._feed()
@@ -258,9 +234,9 @@ class WindowScheduling:
             collection = self.collection or []
             for index in [i for i in worker.pending if self.is_reported(collection[i])]:
                 del worker.pending[index]  # it died between the report and the word of its end
-            done = {index: worker.finished[index] for index in worker.pending
-                    if worker.finished.get(index)}  # fmt: skip
-            left = [index for index in worker.pending if index not in done]
+            self._rescued.update(worker.finished)
+            done = [index for index in worker.pending if index in worker.finished]
+            left = [index for index in worker.pending if index not in worker.finished]
             in_flight = 1 if worker.alone else max(worker.share, 1)
             in_flight = 0 if worker.excused else in_flight
             suspects, others = left[:in_flight], left[in_flight:]
@@ -268,34 +244,21 @@ class WindowScheduling:
             if len(suspects) == 1:
                 culprit = suspects.pop()
             self._suspects.extend(suspects)
-            self._pool.extendleft(reversed(others))
+            self._pool.extendleft(reversed(done + others))
             self._share_out()
             self._feed()
-        for index, text in done.items():
-            self.on_unreported(collection[index], text)
         return None if culprit is None else collection[culprit]
 
     # ---- what the channel tells
 
-    def note_finished(self, node: Any, index: int, text: str) -> None:
-        """A run has finished ahead of its report: its worker can take another.
-
-        `text` is its result, or "" when only the report will tell it.
-        """
+    def note_finished(self, node: Any, index: int, run: CachedResult) -> None:
+        """A run has finished ahead of its report: its worker can take another."""
         with self._lock:
             worker = self._workers.get(node)
             if worker is not None and index in worker.unfinished:
                 worker.unfinished.discard(index)
-                worker.finished[index] = text
-                self._feed()
-
-    def note_ended(self, node: Any, runs: Sequence[WorkerResult]) -> None:
-        """Runs of a worker that only runs: they are reported in the main thread."""
-        with self._lock:
-            worker = self._workers.get(node)
-            if worker is not None:
-                worker.unfinished.difference_update(run.item for run in runs)
-                _report_soon(worker, runs)
+                if run.decided:
+                    worker.finished[index] = run
                 self._feed()
 
     def excuse(self, node: Any) -> None:
@@ -325,17 +288,6 @@ class WindowScheduling:
                 _tell(worker, "halt", reason)
             self._feed()
 
-    def stop(self) -> None:
-        """The session ends: nothing is waited for any more, and workers cancel what they have."""
-        with self._lock:
-            self._pool.clear()
-            self._suspects.clear()
-            for worker in self._workers.values():
-                worker.pending.clear()
-                worker.unfinished.clear()
-                worker.suspects.clear()
-                _tell(worker, "cancel", None)
-
     # ---- giving out
 
     def _share_out(self) -> None:
@@ -364,8 +316,7 @@ class WindowScheduling:
             reserve = min(worker.share, spare // len(workers))
             lacking = worker.share + reserve - len(worker.unfinished)
             lacking = min(lacking, worker.share + reserve + READY - len(worker.pending))
-            if not worker.only_runs:  # else xdist runs an item once it has the next
-                lacking = max(lacking, 2 - len(worker.pending))
+            lacking = max(lacking, 2 - len(worker.pending))  # xdist runs one once it has the next
             if lacking > 0 and (lacking > reserve // 2 or lacking >= len(self._pool)):
                 self._give(
                     worker, [self._pool.popleft() for _ in range(min(lacking, len(self._pool)))]
@@ -395,8 +346,8 @@ class WindowScheduling:
             self._share_out()
             self._give(alone, list(self._suspects))
             self._suspects.clear()
-        if alone is not None and self._pool and not alone.only_runs and alone.is_nearly_empty:
-            self._give(alone, [self._pool.popleft()])  # xdist runs an item once it has the next
+        if alone is not None and self._pool and alone.is_nearly_empty:
+            self._give(alone, [self._pool.popleft()])
 
     def _give(self, worker: _Worker, indices: list[int]) -> None:
         if not indices:
@@ -404,13 +355,6 @@ class WindowScheduling:
         worker.pending.update(dict.fromkeys(indices))
         worker.unfinished.update(indices)
         known = self._known(worker, indices)
-        if worker.only_runs:
-            if known:
-                _report_soon(
-                    worker, [WorkerResult(i, run.text, run.why) for i, run in known.items()]
-                )
-            _tell(worker, "run", json.dumps([i for i in indices if i not in known]))
-            return
         if known:
             _tell(worker, "cached", [(i, run.text, run.why) for i, run in known.items()])
         _tell(worker, "coming", indices)
@@ -419,36 +363,16 @@ class WindowScheduling:
     def _known(self, worker: _Worker, indices: list[int]) -> dict[int, CachedResult]:
         """Those of a worker's items whose runs need not be run: they are in flight nowhere."""
         assert self.collection is not None
-        found = {index: self.recall(self.collection[index]) for index in indices}
+        found = {
+            index: self._rescued.get(index) or self.recall(self.collection[index])
+            for index in indices
+        }
         known = {index: run for index, run in found.items() if run is not None}
         for index, run in known.items():
             worker.unfinished.discard(index)
-            worker.finished[index] = run.text if run.decided else ""
+            if run.decided:
+                worker.finished[index] = run
         return known
-
-
-def can_report(config: pytest.Config, node: Any) -> bool:
-    """Whether this xdist lets the controller report what a worker ran."""
-    session = config.pluginmanager.getplugin("dsession")
-    return hasattr(session, "worker_testreport") and hasattr(node, "putevent")
-
-
-def hand_in(config: pytest.Config, node: Any, report: pytest.TestReport, index: int) -> Any:
-    """Give xdist a report as if the worker had sent it; why the session is to end now, if it is."""
-    report.worker_id = node.gateway.id  # type: ignore[attr-defined]
-    report.testrun_uid = node.workerinput["testrunuid"]  # type: ignore[attr-defined]
-    report.item_index = index  # type: ignore[attr-defined]
-    session: Any = config.pluginmanager.getplugin("dsession")
-    session.worker_testreport(node=node, rep=report)
-    here: Any = config.pluginmanager.getplugin("session")
-    session.shouldstop = session.shouldstop or here.shouldfail or here.shouldstop
-    return session.shouldstop
-
-
-def _report_soon(worker: _Worker, runs: Sequence[WorkerResult]) -> None:
-    """Have `mark_test_complete` called with these in xdist's loop, in the main thread."""
-    told = {"node": worker.node, "item_index": runs, "duration": 0.0}
-    worker.node.putevent(("runtest_protocol_complete", told))
 
 
 def _tell(worker: _Worker, kind: str, value: Any) -> None:
@@ -515,8 +439,3 @@ class WorkerLink:
 def is_worker(config: pytest.Config) -> bool:
     """Whether this process is an xdist worker."""
     return hasattr(config, "workerinput")
-
-
-def indices_of(items: Iterable[pytest.Item]) -> dict[str, int]:
-    """Node id to index."""
-    return {item.nodeid: index for index, item in enumerate(items)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -44,27 +44,9 @@ _INDIFFERENT = (
     "pytest_osmosis",
     "xdist",
     "__channelexec__",  # what the worker's part of xdist is there
-    "anyio",
-    "_hypothesis_pytestplugin",
+    "_hypothesis_pytestplugin",  # looks at test functions only
 )
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
-
-_NO_KEYWORDS: dict[str, Any] = {}
-"""Of all reports that pytest does not make itself; it keeps them to the end."""
-
-
-_ITEM_HOOKS = (
-    "pytest_runtest_logstart",
-    "pytest_runtest_logfinish",
-    "pytest_report_to_serializable",
-    "pytest_report_from_serializable",
-)
-
-
-def only_runs(config: pytest.Config) -> bool:
-    """Whether nothing in a worker would see its items: they can be reported where that is seen."""
-    edits = config.hook.pytest_osmosis_run_result.get_hookimpls()
-    return not edits and not needs_phases(config) and not _is_heard(config, _ITEM_HOOKS)
 
 
 def needs_phases(config: pytest.Config) -> bool:
@@ -74,20 +56,15 @@ def needs_phases(config: pytest.Config) -> bool:
         return True
     if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
         return True
-    return _is_heard(config, _PHASE_HOOKS)
-
-
-def _is_heard(config: pytest.Config, hooks: Iterable[str]) -> bool:
-    """Whether anybody implements one of these hooks who is not indifferent."""
     return any(
-        package_of(implementation.plugin) not in _INDIFFERENT
-        for name in hooks
+        _package_of(implementation.plugin) not in _INDIFFERENT
+        for name in _PHASE_HOOKS
         for implementation in getattr(config.hook, name).get_hookimpls()
     )
 
 
-def package_of(plugin: object) -> str:
-    """The package that a plugin of the session comes from."""
+def _package_of(plugin: object) -> str:
+    """Return the package that a plugin of the session comes from."""
     module = getattr(plugin, "__module__", None) or type(plugin).__module__
     name = getattr(plugin, "__name__", module) if module in ("builtins", None) else module
     return str(name).partition(".")[0]
@@ -140,19 +117,14 @@ def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> Non
         message = warnings.WarningMessage(
             BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
         )
-        record_warning(hook, message, nodeid=nodeid)
-
-
-def record_warning(hook: Any, message: warnings.WarningMessage, *, nodeid: str) -> None:
-    """Put a warning of an item's run into pytest's summary; without node id, of some item's."""
-    hook.pytest_warning_recorded.call_historic(
-        kwargs={
-            "warning_message": message,
-            "nodeid": nodeid,
-            "when": "runtest",
-            "location": None,
-        }
-    )
+        hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": message,
+                "nodeid": nodeid,
+                "when": "runtest",
+                "location": None,
+            }
+        )
 
 
 def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
@@ -164,21 +136,16 @@ def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
 def _report_not_run(item: RunItem) -> None:
     ihook = item.ihook
     ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    ihook.pytest_runtest_logreport(report=report_not_run(item.nodeid))
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-
-
-def report_not_run(nodeid: str) -> pytest.TestReport:
-    """The report of a run that is not needed any more."""
-    path, _, name = nodeid.partition("::")
-    return pytest.TestReport(
-        nodeid=nodeid,
-        location=(path, None, name),
+    report = pytest.TestReport(
+        nodeid=item.nodeid,
+        location=item.location,
         keywords={},
         outcome="skipped",
-        longrepr=(path, 0, f"not run: {DECIDED}"),
+        longrepr=(item.location[0], 0, f"not run: {DECIDED}"),
         when="setup",
     )
+    ihook.pytest_runtest_logreport(report=report)
+    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def _edit(item: RunItem) -> None:
@@ -213,7 +180,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     report = pytest.TestReport(
         nodeid=item.shared_id,
         location=location,
-        keywords=_NO_KEYWORDS,
+        keywords={},
         outcome="passed" if outcome == "passed" else "failed",
         longrepr=None if outcome == "passed" else failure_repr(item),
         when="setup" if outcome == "error" else "call",
@@ -233,38 +200,6 @@ def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> 
     if reason is not None:
         report.outcome = "skipped"
         report.wasxfail = reason
-
-
-def report_without_item(
-    nodeid: str,
-    result: RunResult,
-    text: str,
-    threshold: float,
-    *,
-    observed: bool,
-    why: str = "",
-    sections: Sequence[tuple[str, str]] = (),
-) -> pytest.TestReport:
-    """The report of a run that a worker ran, from what it told; `text` is the result as JSON."""
-    path, _, name = nodeid.partition("::")
-    longrepr = None
-    if result.outcome != "passed":
-        line = headline(result, threshold)
-        longrepr = _repr(why or line, path=path, line=line)
-    report = pytest.TestReport(
-        nodeid=nodeid,
-        location=(path, None, name),
-        keywords={},
-        outcome="passed" if result.outcome == "passed" else "failed",
-        longrepr=longrepr,
-        when="setup" if result.outcome == "error" else "call",
-        sections=sections,
-        **_timing(result),
-    )
-    if observed:
-        _observe(report, result, threshold)
-    setattr(report, REPORT_FIELD, text)
-    return report
 
 
 def complete_report(item: RunItem, report: pytest.TestReport) -> None:
@@ -293,10 +228,7 @@ def failure_repr(item: RunItem) -> Any:
     finished = item.finished
     assert finished is not None
     line = headline(finished.result, item.suite.spec.pass_threshold)
-    return _repr(finished.explanation, path=item.parent.nodeid, line=line)
-
-
-def _repr(text: str, *, path: str, line: str) -> ReprExceptionInfo:
+    text, path = finished.explanation, item.parent.nodeid
     return ReprExceptionInfo(
         reprtraceback=ReprTraceback(
             [ReprEntryNative([text + "\n"])], extraline=None, style="native"

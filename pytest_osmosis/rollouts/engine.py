@@ -42,17 +42,11 @@ class Engine(Generic[T]):
         window: int,
         run_ahead: int,
         on_close: Callable[[], Awaitable[None]] | None = None,
-        on_ended: Callable[[Hashable, T | BaseException], bool] | None = None,
     ) -> None:
-        """`on_ended` is told, in the loop's thread, what became of every job that was offered.
-
-        It says whether it has taken that, so that nobody has to wait for it.
-        """
         self._execute = execute
         self._window = window
         self._run_ahead = max(run_ahead, 1)
         self._on_close = on_close
-        self._on_ended = on_ended
         self._sources: deque[Iterator[Hashable]] = deque()
         self._started: set[Hashable] = set()
         """Started and not fetched yet."""
@@ -194,7 +188,6 @@ class Engine(Generic[T]):
         """Start one job and come back for the next: one that blocks the loop delays only itself."""
         self._pumping = False
         if self._halted:
-            self._turn_away()
             return
         if len(self._tasks) >= self._window:
             return
@@ -215,11 +208,6 @@ class Engine(Generic[T]):
                 self._out_of_turn.discard(key)
             self._sources.popleft()
         return None
-
-    def _turn_away(self) -> None:
-        """Jobs that were offered and will not be started: who waits for one finds out by itself."""
-        while self._on_ended is not None and (key := self._next()) is not None:
-            self._on_ended(key, EngineClosed())
 
     def _start(self, key: Hashable) -> None:
         self._started.add(key)
@@ -245,9 +233,6 @@ class Engine(Generic[T]):
         self._pump()
 
     def _deliver(self, key: Hashable, result: T | BaseException) -> None:
-        if self._on_ended is not None and self._on_ended(key, result):
-            self._started.discard(key)
-            return
         self._done[key] = result
         if self._waited_for == key:
             self._wanted = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -53,13 +53,10 @@ class RolloutPool:
         rate_limit: SharedRateLimit,
         recall: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
-        on_left_out: Callable[[RunKey, BaseException], None] | None = None,
     ) -> None:
         """Runs that `recall` knows are not run; it is asked in the thread that wants them.
 
         `on_stuck` is told, from a thread, why nothing more can be run in this process.
-        `on_left_out`, needed for `run`, is told in the engine's thread of each run that has no
-        result, and why: `EngineClosed` when it will not be run.
         """
         self._suites = suites
         self._base_urls = base_urls
@@ -74,9 +71,6 @@ class RolloutPool:
         """Models whose runs may start."""
         self._threads = CallThreads()
         self._on_stuck = on_stuck
-        self._on_left_out = on_left_out
-        self._unawaited: set[RunKey] = set()
-        """Those that nobody will wait for, and that have not ended."""
         self._isolation = Isolation(self._blocked.append, on_stuck=self._stuck)
         self._ending = threading.Event()
         self.halted: str | None = None
@@ -86,18 +80,12 @@ class RolloutPool:
             window=window,
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
-            on_ended=None if on_left_out is None else self._takes,
         )
         self._deadlines = deadlines_of(self._engine.loop)
 
     def coming(self, keys: Iterable[RunKey]) -> None:
         """The next runs, in order; consumed as they start."""
         self._engine.offer(key for key in keys if key not in self._recall)
-
-    def run(self, keys: Collection[RunKey]) -> None:
-        """The next runs, in order; nobody will ask for their results, which `on_finished` gets."""
-        self._unawaited.update(keys)
-        self._engine.offer(keys)
 
     def resize(self, window: int) -> None:
         """This process may now have `window` rollouts in flight."""
@@ -117,10 +105,6 @@ class RolloutPool:
         if self.halted is None:
             self.halted = reason
             self._engine.halt()
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        """Call it in the engine's thread, in its next turn; from any thread."""
-        self._engine.soon(callback)
 
     def hold(self, seconds: float) -> None:
         """Another process was told to wait: send nothing before that; from any thread."""
@@ -153,15 +137,6 @@ class RolloutPool:
         self.halt(reason)
         self._engine.abandon({key: finished})
         self._on_stuck(reason)
-
-    def _takes(self, key: Hashable, result: RolloutRecord | BaseException) -> bool:
-        """Whether nobody will ask for it."""
-        if key not in self._unawaited:
-            return False
-        self._unawaited.discard(key)
-        if isinstance(result, BaseException) and self._on_left_out is not None:
-            self._on_left_out(key, result)
-        return True
 
     async def _execute(self, key: RunKey) -> RolloutRecord:
         suite = self._suites[key.suite]

@@ -85,10 +85,6 @@ class Recorder:
         if is_first:
             self.on_first(run)
 
-    def noted(self, text: str) -> RunResult:
-        """The result that is this JSON: the one that was noted, if it still is to be reported."""
-        return self._awaited.get(text) or RunResult.from_json(text)
-
     def selected(self) -> int:
         """How many runs were selected in all."""
         return self._selected.total()
@@ -106,10 +102,6 @@ class Recorder:
     def infos(self) -> Mapping[str, SuiteInfo]:
         """The suites of the session, by name."""
         return self._infos
-
-    def threshold_of(self, suite: str) -> float:
-        """The pass threshold of a declared suite."""
-        return self._infos[suite].pass_threshold
 
     def has_report(self, nodeid: str) -> bool:
         """Whether the run of this item has been reported."""

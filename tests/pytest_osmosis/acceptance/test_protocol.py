@@ -1,4 +1,4 @@
-"""Items that are run many in one call: nobody else can tell, and whoever looks gets each."""
+"""Each item is run by one protocol call, and other plugins see every one of them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ MARKING = """
 def pytest_collection_modifyitems(items):
     items[1].add_marker(pytest.mark.filterwarnings("ignore"))
 """
-APART = ["-o", "faulthandler_timeout=1000"]
-"""Asks for something around every single item."""
 
 
 @pytest.fixture
@@ -38,55 +36,17 @@ def four(project: Project) -> Project:
     return project
 
 
-def protocols(project: Project, *more: str) -> int:
-    """How often pytest was asked to run an item: counted around every plugin's answer."""
-    project.write(
-        "counting.py",
-        "from pathlib import Path\n"
-        "import pytest\n"
-        "calls = 0\n"
-        "class Counting:\n"
-        "    @pytest.hookimpl(wrapper=True)\n"
-        "    def pytest_runtest_protocol(self):\n"
-        "        global calls\n"
-        "        calls += 1\n"
-        "        return (yield)\n"
-        "@pytest.hookimpl(wrapper=True)\n"
-        "def pytest_osmosis_run_result(result, config):\n"
-        "    if not config.pluginmanager.has_plugin('counter'):\n"
-        "        config.pluginmanager.register(Counting(), 'counter')\n"
-        "    return (yield)\n"
-        "def pytest_unconfigure():\n"
-        "    Path('calls.txt').write_text(str(calls))\n",
-    )
-    session = project.apart(
-        *project.options("-n0", "--osmosis-no-journal", "-p", "counting", *more)
-    )
-    assert session.outcomes == {"passed": 3, "failed": 1}
-    return int((project.path / "calls.txt").read_text())
-
-
-def test_items_that_follow_each_other_are_run_in_one_call(four: Project) -> None:
-    # Counted from the first result on, since a plugin that looks at single items gets each.
-    assert protocols(four) == 0
-    assert protocols(four, *APART) == 3
-
-
-@pytest.mark.parametrize("more", [[], APART])
-def test_a_warning_is_told_of_the_item_whose_run_it_is(four: Project, more: list[str]) -> None:
+def test_a_warning_names_the_item_of_its_run(four: Project) -> None:
     four.write("conftest.py", WARNING)
-    session = four.run("-Wdefault", *more)
+    session = four.run("-Wdefault")
     assert session.outcomes == {"passed": 3, "failed": 1, "warnings": 4}
     told = (four.path / "warned.txt").read_text().splitlines()
     assert told == [f"runtest {nodeid} seen {row}" for row, nodeid in enumerate(IDS)]
 
 
-@pytest.mark.parametrize("more", [[], APART])
-def test_filters_hold_in_a_stretch_and_those_of_one_item_for_it_alone(
-    four: Project, more: list[str]
-) -> None:
+def test_a_filter_of_one_item_holds_for_it_alone(four: Project) -> None:
     four.write("conftest.py", WARNING + MARKING)
-    assert four.run("-Wdefault", "-Wignore:seen 3", *more).outcomes["warnings"] == 2
+    assert four.run("-Wdefault", "-Wignore:seen 3").outcomes["warnings"] == 2
     told = (four.path / "warned.txt").read_text().splitlines()
     assert told == [f"runtest {IDS[row]} seen {row}" for row in (0, 2)]
 
@@ -105,6 +65,42 @@ def test_a_plugin_that_looks_at_single_items_sees_every_one(four: Project) -> No
     assert four.run().outcomes == {"passed": 3, "failed": 1}
     seen = (four.path / "seen.txt").read_text().splitlines()
     assert seen == [f"{one} {other}" for one, other in zip(IDS, [*IDS[1:], None], strict=True)]
+
+
+OBSERVER = """
+import os
+
+def seen(hook, nodeid, when=""):
+    with open(f"seen-{hook}-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", "a") as file:
+        print(nodeid, when, file=file)
+
+def pytest_runtest_protocol(item):
+    seen("protocol", item.nodeid)
+
+def pytest_runtest_logreport(report):
+    seen("logreport", report.nodeid, report.when)
+
+def pytest_report_teststatus(report):
+    seen("teststatus", report.nodeid, report.when)
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_unknown_plugin_sees_every_item_once(four: Project, workers: int) -> None:
+    four.write("conftest.py", OBSERVER)
+    session = four.run("--batch-size=4", workers=workers)
+    assert session.outcomes == {"passed": 3, "failed": 1}
+
+    def seen(hook: str, where: str) -> list[str]:
+        files = sorted(four.path.glob(f"seen-{hook}-{where}"))
+        return sorted(line for file in files for line in file.read_text().splitlines())
+
+    phases = sorted(f"{nodeid} {when}" for nodeid in IDS for when in ("setup", "call", "teardown"))
+    assert seen("logreport", "main") == phases
+    assert sorted(set(seen("teststatus", "main"))) == phases  # failures again in the summary
+    runners = "gw*" if workers else "main"
+    assert seen("protocol", runners) == [f"{nodeid} " for nodeid in IDS]
+    assert seen("logreport", runners) == phases
 
 
 def test_a_loop_of_another_plugin_runs_the_items(four: Project) -> None:
