@@ -353,8 +353,8 @@ class Evaluation:
         """Run and report an item of ours; leave every other to pytest."""
         if self.rollouts is None or not isinstance(item, RunItem):
             return None
-        run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self.redact)
-        return True
+        is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self.redact)
+        return is_done or None
 
     def _run_ended(self, key: RunKey, finished: RolloutRecord) -> None:
         """Engine's thread: a run has ended."""

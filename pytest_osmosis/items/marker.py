@@ -23,6 +23,7 @@ from ..rollouts.pool import RunKey
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import TEST, RolloutRecord, Suite
 from ..spec import EvalSpec
+from .collection import RunItem
 from .protocol import warn_of_blocking
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
@@ -198,8 +199,10 @@ def _check_numbers(given: dict[str, Any]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Forget the conversation once the test, and its reruns, are over."""
+    """Forget the conversation once the item, and its reruns, are over."""
     result = yield
+    if isinstance(item, RunItem):
+        item.finished = None
     if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
         del item.stash[_ROLLOUT]
     return result

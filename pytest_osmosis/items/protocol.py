@@ -1,7 +1,7 @@
-"""How a run's item is run: the wait for its rollout, and the reports about it.
+"""The protocol of a run's item: the wait for its rollout, and the reports about it.
 
-One report an item where nothing needs three; pytest's own three where a plugin, JUnit or
-`--setup-show` looks at the phases.
+One report an item where nothing looks at its phases. Where a plugin, JUnit or `--setup-show` does,
+the item is left to pytest, which runs and reports it like any other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from _pytest._code.code import (
     ReprFileLocation,
     ReprTraceback,
 )
-from _pytest.runner import runtestprotocol
 
 from osmosis_ai.secret import Redactor
 
@@ -29,6 +28,9 @@ from ..rollouts.guards.isolation import Blocked, BlockedLoop
 from ..rollouts.pool import RolloutPool
 from ..rollouts.suite import RolloutRecord
 from .collection import RunItem
+
+_RERUNNERS = ("rerunfailures",)
+"""Names of plugins that run items again: a rollout is paid for, and not repeated."""
 
 _PHASE_HOOKS = (
     "pytest_runtest_protocol",
@@ -77,11 +79,11 @@ def run_item(
     *,
     phases: bool,
     redact: Redactor,
-) -> None:
-    """Wait for the run and report it.
+) -> bool:
+    """Wait for the run and report it; False leaves the report to pytest's own protocol.
 
-    One that is not needed any more is reported as skipped, one that will not be run for another
-    reason not at all.
+    A run that is no longer needed is reported as skipped, one that will not be run for another
+    reason is not reported.
     """
     try:
         item.finished = rollouts.result(item.key)
@@ -89,7 +91,7 @@ def run_item(
         _tear_down_before(item, nextitem)
         if rollouts.halted == DECIDED:
             _report_not_run(item)
-        return
+        return True
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
         result = item.suite.lost(
             item.position, item.run_index, error=str(error.msg), error_type="timeout"
@@ -98,14 +100,12 @@ def run_item(
     warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
     finished = item.finished
     finished.sections = [(title, redact(text)) for title, text in finished.sections]
-    try:
-        _edit(item)
-        if phases:
-            _report_phases(item, nextitem)
-        else:
-            _report_once(item, nextitem)
-    finally:
-        item.finished = None
+    _edit(item)
+    if phases:
+        item.user_properties = properties(item)
+        return _run_phases(item, nextitem)
+    _report_once(item, nextitem)
+    return True
 
 
 def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> None:
@@ -162,12 +162,13 @@ def _edit(item: RunItem) -> None:
     finished.result = edited
 
 
-def _report_phases(item: RunItem, nextitem: pytest.Item | None) -> None:
-    item.user_properties = properties(item)
-    ihook = item.ihook
-    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    runtestprotocol(item, nextitem=nextitem)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+def _run_phases(item: RunItem, nextitem: pytest.Item | None) -> bool:
+    """Have pytest itself run the item where a plugin that reruns items would otherwise do it."""
+    plugins = item.config.pluginmanager
+    runner: Any = plugins.get_plugin("runner")
+    if runner is None or not any(map(plugins.has_plugin, _RERUNNERS)):
+        return False
+    return bool(runner.pytest_runtest_protocol(item=item, nextitem=nextitem))
 
 
 def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
