@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,7 +197,8 @@ def _judged(plan: Plan, *, quiet: bool) -> list[Run]:
 
     from .judging import judge_all
 
-    load()  # seconds: before the clock of the first judgement starts
+    with suppress(ImportError):  # seconds; the first judgement reports why it cannot be imported
+        load()
     with _progress(len(plan), shown=not quiet and _moves_cursors()) as advance:
         return asyncio.run(judge_all(plan, lambda run: advance()))
 

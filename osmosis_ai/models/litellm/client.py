@@ -1,11 +1,11 @@
-"""The one door to LiteLLM.
+"""Calls through LiteLLM: the only module that imports it.
 
-It takes seconds to import, so it is imported by the first question. It likes to talk, so it is
-hushed: no banner, no log record, no telemetry, no `.env`, no download of prices. It guesses what
-went wrong, so its HTTP goes through a transport of ours and its exceptions are only the last
-resort. Users' own use of LiteLLM in the same process is left as it was.
+LiteLLM takes seconds to import, so the first request imports it. Its banner, log records,
+telemetry, `.env` and price download are disabled. It guesses what went wrong, so
+its HTTP goes through our transport and its exceptions count only where nothing was sent. Other uses
+of LiteLLM in the same process are left as they were.
 
-Knows nothing of tries and deadlines over several of them, of judges and of agents.
+Knows neither retries nor deadlines over several tries, neither judges nor agents.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LOGGERS = (
     "openai._response",
 )
 _PREPARATION_S = 30.0
-"""What LiteLLM may take before its first request: mostly imports, and not the provider's time."""
+"""Time that LiteLLM may take before its first request, mostly for imports."""
 
 _CHAT_ROUTES = {"ollama": "ollama_chat"}
 """Providers whose chat API LiteLLM reaches by another name: the plain one pastes a prompt."""
@@ -60,8 +60,10 @@ _WARNINGS = (
     (".*attribute on the instance is deprecated", ""),
     ("", r"(litellm|openai)(\.|$)"),
 )
-"""Warnings of LiteLLM's own doing, by message and by module: under `-W error` they would be raised
-in the middle of a call, since it imports most of itself only then."""
+"""Warnings that LiteLLM causes, by message and by module: it imports most of itself during a call,
+where `-W error` would raise them."""
+
+_TRANSPORT_FACTORIES = ("create_async_transport", "_create_async_transport")
 
 _inside: ContextVar[bool] = ContextVar("osmosis_inside_litellm", default=False)
 _loading = threading.Lock()
@@ -76,10 +78,10 @@ class Question:
     api_key: Secret | None
     api_base: str | None
     params: Mapping[str, Any]
-    """Whatever else goes into the request: `tools`, `temperature`, `response_format`, ..."""
+    """Other fields of the request: `tools`, `temperature`, `response_format`, ..."""
 
 
-class Door:
+class LiteLLMClient:
     """Asks through LiteLLM, within one running event loop."""
 
     def __init__(self, policy: RetryPolicy) -> None:
@@ -91,7 +93,7 @@ class Door:
         self.replied = False
 
     async def ask(self, question: Question, timeout_s: float) -> Answer:
-        """One request, one answer, within `timeout_s` of its start; raises CallFault."""
+        """Return the answer within `timeout_s` of the request's start; raise CallFault."""
         litellm = await _library()
         _check_provider(litellm, question.name)
         exchange = self._exchange(question)
@@ -114,10 +116,10 @@ class Door:
         return read_answer(exchange, response, error)
 
     def _abandon(self, asking: asyncio.Task[Any], exchange: Exchange) -> None:
-        """End a call that nobody waits for: at once, or as soon as it would send its request.
+        """End a call without a caller: at once, or as soon as it would send its request.
 
-        Cancelled while it is prepared, LiteLLM drops a coroutine that it never awaits, and Python
-        complains of that on standard error.
+        Cancelled before its request, LiteLLM leaves a coroutine that was never awaited, of which
+        Python warns on standard error.
         """
         exchange.abandoned = True
         self._abandoned.add(asking)
@@ -128,7 +130,7 @@ class Door:
     def _forget(self, asking: asyncio.Task[Any]) -> None:
         self._abandoned.discard(asking)
         if not asking.cancelled():
-            asking.exception()  # nobody waits for it: it is seen here, or else asyncio prints it
+            asking.exception()  # retrieved, or else asyncio prints it
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
@@ -152,7 +154,7 @@ class Door:
 
 
 async def import_ahead() -> None:
-    """Import LiteLLM now, off the event loop; why it cannot be, the first question tells."""
+    """Import LiteLLM now, off the event loop; the first request reports why it cannot be."""
     with suppress(CallFault):
         await _library()
 
@@ -162,13 +164,15 @@ async def _library() -> Any:
         return load()
     try:
         return await asyncio.to_thread(load)
+    except UnsupportedLiteLLM as error:
+        detail = str(error)
     except ImportError as error:
         detail = f"LiteLLM cannot be imported ({error}): pip install -U litellm"
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)
 
 
 def load() -> Any:
-    """LiteLLM, imported in silence and without network; safe to call from any thread."""
+    """Return LiteLLM, imported without output and network; safe to call from any thread."""
     with _loading:
         return _imported()
 
@@ -177,10 +181,10 @@ def load() -> Any:
 def _imported() -> Any:
     for variable, value in _OFFLINE.items():
         os.environ.setdefault(variable, value)
-    hush = _Hush()
+    log_filter = _LogFilter()
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(hush)
-    with _hushed(), _without_dotenv(), warnings.catch_warnings():
+        logging.getLogger(name).addFilter(log_filter)
+    with _silenced(), _without_dotenv(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm
         from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
@@ -188,19 +192,19 @@ def _imported() -> Any:
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.disable_hf_tokenizer_download = True
-    _send_through_ours(AsyncHTTPHandler)
+    _replace_transport(AsyncHTTPHandler)
     return litellm
 
 
-class _Hush(logging.Filter):
-    """Drops what is logged on our behalf, and nothing else."""
+class _LogFilter(logging.Filter):
+    """Drops the records of our own calls, and nothing else."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not _inside.get()
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def _silenced() -> Iterator[None]:
     token = _inside.set(True)
     try:
         yield
@@ -210,7 +214,7 @@ def _hushed() -> Iterator[None]:
 
 @contextmanager
 def _without_dotenv() -> Iterator[None]:
-    """Keep LiteLLM from loading a `.env` of the working directory into the environment."""
+    """Prevent LiteLLM from loading a `.env` of the working directory into the environment."""
     before = os.environ.get("LITELLM_MODE")
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     try:
@@ -223,7 +227,7 @@ def _without_dotenv() -> Iterator[None]:
 
 
 def _ignore_its_warnings() -> None:
-    """Put the filters back where somebody, pytest after each test for one, has reset them."""
+    """Add the warning filters again: pytest resets them after each test, for example."""
     known = {(_pattern(entry[1]), _pattern(entry[3])) for entry in warnings.filters}
     for message, module in _WARNINGS:
         if (message, module) not in known:
@@ -234,16 +238,30 @@ def _pattern(compiled: Any) -> str:
     return getattr(compiled, "pattern", compiled) or ""
 
 
-def _send_through_ours(handler: Any) -> None:
-    """Put our transport where LiteLLM makes its own, for OpenAI's client and all others alike."""
+class UnsupportedLiteLLM(ImportError):
+    """A version of LiteLLM whose HTTP cannot be sent through our transport."""
+
+
+def _replace_transport(handler: Any) -> None:
+    """Put our transport where LiteLLM makes its own, for OpenAI's client and all others alike.
+
+    LiteLLM's own transport takes the key along to where a redirect points: without a place for ours
+    nothing may be sent.
+    """
     from .transport import Transport
 
-    def ours(original: Callable[..., Any]) -> Callable[..., Transport]:
+    def replaced(original: Callable[..., Any]) -> Callable[..., Transport]:
         return lambda *args, **kwargs: Transport(original(*args, **kwargs))
 
-    for name in ("create_async_transport", "_create_async_transport"):
-        if hasattr(handler, name):
-            setattr(handler, name, staticmethod(ours(getattr(handler, name))))
+    names = [name for name in _TRANSPORT_FACTORIES if hasattr(handler, name)]
+    if not names:
+        raise UnsupportedLiteLLM(
+            "this version of LiteLLM has none of the functions that make its HTTP transport "
+            f"({', '.join(_TRANSPORT_FACTORIES)}), so its requests cannot be guarded: install "
+            "another version of litellm, or give the endpoint's address (--osmosis-base-url)"
+        )
+    for name in names:
+        setattr(handler, name, staticmethod(replaced(getattr(handler, name))))
 
 
 def _check_provider(litellm: Any, name: ModelName) -> None:
@@ -257,7 +275,7 @@ def _check_provider(litellm: Any, name: ModelName) -> None:
 
 
 async def _ended(asking: asyncio.Task[Any], exchange: Exchange, timeout_s: float) -> None:
-    """Wait for the call: for its preparation, and then for as long as the provider may take."""
+    """Wait for the call: for its preparation first, then for `timeout_s`."""
     begun = asyncio.ensure_future(exchange.begun.wait())
     try:
         limit_s = max(timeout_s, _PREPARATION_S)
@@ -272,7 +290,7 @@ async def _ask(litellm: Any, question: Question, exchange: Exchange) -> Any:
     from .transport import current
 
     _ignore_its_warnings()
-    with _hushed(), _set(current, exchange), _set(_internal_call(), True):
+    with _silenced(), _set(current, exchange), _set(_internal_call(), True):
         return await litellm.acompletion(**_arguments(question))
 
 
@@ -286,7 +304,7 @@ def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
 
 
 def _internal_call() -> ContextVar[Any]:
-    """LiteLLM's own mark for calls that it does not log: its log worker outlives event loops."""
+    """Return LiteLLM's mark for calls that it does not log: its log worker outlives event loops."""
     try:
         from litellm._internal_context import is_internal_call
     except ImportError:  # a version without the mark

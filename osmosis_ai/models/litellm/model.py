@@ -1,4 +1,4 @@
-"""Models by their LiteLLM name, `provider/model`: the road for `--osmosis-model` without base URL.
+"""Models by their LiteLLM name, `provider/model`: what `--osmosis-model` without a base URL means.
 
 Knows neither LiteLLM, which is behind `client`, nor rows, agents and options.
 """
@@ -30,7 +30,7 @@ from ..retry import (
     Success,
     in_words,
 )
-from .client import Door, Question
+from .client import LiteLLMClient, Question
 from .params import for_the_model
 from .reading import UNSUPPORTED, Answer
 
@@ -83,7 +83,7 @@ class LiteLLMModel:
         self._name = name
         self._api_key = api_key or key_from_environment(name.provider)
         self._api_base = api_base
-        self._door = Door(retry)
+        self._client = LiteLLMClient(retry)
         self._retrier = Retrier(
             retry, rate_limit, request_timeout_s=timeouts_s[0], total_timeout_s=timeouts_s[1]
         )
@@ -125,22 +125,22 @@ class LiteLLMModel:
             return await self._retrier.run(lambda limit_s: self._ask(question, limit_s))
         except CallFailed as call_failed:
             failure = call_failed
-        # Raised outside the handler: what LiteLLM raised, key and all, must not hang on to it.
+        # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
         raise self._error(failure)
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
-        await self._door.aclose()
+        await self._client.aclose()
 
     def redacted(self, text: str) -> str:
-        """`text` without the key, in whatever spelling."""
+        """Return `text` without the key, in any spelling."""
         return self._redact(text)
 
     async def _ask(self, question: Question, timeout_s: float) -> Answer:
         try:
-            answer = await self._door.ask(question, timeout_s)
+            answer = await self._client.ask(question, timeout_s)
         finally:
-            self._retrier.replied = self._door.replied
+            self._retrier.replied = self._client.replied
         self._succeeded = True
         return answer
 
@@ -161,7 +161,7 @@ class LiteLLMModel:
         )
 
     def _sentence(self, fault: CallFault, detail: str, after: str) -> str:
-        """What the user reads: what happened, where, and where possible the next step."""
+        """Return the sentence that users read: what happened, where, and the next step."""
         where, status = self.endpoint, fault.status
         quoted = f' ("{detail}")' if detail else ""
         if fault.summary:
@@ -169,7 +169,7 @@ class LiteLLMModel:
         if fault.reason == UNSUPPORTED:
             return detail
         if fault.reason == "not_connected":
-            return f"cannot reach {self._door.host or where}{after} ({detail})"
+            return f"cannot reach {self._client.host or where}{after} ({detail})"
         if fault.kind in ("unreachable", "protocol", "too_large", "tls"):
             return f"no usable answer from {where}{after} ({detail})"
         if fault.kind == "timeout":

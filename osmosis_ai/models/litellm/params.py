@@ -1,8 +1,8 @@
-"""A call's parameters as the model may get them: nothing that LiteLLM would obey itself.
+"""The parameters of a call as LiteLLM may get them: fields of the request, no settings.
 
 LiteLLM takes a request's fields and its own settings (`base_url`, `fallbacks`, `mock_response`,
-credentials of clouds, ...) as arguments alike. What agents send are fields: one that named another
-address would have the provider's key sent there.
+credentials of clouds, ...) as arguments alike. Agents send fields: one that named another address
+would send the provider's key there.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _TRANSLATED = frozenset(
         "web_search_options",
     }
 )
-"""Fields of a request that LiteLLM puts into each provider's own words."""
+"""Fields of a request that LiteLLM translates for each provider."""
 
 
 def for_the_model(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments for LiteLLM: known fields as they are, all others as they go over the wire."""
+    """Return arguments for LiteLLM: known fields as they are, others in `extra_body`."""
     known = {name: value for name, value in params.items() if name in _TRANSLATED}
     others = {name: value for name, value in params.items() if name not in _TRANSLATED}
     return {**known, "extra_body": others} if others else known

@@ -1,7 +1,7 @@
-"""What came of a question to LiteLLM: the answer, or the fault behind its exception.
+"""The answer to a request through LiteLLM, or the fault behind its exception.
 
-The wire decides: a fault seen there counts, and a reply of OpenAI's shape is read by ourselves.
-LiteLLM's own reading serves for the other shapes, its exceptions for what never reached the wire.
+The HTTP exchange decides: a fault seen there counts, and a reply of OpenAI's shape is parsed here.
+LiteLLM's own reading serves for other shapes, its exceptions for requests that were never sent.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from .transport import Exchange
 
 UNSUPPORTED = "unsupported"
-"""Reason of a fault that no try and no other row can mend: LiteLLM refuses the question itself."""
+"""Reason of a fault that concerns every row: LiteLLM itself refuses the request."""
 
+_UNGUARDED = (
+    "LiteLLM answered without the HTTP transport that guards the key: use another provider or "
+    "version of litellm, or give the endpoint's address (--osmosis-base-url)"
+)
 _NETWORK_LIBRARIES = frozenset({"aiohttp", "botocore", "google", "httpx", "requests", "urllib3"})
 
 
@@ -31,7 +35,9 @@ class Answer:
 
 
 def read_answer(exchange: Exchange, response: Any, error: Exception | None) -> Answer:
-    """The answer in what LiteLLM returned, or raised, and did on the wire; else a CallFault."""
+    """Return the answer that LiteLLM gave over the exchange; raise a CallFault without one."""
+    if response is not None and not exchange.begun.is_set():
+        raise CallFault("bad_request", _UNGUARDED, reason=UNSUPPORTED)
     if exchange.fault is not None and response is None:
         raise exchange.fault
     if exchange.completion is not None:
@@ -46,7 +52,7 @@ def read_answer(exchange: Exchange, response: Any, error: Exception | None) -> A
 
 
 def _completion(response: Any) -> ChatCompletion:
-    """LiteLLM's reading of a reply that has not OpenAI's shape."""
+    """Return LiteLLM's reading of a reply in another shape than OpenAI's."""
     choice = response.choices[0]
     message = choice.message.model_dump(exclude_none=True)
     message.pop("provider_specific_fields", None)
@@ -78,7 +84,7 @@ def _priced(completion: ChatCompletion, response: Any) -> ChatCompletion:
 
 
 def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFault:
-    """The fault behind an exception of LiteLLM's, where no reply of the wire explains it."""
+    """Return the fault behind an exception of LiteLLM that no reply explains."""
     if error is None or exchange.replied:
         return _unreadable(error)
     root = _root(error)
@@ -108,7 +114,7 @@ def _root(error: BaseException) -> BaseException:
 
 
 def _words(error: Exception) -> str:
-    """The message without LiteLLM's names of its own classes and its advice on itself."""
+    """Return the message without LiteLLM's class names and its advice about itself."""
     text = str(getattr(error, "message", "") or error)
     text = text.partition("To drop these")[0].partition("\n")[0]
     while text.startswith("litellm.") and ": " in text:

@@ -1,9 +1,8 @@
-"""The HTTP beneath LiteLLM: its requests go through a transport of ours.
+"""The HTTP transport of LiteLLM's requests.
 
-LiteLLM's own transport follows redirects with the key in hand, repeats requests in secret, reads
-replies of any size and leaves failures to guesswork. This one sends once, reads within limits, and
-notes what really happened in the `Exchange` of the call that is being made. Requests that LiteLLM
-makes for anybody else are left to its own transport.
+LiteLLM's own transport follows redirects with the key, repeats requests uncounted, reads replies of
+any size and hides what failed. This one sends once, reads within limits, and notes what happened
+in the `Exchange` of the current call. Other requests of LiteLLM are left to its own transport.
 
 Knows neither providers nor when to try again.
 """
@@ -36,7 +35,7 @@ _MOST_CONNECTIONS = 1 << 16
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """What one call to LiteLLM asked for, and what came back on the wire."""
+    """One call through LiteLLM: what it asks for, and what its last request brought."""
 
     client: HTTPClient
     model: str
@@ -50,7 +49,7 @@ class Exchange:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by the first request: until then LiteLLM imports what the provider takes."""
     abandoned: bool = False
-    """Nobody waits for an answer any more: no request is to be sent."""
+    """The caller has given up: no request is to be sent."""
     fault: CallFault | None = None
     """Why the last request brought no usable reply."""
     completion: ChatCompletion | None = None
@@ -85,7 +84,7 @@ class Transport(httpx.AsyncBaseTransport):
             raise
 
     async def aclose(self) -> None:
-        """Close what belongs to others; a session belongs to whoever opened it."""
+        """Close the other transport; the client belongs to the model."""
         if self._outside is not None:
             await self._outside.aclose()
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from osmosis_ai.models.base import ProviderError
+from osmosis_ai.models.litellm import client
+from osmosis_ai.models.litellm.model import open_litellm_model
+from osmosis_ai.secret import Secret
 from tests.endpoints import Endpoint
 
 KEY = "sk-door-0123456789abcdef"
@@ -103,9 +110,56 @@ def test_what_others_log_through_litellm_is_left_alone(
 
 
 def test_records_logged_outside_the_door_pass_its_filter() -> None:
-    from osmosis_ai.models.litellm.client import _Hush, _hushed
-
     record = logging.LogRecord("LiteLLM", logging.WARNING, __file__, 1, "x", None, None)
-    assert _Hush().filter(record)
-    with _hushed():
-        assert not _Hush().filter(record)
+    assert client._LogFilter().filter(record)
+    with client._silenced():
+        assert not client._LogFilter().filter(record)
+
+
+# Requests go through our transport, or not at all.
+
+
+def refused(endpoint: Endpoint) -> ProviderError:
+    async def ask() -> None:
+        model = open_litellm_model(
+            model="openai/m", api_base=endpoint.base_url, api_key=Secret(KEY, "A_KEY")
+        )
+        try:
+            await model.complete([{"role": "user", "content": "x"}])
+        finally:
+            await model.aclose()
+
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(ask())
+    assert caught.value.fatal
+    return caught.value
+
+
+def test_nothing_is_sent_where_no_name_can_be_replaced_by_our_transport(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client.load()
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    for name in client._TRANSPORT_FACTORIES:
+        monkeypatch.delattr(AsyncHTTPHandler, name, raising=False)
+    monkeypatch.setattr(client, "_imported", cache(client._imported.__wrapped__))
+    with Endpoint("42") as endpoint:
+        error = refused(endpoint)
+        assert endpoint.requests == 0
+    assert "create_async_transport" in str(error)
+    assert "--osmosis-base-url" in str(error)
+
+
+def test_an_answer_that_did_not_come_through_our_transport_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    litellm = client.load()
+
+    async def elsewhere(**arguments: Any) -> Any:
+        return litellm.ModelResponse(choices=[{"message": {"role": "assistant", "content": "42"}}])
+
+    monkeypatch.setattr(litellm, "acompletion", elsewhere)
+    with Endpoint("42") as endpoint:
+        error = refused(endpoint)
+    assert "without the HTTP transport that guards the key" in str(error)
