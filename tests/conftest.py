@@ -1,14 +1,35 @@
-"""What every test shares: pytester, a clean environment, and an end to a test that hangs."""
+"""What every test shares: pytester, a clean environment, and an end to a test that hangs.
+
+Sessions under test run in this process where they can. Since pytester forgets the modules that such
+a session has imported, and some cannot be imported twice, all that the plugin may need is imported
+here first.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pkgutil import walk_packages
 from types import FrameType
 
+import numpy  # noqa: F401
+import pyarrow.parquet  # noqa: F401
 import pytest
 from hypothesis import settings
+
+import osmosis_ai
+import pytest_osmosis
+
+with suppress(ModuleNotFoundError):
+    # Takes the discovery of installed plugins over, for good; a LiteLLM that finds it imports it.
+    import_module("importlib_metadata")
+for package in (osmosis_ai, pytest_osmosis):
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        with suppress(ModuleNotFoundError):  # of an extra that is not installed
+            import_module(module.name)
 
 pytest_plugins = ["pytester"]
 

@@ -10,24 +10,25 @@ from typing import Any
 
 import pytest
 
+from tests.modes import each_mode
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WORKERS = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 
 
 def run(pytester: pytest.Pytester, name: str, *options: str) -> tuple[Any, dict[str, Any]]:
     """A session in a copy of an example, and its report."""
     shutil.copytree(EXAMPLES / name, pytester.path, dirs_exist_ok=True)
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "--osmosis-data=questions.jsonl", "--osmosis-output=out.json", "--batch-size=4", *options
     )
     return result, json.loads((pytester.path / "out.json").read_text())
 
 
-@WORKERS
-def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, workers: str) -> None:
+@each_mode
+def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, workers: int) -> None:
     result, report = run(
         pytester, "workflow", "--osmosis-agent=main.py:CheckedAnswer",
-        "--osmosis-model=embedded/perfect", "--n=3", workers,
+        "--osmosis-model=embedded/perfect", "--n=3", f"-n{workers}",
     )  # fmt: skip
     result.assert_outcomes(passed=15)
     assert report["config"]["eval_fns"] == ["reward"]
@@ -45,13 +46,13 @@ def test_a_model_that_errs_gets_half_for_an_answer_that_was_right(
     assert rewards <= {0.0, 0.5, 1.0} and len(rewards) > 1
 
 
-@WORKERS
+@each_mode
 def test_an_agent_with_openais_client_calls_its_tools(
-    pytester: pytest.Pytester, workers: str
+    pytester: pytest.Pytester, workers: int
 ) -> None:
     result, report = run(
         pytester, "openai_client", "--osmosis-agent=agent.py:Agent", "--eval-fn=agent.py:right",
-        "--osmosis-model=embedded/perfect", "-W", "error", workers,
+        "--osmosis-model=embedded/perfect", "-W", "error", f"-n{workers}",
     )  # fmt: skip
     result.assert_outcomes(passed=5)
     runs = [run for row in report["rows"] for run in row["runs"]]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.modes import each_mode
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "minimal_mark"
 
 
@@ -17,17 +19,17 @@ def example(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
-def test_each_row_and_run_is_a_test(example: pytest.Pytester, options: list[str]) -> None:
-    result = example.runpytest_subprocess(
-        "--strict-markers", "-W", "error", "--osmosis-model", "embedded/perfect", *options
+@each_mode
+def test_each_row_and_run_is_a_test(example: pytest.Pytester, workers: int) -> None:
+    result = example.runpytest_inprocess(
+        "--strict-markers", "-W", "error", "--osmosis-model", "embedded/perfect", f"-n{workers}"
     )
     result.assert_outcomes(passed=5 * 3 + 5)
     assert result.ret == 0
 
 
 def test_the_tests_own_asserts_decide(example: pytest.Pytester) -> None:
-    result = example.runpytest_subprocess("--osmosis-model", "embedded/broken")
+    result = example.runpytest_inprocess("--osmosis-model", "embedded/broken")
     result.assert_outcomes(passed=5, failed=5 * 3)
     result.stdout.fnmatch_lines(["*assert number == pytest.approx(truth, rel=tolerance)"])
     assert result.ret == 1

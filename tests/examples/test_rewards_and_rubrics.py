@@ -18,7 +18,7 @@ JUDGE_KEY = "sk-judge-0123456789abcdef"
 def run(pytester: pytest.Pytester, *options: str) -> tuple[Any, dict[str, Any]]:
     """A session in a copy of the example, and its report."""
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "--osmosis-agent=agent:agent_loop",
         "--osmosis-output=out.json",
         "--batch-size=4",

@@ -79,7 +79,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPro
     where = tmp_path_factory.mktemp("door")
     (where / ".env").write_text("FROM_DOTENV=1\n")
     (where / "session.py").write_text(textwrap.dedent(SESSION))
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     with Endpoint() as endpoint:
         done = subprocess.run(

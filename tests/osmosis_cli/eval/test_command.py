@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from osmosis_cli.eval import session
 from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
-from osmosis_cli.main import cli
+from osmosis_cli.main import cli, main
 from pytest_osmosis.options import OPTIONS
 
 KEY = "sk-not-to-be-seen-anywhere"
@@ -193,7 +193,8 @@ def never(solution_str, ground_truth, extra_info=None):
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(pytester: pytest.Pytester) -> Path:
+    tmp_path = pytester.path
     (tmp_path / "server.py").write_text(AGENT)
     row = {"system_prompt": "Calculate.", "user_prompt": "What is 2 + 3?", "ground_truth": "5"}
     (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
@@ -201,7 +202,29 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_session(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def command(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Command]:
+    """`osmosis eval` in this process, which forgets the project's modules afterwards."""
+    monkeypatch.syspath_prepend(project)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["eval", *words])
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(words, ended.value.code, *capfd.readouterr())
+
+    yield run
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(project)):
+            del sys.modules[name]
+
+
+def in_a_process(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "osmosis_cli", "eval", *words],
         capture_output=True, text=True, check=False, cwd=project,
@@ -213,30 +236,34 @@ ASKED = ("-m", "server:agent_loop", "-d", "data.jsonl", "--model", "embedded")
 
 @pytest.mark.parametrize(("eval_fn", "status"), [("always", 0), ("never", 1)])
 def test_an_evaluation_runs_and_nothing_else_of_the_project(
-    project: Path, eval_fn: str, status: int
+    command: Command, eval_fn: str, status: int
 ):
-    done = run_session(project, *ASKED, "--eval-fn", f"server:{eval_fn}", "--n", "2")
+    done = command(*ASKED, "--eval-fn", f"server:{eval_fn}", "--n", "2")
     assert done.returncode == status, done.stdout + done.stderr
+    assert ("2 passed" if status == 0 else "2 failed") in done.stdout
     assert "test_ordinary" not in done.stdout
 
 
-def test_a_dataset_of_the_ini_file_is_evaluated_alone(project: Path):
+def test_a_dataset_of_the_ini_file_is_evaluated_alone(project: Path, command: Command):
     (project / "pytest.ini").write_text(
         "[pytest]\nosmosis_data = data.jsonl\nosmosis_agent = server:agent_loop\n"
         "osmosis_model = embedded\nosmosis_eval_fn = server:always\n"
     )
-    done = run_session(project)
+    done = command()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_ordinary" not in done.stdout
 
 
-@pytest.mark.parametrize(("eval_fn", "status"), [("always", 0), ("never", 1)])
-@pytest.mark.parametrize("output", [[], ["-o", "results.json"]], ids=["", "output"])
+@pytest.mark.parametrize(
+    ("eval_fn", "status", "output"),
+    [("always", 0, []), ("never", 1, ["-o", "results.json"])],
+    ids=["passed", "failed, with a file"],
+)
 def test_json_is_the_report_alone_on_stdout(
     project: Path, eval_fn: str, status: int, output: list[str]
 ):
     asked = (*ASKED, "--eval-fn", f"server:{eval_fn}", "--json", *output)
-    done = run_session(project, *asked, "--", "-s")
+    done = in_a_process(project, *asked, "--", "-s")
     assert done.returncode == status, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["summary"]["total_runs"] == 1
@@ -255,20 +282,22 @@ def test_json_is_the_report_alone_on_stdout(
         ((*ASKED, "--", "--no-such-option"), "unrecognized arguments: --no-such-option"),
     ],
 )
-def test_what_the_evaluation_refuses_is_status_4(project: Path, words: tuple[str, ...], part: str):
-    done = run_session(project, *words)
+def test_what_the_evaluation_refuses_is_status_4(
+    project: Path, command: Command, words: tuple[str, ...], part: str
+):
+    done = command(*words)
     assert done.returncode == 4
     assert part in done.stderr
     (project / "old.json").write_text('{"old": true}')
     at = words.index("--") if "--" in words else len(words)
-    done = run_session(project, *words[:at], "--json", "-o", "old.json", *words[at:])
+    done = command(*words[:at], "--json", "-o", "old.json", *words[at:])
     assert (done.returncode, done.stdout) == (4, "")
     error = json.loads(done.stderr)["error"]
     assert part in error["message"]
     assert (error["code"], error["exit_code"]) == ("usage", 4)
 
 
-def test_no_row_to_run_is_status_5(project: Path):
-    done = run_session(project, *ASKED, "--eval-fn", "server:always", "--offset", "9", "--json")
+def test_no_row_to_run_is_status_5(command: Command):
+    done = command(*ASKED, "--eval-fn", "server:always", "--offset", "9", "--json")
     assert (done.returncode, done.stdout) == (5, "")
     assert json.loads(done.stderr)["error"]["exit_code"] == 5

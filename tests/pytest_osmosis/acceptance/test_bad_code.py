@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.user_code import import_object
+from tests.modes import each_mode
 from tests.project import AGENT, Project
 
 BROKEN = {
@@ -131,7 +132,7 @@ def above(solution_str):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_every_sort_of_callable_scores_by_its_signature(project: Project, workers: int) -> None:
     project.write("sorts.py", EVERY_SORT)
     names = ["plain", "coroutine", "Scorer", "scorer", "partial", "late", "positional", "keywords"]
@@ -285,7 +286,7 @@ def unruly(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 @pytest.mark.parametrize(
     ("wish", "error_type", "words"),
     [
@@ -403,7 +404,7 @@ def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Pr
     assert "was destroyed" not in session.out + session.err
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_a_secret_in_a_warning_is_masked(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

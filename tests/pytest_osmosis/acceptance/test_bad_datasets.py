@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.endpoints import Ask
+from tests.modes import each_mode
 from tests.project import Project, Session
 
 GOOD = {"system_prompt": "Be brief.", "user_prompt": "2 + 3?", "ground_truth": "5"}
@@ -239,7 +240,7 @@ def test_harmless_forms_are_evaluated(project: Project, make: Make) -> None:
     assert len(session.runs) == (2 if "parquet" in str(session.report["config"]) else 1)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
     project: Project, workers: int
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoint_faults import misbehave
 from tests.endpoints import Ask, Endpoint
+from tests.modes import each_mode
 from tests.project import Project
 
 KEY = "sk-proj-a+b/c=0123456789"
@@ -121,7 +122,7 @@ def read(path: Any) -> str:
     return str(path.read_text())
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
     rows = [{"user_prompt": name, "ground_truth": text} for name, text in ANSWERS.items()]
     faulty.rows(*rows)

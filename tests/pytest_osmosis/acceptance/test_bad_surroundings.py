@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.modes import each_mode
 from tests.project import AGENT, Project
 
 KEY = "sk-proj-a+b/c=0123456789"
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_zero_selected_rows_are_nothing_to_run(three: Project) -> None:
     assert not (three.path / "out.json").exists()
 
 
-@WORKERS
+@each_mode
 def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *three.options(f"-n{workers}", "-v")],
@@ -117,7 +117,7 @@ def spellings() -> list[str]:
     return [KEY, json.dumps({"k": KEY}), quote(KEY, safe=""), raw.hex(), KEY[::-1], *phases]
 
 
-@WORKERS
+@each_mode
 @pytest.mark.parametrize("options", [["--tb=long", "-l"], ["--tb=native"], ["--tb=short", "-v"]])
 def test_a_key_is_nowhere_in_any_spelling(
     project: Project, monkeypatch: pytest.MonkeyPatch, options: list[str], workers: int

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.endpoints import Ask, error_reply
+from tests.modes import each_mode
 from tests.project import Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 NAMES = [f"question {number}" for number in range(6)]
 COMPARE = "--osmosis-baseline=base.json"
 
@@ -54,7 +54,7 @@ def summary(session: Session) -> str:
     return "\n".join(session.section("osmosis summary"))
 
 
-@WORKERS
+@each_mode
 def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     compared: Project, workers: int
 ) -> None:
@@ -193,7 +193,7 @@ class TestLast:
         assert told["sentence"] == "there is no earlier evaluation to compare with"
 
 
-@WORKERS
+@each_mode
 class TestModel:
     """The same rows with a second model, in the same session."""
 

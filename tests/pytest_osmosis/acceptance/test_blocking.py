@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.rollouts.guards.isolation import Blocked, Home, Isolation, here, within_loop
+from tests.modes import each_mode
 from tests.project import Project
 
 Section = Callable[[Home], Coroutine[Any, Any, Any]]
@@ -236,7 +237,7 @@ async def judge(solution_str, ground_truth, extra_info):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_a_synchronous_agent_is_evaluated_in_threads_with_one_warning_a_process(
     project: Project, workers: int
 ) -> None:
@@ -323,7 +324,7 @@ async def judge(solution_str, ground_truth, extra_info):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
     project: Project, workers: int
 ) -> None:
@@ -347,7 +348,7 @@ def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: 
     assert session.runs[1]["error"].startswith("`agent:judge` timed out after 2 s: `judge` (")
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
     project: Project, workers: int
 ) -> None:

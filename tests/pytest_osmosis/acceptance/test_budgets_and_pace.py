@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.endpoints import Endpoint, completion
+from tests.modes import each_mode
 from tests.project import Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost": 0.01}
 
 
@@ -19,7 +19,7 @@ def stopped(session: Session) -> str:
     return line
 
 
-@WORKERS
+@each_mode
 @pytest.mark.parametrize(
     ("option", "said"),
     [
@@ -59,7 +59,7 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
     assert {run["outcome"] for run in session.runs} == {"passed"}
 
 
-@WORKERS
+@each_mode
 def test_no_worker_sends_a_request_before_another_ones_retry_after(
     project: Project, endpoint: Endpoint, workers: int
 ) -> None:
@@ -90,7 +90,7 @@ def pytest_runtest_protocol(item, nextitem):
     assert said in session.lines
 
 
-@WORKERS
+@each_mode
 def test_a_test_that_is_skipped_is_not_lost(project: Project, workers: int) -> None:
     project.rows("a", "b")
     project.write(
@@ -119,7 +119,7 @@ def test_run(rollout): ...
     assert "never reported" not in session.out
 
 
-@WORKERS
+@each_mode
 def test_what_is_huge_is_cut_and_the_session_goes_on(
     project: Project, endpoint: Endpoint, workers: int
 ) -> None:

@@ -19,9 +19,9 @@ from pytest_osmosis.user_code.agent import AgentFailed
 from pytest_osmosis.user_code.child_process import MAX_STDOUT, Program, TooMuchOutput
 from pytest_osmosis.user_code.command import read_printed
 from tests.endpoints import error_reply
+from tests.modes import each_mode
 from tests.project import Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 KEY = "sk-provider/0123456789+abcdef"
 CLIENT = """
 import json
@@ -60,7 +60,7 @@ CHILD = """subprocess.Popen([sys.executable, "-S", "-c", "import time; time.slee
 ANSWER = 'print(asked(request["messages"])["content"])'
 
 
-@WORKERS
+@each_mode
 def test_plain_text_is_the_last_assistant_message(project: Project, workers: int) -> None:
     project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
     session = run(project, ANSWER, workers=workers)
@@ -150,7 +150,7 @@ def test_a_refusal_that_made_the_program_fail_is_the_providers(project: Project)
     assert session.runs[0]["error_type"] == "provider"
 
 
-@WORKERS
+@each_mode
 def test_a_timeout_ends_the_program_and_all_its_children(project: Project, workers: int) -> None:
     project.rows("a")
     body = (
@@ -188,8 +188,8 @@ def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> No
         os.kill(int((project.path / "pids").read_text()), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: str) -> None:
+@each_mode
+def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: int) -> None:
     project.rows("a")
     body = (
         "import subprocess, time\n"
@@ -199,7 +199,7 @@ def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, wor
         "asked(request['messages'])\n"
         "child.wait()\n"
     )
-    options = project.options(workers, agent=command(project, body))
+    options = project.options(f"-n{workers}", agent=command(project, body))
     session = subprocess.Popen([sys.executable, "-m", "pytest", *options], cwd=project.path)
     assert project.endpoint.wait_until(lambda seen: seen.requests == 1, timeout_s=60)
     session.kill()
@@ -221,7 +221,7 @@ def ended(pid: int) -> bool:
     return False
 
 
-@WORKERS
+@each_mode
 def test_the_providers_key_is_not_in_its_environment(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from osmosis_ai.embedded import EmbeddedEndpoint, start_embedded
+from tests.modes import each_mode
 
-PROJECT = Path(__file__).parents[1] / "existing_project"
+PROJECT = Path(__file__).parents[2] / "existing_project"
 EVAL_FNS = [f"rewards:{name}" for name in ("compute_reward", "exact_match", "conversation_quality")]
 
 
@@ -49,11 +50,11 @@ def report(project: pytest.Pytester) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@each_mode
 def test_it_runs_unmodified(
-    project: pytest.Pytester, endpoint: EmbeddedEndpoint, workers: str
+    project: pytest.Pytester, endpoint: EmbeddedEndpoint, workers: int
 ) -> None:
-    result = project.runpytest_subprocess(*command(endpoint, workers, "-Werror"))
+    result = project.runpytest_inprocess(*command(endpoint, f"-n{workers}", "-Werror"))
     result.assert_outcomes(passed=5)
     assert result.ret == 0
     told = report(project)
@@ -73,7 +74,7 @@ def test_a_turn_limit_ends_it_in_order(
     project: pytest.Pytester, endpoint: EmbeddedEndpoint
 ) -> None:
     more = ("--osmosis-max-turns=1", "--pass-threshold=0.5", "-n0")
-    project.runpytest_subprocess(*command(endpoint, *more)).assert_outcomes(failed=5)
+    project.runpytest_inprocess(*command(endpoint, *more)).assert_outcomes(failed=5)
     for row in report(project)["rows"]:
         [run] = row["runs"]
         assert run["success"] is True
@@ -83,7 +84,7 @@ def test_a_turn_limit_ends_it_in_order(
 def test_events_of_the_agent_are_written_where_asked(
     project: pytest.Pytester, endpoint: EmbeddedEndpoint
 ) -> None:
-    project.runpytest_subprocess(*command(endpoint, "--osmosis-debug-dir=debug", "-n0"))
+    project.runpytest_inprocess(*command(endpoint, "--osmosis-debug-dir=debug", "-n0"))
     files = sorted((project.path / "debug").glob("*.jsonl"))
     assert [file.stem for file in files] == [f"eval-{row}-run-0" for row in range(5)]
     first = json.loads(files[0].read_text().splitlines()[0])

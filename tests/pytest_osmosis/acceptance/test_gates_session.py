@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binomtest
 
 from tests.endpoints import Ask, error_reply
+from tests.modes import each_mode
 from tests.project import Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 COMPARE = {
     ">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq,
 }  # fmt: skip
@@ -74,7 +74,7 @@ def wilson(passes: int, rows: int, confidence: float) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-@WORKERS
+@each_mode
 @pytest.mark.parametrize("confidence", [None, "0.9"])
 def test_every_operator_around_the_bounds_gives_its_verdict(
     partly_known: Project, workers: int, confidence: str | None
@@ -204,7 +204,7 @@ class TestRuns:
         assert gated(partly_known, PASSES).ret == 1
 
 
-@WORKERS
+@each_mode
 class TestAsTests:
     """A gate is a test of its own."""
 
@@ -310,7 +310,7 @@ def test_it(rollout):
 """
 
 
-@WORKERS
+@each_mode
 def test_a_marked_functions_asserts_become_observations(
     partly_known: Project, workers: int
 ) -> None:
@@ -326,7 +326,7 @@ def test_a_marked_functions_asserts_become_observations(
     assert "AssertionError: not that" in session.out
 
 
-@WORKERS
+@each_mode
 @pytest.mark.parametrize("where", ["functions", "both"])
 def test_gates_decide_on_data_files_else_on_marked_functions(
     partly_known: Project, workers: int, where: str

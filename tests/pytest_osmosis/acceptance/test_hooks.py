@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.modes import each_mode
 from tests.project import Project, Session
-
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 
 
 def run(project: Project, conftest: str, *more: str, **replaced: Any) -> Session:
@@ -31,7 +30,7 @@ def read(path):
 """
 
 
-@WORKERS
+@each_mode
 def test_rows_come_from_a_format_of_ones_own(project: Project, workers: int) -> None:
     project.write(
         "data.csv", "system_prompt,user_prompt,ground_truth,id\nAnswer.,a,a,one\nAnswer.,b,c,two\n"
@@ -77,7 +76,7 @@ def pytest_osmosis_row_name(row, row_index):
 """
 
 
-@WORKERS
+@each_mode
 def test_rows_are_named_by_ones_own_rule(project: Project, workers: int) -> None:
     project.rows(
         {"user_prompt": "a", "ground_truth": "a", "topic": "sums"},

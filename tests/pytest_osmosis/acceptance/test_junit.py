@@ -7,9 +7,8 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from tests.endpoints import completion, error_reply
+from tests.modes import each_mode
 from tests.project import AGENT, Project
-
-ONE_AND_MANY = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 
 
 def properties(element: Element) -> list[tuple[str, str]]:
@@ -22,7 +21,7 @@ def cases(junit: Element) -> dict[str, Element]:
     return {case.attrib["name"]: case for case in junit.iter("testcase")}
 
 
-@ONE_AND_MANY
+@each_mode
 def test_each_case_and_the_suite_have_their_figures(project: Project, workers: int) -> None:
     project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "raise")
     session = project.run(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.endpoints import Ask, Endpoint, error_reply
+from tests.modes import each_mode
 from tests.project import AGENT, Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 KEY = "sk-a-key-that-nobody-may-see"
 
 
@@ -162,7 +162,7 @@ def in_order(text: str, lines: tuple[str, ...]) -> bool:
     return all(line in rest for line in lines)
 
 
-@WORKERS
+@each_mode
 def test_each_run_becomes_what_happened_to_it(fated: Project, workers: int) -> None:
     fated.rows(*(fate.prompt for fate in FATES))
     session = fated.run("--eval-fn=rewards:judge", "-rA", workers=workers)
@@ -203,7 +203,7 @@ def test_no_frame_of_the_plugin_and_no_key_is_shown(fated: Project) -> None:
         assert KEY not in text
 
 
-@WORKERS
+@each_mode
 def test_an_agent_that_takes_too_long_has_failed(project: Project, workers: int) -> None:
     project.rows("sleep")
     session = project.run("--osmosis-agent-timeout=0.1", workers=workers)

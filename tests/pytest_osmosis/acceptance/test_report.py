@@ -17,6 +17,7 @@ import pytest
 
 from pytest_osmosis.reports.json_report import Report, schema
 from tests.endpoints import Ask, completion, reply
+from tests.modes import each_mode
 from tests.project import Project, Session
 
 TIMES = ("duration_ms", "total_duration_ms", "started_at", "llm_ms")
@@ -308,7 +309,7 @@ def pytest_terminal_summary(terminalreporter):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_a_run_has_one_report_and_three_where_somebody_looks_at_phases(
     project: Project, workers: int
 ) -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from pytest_osmosis.storage import transcripts
 from tests.endpoints import Ask, Endpoint, error_reply
+from tests.modes import each_mode
 from tests.project import Project
-
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 
 OTHER = """
 def shout(solution_str, ground_truth, extra_info):
@@ -45,7 +44,7 @@ def rescore(project: Project, *more: str, workers: int = 0):
     )
 
 
-@WORKERS
+@each_mode
 def test_other_functions_score_what_was_said_without_any_call(
     recorded: Project, endpoint: Endpoint, workers: int
 ):

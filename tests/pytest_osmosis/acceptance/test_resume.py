@@ -15,9 +15,9 @@ import pytest
 
 from pytest_osmosis.storage import group_commit, run_directory
 from tests.endpoints import Ask, Endpoint, error_reply
+from tests.modes import each_mode
 from tests.project import Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 ROWS = ["a", "b", "c", "wrong", "d", "e"]
 
 
@@ -70,7 +70,7 @@ def steady(report: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in ("config", "summary", "rows")}
 
 
-@WORKERS
+@each_mode
 def test_only_what_has_no_score_is_run_again(unfinished: Project, model: Flaky, workers: int):
     session = unfinished.run(workers=workers)
     assert "osmosis: journal .osmosis/runs/data-m, resuming: 4 of 6 runs done" in session.lines
@@ -93,7 +93,7 @@ def section(session: Session, title: str) -> list[str]:
     return [line for line in lines[start + 1 : ends[0]] if line[:3] not in ("[gw", "- g")]
 
 
-@WORKERS
+@each_mode
 def test_a_kept_run_is_reported_as_it_was(project: Project, model: Flaky, workers: int):
     project.rows(*ROWS, "raise")
     model.down = {"c"}
@@ -129,7 +129,7 @@ def test_errors_of_the_users_code_are_done_and_the_endpoints_are_not(project, mo
     assert "fill it in" not in session.out
 
 
-@WORKERS
+@each_mode
 def test_after_a_complete_evaluation_a_new_one_starts(project, model, workers):
     project.rows(*ROWS)
     project.run(workers=workers)
@@ -220,7 +220,7 @@ def test_throughput_changes_nothing(unfinished, model):
     assert model.asked == {"c": 1, "e": 1}
 
 
-@WORKERS
+@each_mode
 def test_more_runs_and_more_rows_keep_what_is_done(project, model, workers):
     project.rows("a", "b")
     project.run(workers=workers)
@@ -257,7 +257,7 @@ def test_fresh_starts_anew_in_any_case(unfinished, model):
     assert set(model.asked.values()) == {1} and len(model.asked) == len(ROWS)
 
 
-@WORKERS
+@each_mode
 @pytest.mark.parametrize(
     ("option", "again"),
     [("--osmosis-retry-failed", {"e"}), ("--osmosis-retry-failed=all", {"e", "wrong"})],
@@ -440,7 +440,7 @@ def test_a_run_that_the_journal_never_heard_of_is_recovered(unfinished, model):
     assert model.asked == {"c": 1, "e": 1}
 
 
-@WORKERS
+@each_mode
 def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
     project, model, workers, monkeypatch
 ):
@@ -481,7 +481,7 @@ def test_it(rollout):
 """
 
 
-@WORKERS
+@each_mode
 def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project, model, workers):
     project.rows(*ROWS)
     project.write("test_marked.py", MARKED)
@@ -515,7 +515,7 @@ def test_two_suites_are_kept_apart(project, model):
     assert session.outcomes == {"passed": 4}
 
 
-@WORKERS
+@each_mode
 def test_a_key_is_in_nothing_that_is_kept(project, model, endpoint, monkeypatch, workers):
     key = "sk-a-key-that-nobody-may-see"
     monkeypatch.setenv("OPENAI_API_KEY", key)

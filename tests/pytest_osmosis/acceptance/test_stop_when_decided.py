@@ -7,10 +7,10 @@ import random
 
 import pytest
 
+from tests.modes import each_mode
 from tests.project import Project, Session
 from tests.random_suites import FUNCTIONS, Suite, random_gate, suites
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 STOP = "--osmosis-stop-when-decided"
 
 
@@ -26,7 +26,7 @@ def verdicts(session: Session) -> dict[str, str]:
     return {gate["gate"]: gate["outcome"] for gate in session.report["gates"]}
 
 
-@WORKERS
+@each_mode
 def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, workers: int) -> None:
     args = easy.options(
         f"-n{workers}", STOP, "--osmosis-gate=mean >= 0.25", "--osmosis-gate=min >= -1", "-rs",

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.endpoints import completion, error_reply, reply
+from tests.modes import each_mode
 from tests.project import AGENT, Project, Session
 
 
@@ -112,7 +113,7 @@ class TestQuiet:
         assert session.outcomes == {"passed": 8, "failed": 2}
 
     @pytest.mark.parametrize("option", ["-q", "--no-header"])
-    @pytest.mark.parametrize("workers", [0, 2])
+    @each_mode
     def test_nothing_but_news_comes_ahead_of_the_tests(
         self, project: Project, option: str, workers: int
     ) -> None:

@@ -15,10 +15,10 @@ from pytest_osmosis.results import RunResult
 from pytest_osmosis.storage import trajectories
 from pytest_osmosis.storage.trajectories import Conversation, Trajectories, begin, line
 from tests.endpoints import Ask, error_reply
+from tests.modes import each_mode
 from tests.project import Project
 
 RUN = RunResult("data.jsonl", 3, 1, scores={"exact": 1.0}, passed=True, success=True)
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 
 
 def read(path: Path) -> list[dict]:
@@ -29,7 +29,7 @@ def written(said: Conversation, redact=str) -> dict:
     return json.loads(line(RUN, said, redact=redact))
 
 
-@WORKERS
+@each_mode
 def test_a_session_writes_every_conversation_beside_the_report(project: Project, workers: int):
     project.rows("one", "two", "raise", {"user_prompt": "four", "ground_truth": "vier"})
     project.run(workers=workers)
@@ -193,7 +193,7 @@ def test_a_full_disk_is_told_once_and_ends_the_writing():
     assert told == ["cannot write /dev/full: No space left on device"]
 
 
-@WORKERS
+@each_mode
 def test_conversations_that_cannot_be_written_fail_the_session(
     project: Project, workers: int, monkeypatch: pytest.MonkeyPatch
 ):

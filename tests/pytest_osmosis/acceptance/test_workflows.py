@@ -10,9 +10,9 @@ import openai  # noqa: F401 - imported here, so that sessions in this process ne
 import pytest
 
 from tests.endpoints import Ask, completion, error_reply
+from tests.modes import each_mode
 from tests.project import Project, Session
 
-WORKERS = pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
 KEY = "sk-provider/0123456789+abcdef"
 OTHER_KEYS = {"ANTHROPIC_API_KEY": "sk-ant-9876543210-fedcba", "HF_TOKEN": "hf_9876543210fedcba"}
 
@@ -126,7 +126,7 @@ def run(project: Project, agent: str = "flow.py:Flow", *more: str, **replaced: A
     return project.run(*more, agent=agent, **{"eval_fn": None, **replaced})
 
 
-@WORKERS
+@each_mode
 def test_a_workflow_is_scored_by_the_grader_of_its_module(flows: Project, workers: int) -> None:
     flows.rows("a", {"user_prompt": "b", "ground_truth": "B"})
     session = run(flows, workers=workers)
@@ -210,7 +210,7 @@ def test_a_refusal_behind_the_agents_own_client_is_the_providers(flows: Project)
     assert found["error"] == f'400 from {flows.endpoint.netloc} ("too long")'
 
 
-@WORKERS
+@each_mode
 def test_a_refused_key_ends_the_session_at_the_first_rollout(flows: Project, workers: int) -> None:
     flows.endpoint.api_key = KEY
     flows.rows(*"abcdefgh")
@@ -265,7 +265,7 @@ class Configured(AgentWorkflow):
 """
 
 
-@WORKERS
+@each_mode
 def test_no_more_are_in_flight_than_the_config_allows(flows: Project, workers: int) -> None:
     flows.write("configured.py", FLOW + CONFIGURED)
     flows.rows(
@@ -322,7 +322,7 @@ class Own(Grader):
 '''
 
 
-@WORKERS
+@each_mode
 def test_a_hundred_at_once_see_their_own_context_alone(flows: Project, workers: int) -> None:
     def used(ask: Ask) -> dict[str, Any]:
         prompt = int("".join(c for c in ask.messages[1]["content"] if c.isdigit()))
@@ -360,7 +360,7 @@ print("imported with the key:", "OPENAI_API_KEY" in os.environ, file=sys.stderr)
 """
 
 
-@WORKERS
+@each_mode
 @pytest.mark.parametrize("passed", [[], ["--osmosis-pass-env=OPENAI_API_KEY"]], ids=["", "passed"])
 def test_the_providers_key_is_in_no_artefact(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int, passed: list[str]
@@ -406,7 +406,7 @@ def test_the_environment_is_whole_again_after_the_session(
     assert os.environ["OPENAI_API_KEY"] == KEY
 
 
-@WORKERS
+@each_mode
 def test_an_eval_function_that_misses_the_key_is_told_how_to_get_it(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

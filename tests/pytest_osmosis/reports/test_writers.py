@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
+from tests.modes import each_mode
 from tests.project import Project
 
 FILES = {
@@ -14,7 +15,7 @@ FILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("workers", [0, 2], ids=["one_process", "n2"])
+@each_mode
 def test_every_file_that_was_asked_for_is_written_and_named(project: Project, workers: int):
     project.rows("one", {"user_prompt": "two", "ground_truth": "zwei"}, "raise")
     session = project.run(workers=workers, **FILES)

@@ -29,7 +29,7 @@ from pytest_osmosis.storage.journal import (
 )
 from pytest_osmosis.storage.run_directory import FileLock, InUse, holder_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLAN = {"n": 1, "rows": [[0, 9]], "digests": "x" * 108, "names": None}
 
 
