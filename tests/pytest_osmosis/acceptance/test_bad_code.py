@@ -376,6 +376,7 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
     assert "INTERNALERROR" not in session.out + session.err
 
 
+@pytest.mark.slow
 def test_a_process_that_the_agent_ends_is_told(project: Project, endpoint: Any) -> None:
     project.write(
         "agent.py",
@@ -396,6 +397,7 @@ def test_a_function_that_is_given_twice_is_refused(project: Project) -> None:
     assert "--osmosis-eval-fn 'rewards:exact' is given twice" in session.mistake
 
 
+@pytest.mark.slow
 def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Project) -> None:
     unruly.rows("a", "swallow")
     code = {"agent": "unruly:agent_loop", "eval_fn": "unruly:exact"}

@@ -257,6 +257,7 @@ def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
     assert [row["row_index"] for row in session.report["rows"]] == list(range(len(texts)))
 
 
+@pytest.mark.slow
 def test_a_long_line_is_one_row(project: Project) -> None:
     text = "x" * 5_000_000
     project.rows({"user_prompt": "long", "ground_truth": "long", "notes": text})
@@ -270,6 +271,7 @@ def test_two_equal_rows_are_two_rows(project: Project) -> None:
     assert [row["row_index"] for row in session.report["rows"]] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_million_rows_cost_what_is_asked_for(project: Project) -> None:
     with (project.path / "data.jsonl").open("wb") as file:
         for _ in range(100):

@@ -207,6 +207,7 @@ def test_an_endpoint_that_fails_every_third_call_ends_every_row_alike_twice(
     assert first == session()
 
 
+@pytest.mark.slow
 def test_a_report_is_valid_whatever_was_said(faulty: Project) -> None:
     faulty.rows("surrogate", "control")
     session = faulty.run("--junitxml=out.xml", "--osmosis-html=out.html", workers=2)

@@ -34,8 +34,8 @@ def three(project: Project) -> Project:
         ["-posmosis"],
         ["--import-mode=importlib"],
         ["-Werror"],
-        ["-Werror", "-n2"],
-        ["-qq", "-n2"],
+        pytest.param(["-Werror", "-n2"], marks=pytest.mark.slow),
+        pytest.param(["-qq", "-n2"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

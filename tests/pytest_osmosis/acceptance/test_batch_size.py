@@ -28,6 +28,7 @@ def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size:
     assert set(slow.endpoint.by_row.values()) == {1}
 
 
+@pytest.mark.slow
 def test_few_runs_are_divided_so_that_all_are_in_flight(slow: Project) -> None:
     slow.endpoint.latency_s = 1.0
     session = slow.run("--batch-size=24", workers=2)

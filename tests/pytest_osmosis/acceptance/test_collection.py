@@ -100,6 +100,7 @@ def test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing(
     assert f"partial: selected {len(runs)} of 6 runs" in session.lines
 
 
+@pytest.mark.slow
 def test_a_selection_means_the_same_under_xdist(three: Project) -> None:
     session = three.run("-k", "row-0 or run-1", workers=2, n="2")
     assert chosen(session) == [(0, 0), (0, 1), (1, 1), (2, 1)]
@@ -159,7 +160,10 @@ def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Proj
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
 
 
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--sw"])
+@pytest.mark.parametrize(
+    "option",
+    ["-x", *(pytest.param(each, marks=pytest.mark.slow) for each in ("--maxfail=1", "--sw"))],
+)
 def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> None:
     three.rows({"user_prompt": "beta", "ground_truth": "B"}, *["gamma"] * 5)
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row

@@ -104,7 +104,7 @@ def test_every_operator_around_the_bounds_gives_its_verdict(
     [
         ([PASSES], 0, 0),
         ([BETWEEN, PASSES], 8, 0),
-        ([BETWEEN, PASSES], 8, 2),
+        pytest.param([BETWEEN, PASSES], 8, 2, marks=pytest.mark.slow),
         ([PASSES, BETWEEN, FAILS], 1, 0),
     ],
 )
@@ -181,6 +181,7 @@ class TestRuns:
         assert session.ret == 1
         assert outcomes(session) == {PASSES: "passed"}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("raised", "status"), [("pytest.exit('no', 9)", 9),
                                                     ("raise KeyboardInterrupt", 2)])  # fmt: skip
     def test_another_reason_to_end_keeps_its_code(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.project import AGENT, Project
 
 ROWS = [f"row {number}" for number in range(7)]
@@ -95,6 +97,7 @@ def test_what_agents_warn_of_is_in_the_summary_of_warnings(project: Project) -> 
     assert "UserWarning: mind the gap" in "\n".join(session.section("warnings summary"))
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_a_worker_ends_the_session_and_is_shown(project: Project) -> None:
     project.rows(*ROWS)
     project.write(

@@ -214,6 +214,7 @@ def test_changed_rows_start_anew_and_are_counted(unfinished, model):
     assert len(model.asked) == len(ROWS)
 
 
+@pytest.mark.slow
 def test_throughput_changes_nothing(unfinished, model):
     session = unfinished.run("--batch-size=3", "--osmosis-max-time=500", workers=2)
     assert "resuming: 4 of 6 runs done" in session.out

@@ -65,6 +65,7 @@ def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pyt
     assert loaded == ours
 
 
+@pytest.mark.slow
 def test_the_import_takes_less_than_15_ms_of_a_processor() -> None:
     times = [
         float(subprocess.run([sys.executable, "-c", TIMED], capture_output=True, check=True).stdout)
@@ -73,7 +74,11 @@ def test_the_import_takes_less_than_15_ms_of_a_processor() -> None:
     assert min(times) < 15
 
 
-@pytest.mark.parametrize("args", [[], ["-Werror"], ["-n2"], ["-p", "no:xdist"]], ids=str)
+@pytest.mark.parametrize(
+    "args",
+    [[], ["-Werror"], pytest.param(["-n2"], marks=pytest.mark.slow), ["-p", "no:xdist"]],
+    ids=str,
+)
 def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]) -> None:
     result = plain.runpytest_inprocess(*args)
     result.assert_outcomes(passed=2)
