@@ -47,12 +47,14 @@ settings.register_profile("thorough", max_examples=200, deadline=None)
 settings.load_profile("quick")
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def clean_environment() -> Iterator[None]:
     """Keep keys, proxies and terminal settings of the machine out of the tests."""
-    for name in list(os.environ):
-        if name.startswith(FOREIGN) or name in TERMINAL or name.upper() in PROXIES:
-            monkeypatch.delenv(name)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in list(os.environ):
+            if name.startswith(FOREIGN) or name in TERMINAL or name.upper() in PROXIES:
+                monkeypatch.delenv(name)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -756,7 +756,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{COLLECT}::test_the_last_failures_are_run_again",
                 f"{COLLECT}::test_stepwise_goes_on_where_it_stopped",
-                f"{COLLECT}::test_node_ids_are_stable_and_equal_in_one_process_and_many",
+                f"{COLLECT}::test_node_ids_are_stable_and_select_what_failed",
             ],
         ),
         Fault(
@@ -768,7 +768,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "no xdist, `-n 0`, `-n 1`, `-n 2`",
             "the same report",
             [
-                f"{REPORT}::test_the_report_is_the_same_with_and_without_xdist",
+                "pytest_osmosis/acceptance/test_both_modes.py::test_the_reports_of_both_modes_are_equal",
                 f"{COLLECT}::test_it_works_without_other_parts_of_pytest",
             ],
         ),

@@ -7,6 +7,8 @@ The agent asks once and is done, unless the row's prompt names something else th
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,17 +74,16 @@ async def judge(messages, ground_truth, metadata):
 class Session:
     """What a pytest session left behind."""
 
-    def __init__(self, result: pytest.RunResult, folder: Path) -> None:
-        self.ret = int(result.ret)
-        self.out = "\n".join(result.outlines)
-        self.err = "\n".join(result.errlines)
-        self._result = result
+    def __init__(self, ret: int, out: str, err: str, folder: Path) -> None:
+        self.ret = ret
+        self.out = out
+        self.err = err
         self._folder = folder
 
     @property
     def outcomes(self) -> dict[str, int]:
         """Pytest's own count of outcomes."""
-        return dict(self._result.parseoutcomes())
+        return pytest.RunResult.parse_summary_nouns(self.lines)
 
     @property
     def lines(self) -> list[str]:
@@ -118,13 +119,12 @@ class Session:
         return lines[start + 1 : ends[0]]
 
 
-class Project:
-    """Agent, eval functions and rows, evaluated against an endpoint."""
+class Folder:
+    """Agent, eval functions and rows, evaluated against an endpoint by processes."""
 
-    def __init__(self, pytester: pytest.Pytester, endpoint: Endpoint) -> None:
-        self.pytester = pytester
+    def __init__(self, path: Path, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.path = pytester.path
+        self.path = path
         self.write("agent.py", AGENT)
         self.write("rewards.py", REWARDS)
 
@@ -157,17 +157,35 @@ class Project:
         ]
         return [*given, *more]
 
+    def evaluate(self, *args: str) -> Session:
+        """A session of exactly this command line, in a process of its own."""
+        command = [sys.executable, "-m", "pytest", *args]
+        done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
+        return Session(done.returncode, done.stdout, done.stderr, self.path)
+
+
+class Project(Folder):
+    """The same in pytester's directory, with sessions in this process too."""
+
+    def __init__(self, pytester: pytest.Pytester, endpoint: Endpoint) -> None:
+        super().__init__(pytester.path, endpoint)
+        self.pytester = pytester
+
     def run(self, *more: str, workers: int = 0, **replaced: str | None) -> Session:
         """A session of the usual command line, in this process and `workers` others."""
         return self.plain(*self.options(f"-n{workers}", *more, **replaced))
 
     def plain(self, *args: str) -> Session:
         """A session of exactly this command line, in this process."""
-        return Session(self.pytester.runpytest_inprocess(*args), self.path)
+        return self._left_by(self.pytester.runpytest_inprocess(*args))
 
     def apart(self, *args: str) -> Session:
         """The same in a process of its own."""
-        return Session(self.pytester.runpytest_subprocess(*args), self.path)
+        return self._left_by(self.pytester.runpytest_subprocess(*args))
+
+    def _left_by(self, result: pytest.RunResult) -> Session:
+        out, err = "\n".join(result.outlines), "\n".join(result.errlines)
+        return Session(int(result.ret), out, err, self.path)
 
 
 def _row(row: str | Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from tests.endpoints import completion, error_reply
-from tests.modes import each_mode
 from tests.project import AGENT, Project
 
 
@@ -21,12 +20,10 @@ def cases(junit: Element) -> dict[str, Element]:
     return {case.attrib["name"]: case for case in junit.iter("testcase")}
 
 
-@each_mode
-def test_each_case_and_the_suite_have_their_figures(project: Project, workers: int) -> None:
+def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
     project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "raise")
     session = project.run(
         *("--junitxml=out.xml", "--eval-fn=rewards:length", "--pass-threshold=0.1"),
-        workers=workers,
         n="2",
     )
     [suite] = session.junit.iter("testsuite")

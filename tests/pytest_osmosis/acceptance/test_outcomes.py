@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.endpoints import Ask, Endpoint, error_reply
-from tests.modes import each_mode
 from tests.project import AGENT, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -162,10 +161,9 @@ def in_order(text: str, lines: tuple[str, ...]) -> bool:
     return all(line in rest for line in lines)
 
 
-@each_mode
-def test_each_run_becomes_what_happened_to_it(fated: Project, workers: int) -> None:
+def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
     fated.rows(*(fate.prompt for fate in FATES))
-    session = fated.run("--eval-fn=rewards:judge", "-rA", workers=workers)
+    session = fated.run("--eval-fn=rewards:judge", "-rA")
     at = fated.endpoint.netloc
 
     told = [{name: run[name] for name in entry(FATES[0], at)} for run in session.runs]
@@ -203,10 +201,9 @@ def test_no_frame_of_the_plugin_and_no_key_is_shown(fated: Project) -> None:
         assert KEY not in text
 
 
-@each_mode
-def test_an_agent_that_takes_too_long_has_failed(project: Project, workers: int) -> None:
+def test_an_agent_that_takes_too_long_has_failed(project: Project) -> None:
     project.rows("sleep")
-    session = project.run("--osmosis-agent-timeout=0.1", workers=workers)
+    session = project.run("--osmosis-agent-timeout=0.1")
     [run] = session.runs
     assert (run["outcome"], run["success"], run["error_type"]) == ("failed", False, "timeout")
     assert run["error"] == "the agent timed out after 0.1 s"

@@ -44,11 +44,10 @@ def mixed(project: Project) -> Project:
     return project
 
 
-def evaluated(project: Project, *args: str, workers: int = 0) -> Session:
+def evaluated(project: Project, *args: str) -> Session:
     return project.run(
         *("--eval-fn=rewards:length", "--pass-threshold=0.4", "--osmosis-seed=1", *args),
         "--osmosis-no-journal",
-        workers=workers,
         n="5",
         eval_fn="rewards:exact",
     )
@@ -113,13 +112,12 @@ def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None
     assert 0 < summary["eval_fns"]["rewards:exact"]["mean"] < 1
 
 
-def test_the_report_is_the_same_with_and_without_xdist(mixed: Project) -> None:
+def test_the_report_does_not_depend_on_the_batch_size(mixed: Project) -> None:
     texts = []
-    for workers, size in [(0, 1), (0, 7), (2, 7)]:
-        report = evaluated(mixed, f"--batch-size={size}", workers=workers).report
+    for size in (1, 7):
+        report = evaluated(mixed, f"--batch-size={size}").report
         texts.append(json.dumps(without_times(report)))  # order matters too
     assert texts[0] == texts[1]
-    assert texts[0] == texts[2]
 
 
 @pytest.mark.parametrize(

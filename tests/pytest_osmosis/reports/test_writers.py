@@ -1,4 +1,4 @@
-"""The files of a session: all of them, in one process and two, or a sentence why not."""
+"""The files of a session: all of them, or a sentence why not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from tests.modes import each_mode
 from tests.project import Project
 
 FILES = {
@@ -15,10 +14,9 @@ FILES = {
 }  # fmt: skip
 
 
-@each_mode
-def test_every_file_that_was_asked_for_is_written_and_named(project: Project, workers: int):
+def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
     project.rows("one", {"user_prompt": "two", "ground_truth": "zwei"}, "raise")
-    session = project.run(workers=workers, **FILES)
+    session = project.run(**FILES)
     assert session.ret == 1
     assert [line for line in session.lines if line.startswith("report: ")] == [
         f"report: {name}" for name in FILES.values()
@@ -27,7 +25,6 @@ def test_every_file_that_was_asked_for_is_written_and_named(project: Project, wo
         text = (project.path / name).read_text("utf-8")
         assert "ground truth  zwei" in text
         assert "LookupError" in text
-        assert "[gw" not in text
         assert "all of it: r.trajectories.jsonl" in text
     assert parquet.read_table(project.path / "r.parquet").num_rows == 3
     assert (project.path / "r.json").exists()
