@@ -1,12 +1,11 @@
 """`osmosis test`: an agent on the rows of a dataset, without scoring it.
 
-A line a row; with --interactive the model calls of a row one at a time. Options are the plugin's,
-under their own names and with their checks.
+Prints a line for each row; --interactive steps through the model calls of a row. The options are
+the plugin's, with their names and checks.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from contextlib import redirect_stdout
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.spec import ModelSpec
 
-    from .rollouts import Ended, Trial
+    from .rollouts import Trial, TrialResult
 
 NEEDED = ("agent", "data", "model")
 SAMPLING = ("temperature", "max_tokens", "top_p")
-TAKEN = (
+ACCEPTED = (
     *NEEDED, "base-url", "api-key-env", "api-key", "max-turns", "temperature", "max-tokens",
     "top-p", "seed", "batch-size", "limit", "offset", "sample", "sample-seed", "agent-timeout",
     "debug-dir",
 )  # fmt: skip
-"""The plugin's options that make sense without scores."""
+"""The plugin's options that apply without scores."""
 
 EPILOG = """\b
 Examples:
@@ -51,7 +50,7 @@ Examples:
 def _parameters() -> list[click.Parameter]:
     by_name = {option.name: option for option in OPTIONS}
     return [
-        *(_parameter(by_name[name]) for name in TAKEN),
+        *(_parameter(by_name[name]) for name in ACCEPTED),
         click.Option(["-i", "--interactive"], is_flag=True, help="Step through the model calls."),
         click.Option(
             ["--row"], type=click.IntRange(0), metavar="N", help="Only this row, by its index."
@@ -87,9 +86,9 @@ def _checked(option: Option) -> Any:
 def _test(
     ctx: click.Context, /, interactive: bool, row: int | None, as_json: bool, **given: Any
 ) -> None:
-    """Run an agent on the rows of a dataset and show what came of each, without scoring it.
+    """Run an agent on the rows of a dataset and show the result of each, without scoring it.
 
-    A row is a rollout; there is a line for each. The exit status is 1 when one ended in an error.
+    Each row is one rollout and prints one line. The exit status is 1 when one ended in an error.
     """
     if interactive and as_json:
         raise click.UsageError("--interactive is a dialogue: leave out --json")
@@ -114,6 +113,7 @@ test_command = click.Command(
 def _trial(given: dict[str, Any]) -> Trial:
     from pytest_osmosis.errors import ConfigurationError
     from pytest_osmosis.rollouts.prepare import key_of, secrets_of
+    from pytest_osmosis.spec import EvalSpec, SessionSpec
     from pytest_osmosis.user_code.classify_agent import as_agent_loop
     from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
@@ -128,16 +128,18 @@ def _trial(given: dict[str, Any]) -> Trial:
         key_of(model)
     except (ImportingError, ConfigurationError) as error:
         raise _usage(str(error)) from None
-    return Trial(
-        agent=agent,
-        dataset=dataset,
+    spec = EvalSpec(
+        name=given["data"],
+        agent=given["agent"],
+        data=Path(given["data"]),
         model=model,
         max_turns=given["max_turns"],
-        timeout_s=given["agent_timeout"],
-        batch_size=given["batch_size"] or 1,
-        debug_dir=given["debug_dir"],
-        redact=Redactor(secrets_of(model)),
+        agent_timeout_s=given["agent_timeout"],
+        marked=True,  # nothing is scored
     )
+    session = SessionSpec(batch_size=given["batch_size"] or 1, debug_dir=given["debug_dir"])
+    redact = Redactor(secrets_of(model))
+    return Trial(agent=agent, dataset=dataset, spec=spec, session=session, redact=redact)
 
 
 def _model(given: dict[str, Any]) -> ModelSpec:
@@ -192,22 +194,22 @@ def _positions(dataset: Dataset, row: int | None) -> range:
     raise _usage(f"--row {row}: no such row among the {len(dataset)} that are selected")
 
 
-def _run(trial: Trial, positions: range, *, quiet: bool) -> list[Ended]:
-    from .interactive import told
+def _run(trial: Trial, positions: range, *, quiet: bool) -> list[TrialResult]:
+    from .interactive import result_line
     from .rollouts import run_rows
 
-    ended: list[Ended] = []
+    ended: list[TrialResult] = []
 
-    def note(one: Ended) -> None:
+    def note(one: TrialResult) -> None:
         ended.append(one)
         if not quiet:
-            click.echo(told(one))
+            click.echo(result_line(one))
 
-    asyncio.run(run_rows(trial, positions, note))
+    run_rows(trial, positions, note)
     return sorted(ended, key=lambda one: one.row_index)
 
 
-def _stepped(trial: Trial, positions: range) -> list[Ended]:
+def _stepped(trial: Trial, positions: range) -> list[TrialResult]:
     from .interactive import Stepper
 
     stepper = Stepper(trial)
@@ -215,7 +217,7 @@ def _stepped(trial: Trial, positions: range) -> list[Ended]:
     return stepper.ended
 
 
-def _summary(trial: Trial, ended: list[Ended], failed: list[Ended]) -> str:
+def _summary(trial: Trial, ended: list[TrialResult], failed: list[TrialResult]) -> str:
     known = [one.tokens for one in ended if one.tokens is not None]
     plural = "" if len(ended) == 1 else "s"
     parts = [f"{len(ended)} rollout{plural}", f"{len(ended) - len(failed)} completed"]
@@ -227,8 +229,8 @@ def _summary(trial: Trial, ended: list[Ended], failed: list[Ended]) -> str:
     return "\n" + ", ".join(parts)
 
 
-def _print_document(ended: list[Ended], failed: list[Ended]) -> None:
-    rows = [{k: v for k, v in asdict(one).items() if k != "fatal"} for one in ended]
+def _print_document(ended: list[TrialResult], failed: list[TrialResult]) -> None:
+    rows = [asdict(one) for one in ended]
     if failed:
         first = failed[0]
         raise CommandError(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_cli.agent.interactive import told
-from osmosis_cli.agent.rollouts import Ended
+from osmosis_cli.agent.interactive import result_line
+from osmosis_cli.agent.rollouts import TrialResult
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from tests.endpoints import Endpoint
@@ -115,15 +115,15 @@ def test_rows_that_go_well_are_status_0(osmosis_test: OsmosisTest):
 
 def test_a_line_fits_into_a_terminal(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
-    ended = Ended(
+    ended = TrialResult(
         row="row-0", row_index=0, status="COMPLETED", finish_reason="stop", error=None,
         model_calls=2, tool_calls=1, tokens=722, duration_s=0.31, answer="long " * 100,
     )  # fmt: skip
-    assert len(told(ended)) > 80
+    assert len(result_line(ended)) > 80
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert len(told(ended)) == 80
+    assert len(result_line(ended)) == 80
     failed = replace(ended, error="a reason " * 20, status="ERROR")
-    assert told(failed).endswith(("a reason " * 20).rstrip())
+    assert result_line(failed).endswith(("a reason " * 20).rstrip())
 
 
 def test_one_json_document_holds_all_rows(osmosis_test: OsmosisTest):
