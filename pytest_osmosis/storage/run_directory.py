@@ -5,7 +5,12 @@
     <root>/.osmosis/runs/<name>@<time>/    an earlier one
     <root>/.osmosis/runs/.<name>.lock      held while a session works on <name>
 
-Knows names and folders; does not know what is in the files.
+One process at a time works on an evaluation. Knows names, folders and locks; does not know what is
+in the files.
+
+    Exception
+      InUse      another process works on it
+      NoLocks    the file system has no locks
 """
 
 from __future__ import annotations
@@ -19,11 +24,26 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from .journal import FILE
 
 OSMOSIS = ".osmosis"
 RUNS = "runs"
 _NAME_LIMIT = 100
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+
+
+class InUse(Exception):
+    """Another process holds the lock; `str()` names it."""
+
+    def __init__(self, pid: int | None) -> None:
+        super().__init__(f"in use by pid {pid}" if pid else "in use by another process")
+        self.pid = pid
+
+
+class NoLocks(Exception):
+    """The file system has no locks; `str()` says why."""
 
 
 def runs_folder(root: Path, run_dir: Path | None) -> Path:
@@ -64,13 +84,22 @@ def _ignore(path: Path) -> None:
 
 
 def lock(folder: Path) -> FileLock:
-    """Take the lock of the evaluation that is kept in `folder`; raises like `FileLock`."""
-    return FileLock(_lock_path(folder))
+    """Take the lock of the evaluation that is kept in `folder`; raises like `take_lock`."""
+    return take_lock(_lock_path(folder))
 
 
 def user_of(folder: Path) -> int | None:
-    """The process that works on the evaluation in `folder`; -1 when it cannot be told which."""
-    return holder_of(_lock_path(folder))
+    """Return the process that works on the evaluation in `folder`; -1 when its id is unknown."""
+    path = _lock_path(folder)
+    if not path.exists():
+        return None
+    try:
+        take_lock(path).release()
+    except InUse as held:
+        return held.pid or -1
+    except (NoLocks, OSError):
+        return None
+    return None
 
 
 def _lock_path(folder: Path) -> Path:
@@ -106,89 +135,28 @@ def remove(folder: Path) -> None:
         _lock_path(folder).unlink(missing_ok=True)
 
 
-_held: set[int] = set()
-"""Descriptors of the locks that this process holds."""
+def take_lock(path: Path) -> FileLock:
+    """Lock a file and write this process's id into it; the kernel drops the lock on death.
 
+    The file stays when the lock is released: a free one keeps no other process out.
 
-class InUse(Exception):
-    """Another process holds the lock."""
-
-    def __init__(self, pid: int | None) -> None:
-        super().__init__(f"in use by pid {pid}" if pid else "in use by another process")
-        self.pid = pid
-
-
-class NoLocks(Exception):
-    """The file system has no locks; `str()` says why."""
-
-
-class FileLock:
-    """A lock on a file of its own, which stays and names the holder by its process id."""
-
-    def __init__(self, path: Path) -> None:
-        """Take the lock.
-
-        Raises:
-            InUse: when another process has it.
-            NoLocks: when there can be none here.
-        """
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _lock(self._descriptor)
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-        _held.add(self._descriptor)
-
-    def release(self) -> None:
-        """Give it back. Idempotent."""
-        if self._descriptor in _held:
-            _held.discard(self._descriptor)
-            os.close(self._descriptor)
-
-
-def _lock(descriptor: int) -> None:
+    Raises:
+        InUse: when another process has it.
+        NoLocks: when there can be none here.
+    """
+    found = FileLock(path, mode=0o600, blocking=False, thread_local=False, fallback_to_soft=False)
     try:
-        import fcntl
-    except ImportError:
-        raise NoLocks("this system has no flock") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found.acquire()
+    except Timeout:
+        raise InUse(_holder(path)) from None
     except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise InUse(_holder(descriptor)) from None
-        if error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+        if error.errno in _NO_LOCKS:
             raise NoLocks(error.strerror) from None
         raise
+    path.write_text(str(os.getpid()), "ascii")
+    return found
 
 
-def _holder(descriptor: int) -> int | None:
-    text = os.pread(descriptor, 20, 0)
+def _holder(path: Path) -> int | None:
+    text = path.read_text("ascii", "replace")
     return int(text) if text.isdigit() else None
-
-
-def holder_of(path: Path) -> int | None:
-    """The process that holds the lock at `path`; None when none does. Takes nothing for long."""
-    if not path.exists():
-        return None
-    try:
-        FileLock(path).release()
-    except InUse as held:
-        return held.pid or -1
-    except (NoLocks, OSError):
-        return None
-    return None
-
-
-def _let_go() -> None:
-    """A forked child must not keep its parent's locks alive."""
-    for descriptor in _held:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-    _held.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)

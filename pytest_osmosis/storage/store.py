@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from filelock import FileLock
+
 from ..errors import ConfigurationError
 from ..results import OWN_ACCOUNT, EvalResult, RunResult
 from ..spec import Keeping
@@ -23,7 +25,7 @@ from .fingerprint import EvalFingerprint, RunPlan
 from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
 from .resume import Opened, open_folder
-from .run_directory import FileLock, InUse, NoLocks
+from .run_directory import InUse, NoLocks
 from .transcripts import Place, Transcripts
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})

@@ -27,7 +27,7 @@ from pytest_osmosis.storage.journal import (
     encode,
     verify_checksum,
 )
-from pytest_osmosis.storage.run_directory import FileLock, InUse, holder_of
+from pytest_osmosis.storage.run_directory import InUse, NoLocks, take_lock, user_of
 
 ROOT = Path(__file__).parents[3]
 PLAN = {"n": 1, "rows": [[0, 9]], "digests": "x" * 108, "names": None}
@@ -224,15 +224,15 @@ def test_other_programs_do_not_inherit_the_file(tmp_path):
 HOLD = """
 import sys
 from pathlib import Path
-from pytest_osmosis.storage.run_directory import FileLock
-lock = FileLock(Path(sys.argv[1]))
+from pytest_osmosis.storage.run_directory import take_lock
+lock = take_lock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
 
 
 def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
-    path = tmp_path / ".x.lock"
+    path, folder = tmp_path / ".x.lock", tmp_path / "x"
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)],
         stdin=subprocess.PIPE,
@@ -242,18 +242,31 @@ def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(InUse, match=f"in use by pid {holder.pid}"):
-            FileLock(path)
-        assert holder_of(path) == holder.pid
+            take_lock(path)
+        assert user_of(folder) == holder.pid
         holder.kill()
-    FileLock(path).release()
-    assert holder_of(path) is None
+    take_lock(path).release()
+    assert user_of(folder) is None
+
+
+@pytest.mark.parametrize("name", ["ENOLCK", "ENOTSUP", "ENOSYS"])
+def test_a_file_system_without_locks_is_told_apart_and_leaves_no_lock(tmp_path, monkeypatch, name):
+    def no_flock(descriptor: int, operation: int) -> None:
+        raise OSError(getattr(errno, name), "no locks here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", no_flock)
+        with pytest.raises(NoLocks, match="no locks here"):
+            take_lock(tmp_path / ".x.lock")
+        assert user_of(tmp_path / "x") is None
+    take_lock(tmp_path / ".x.lock").release()
 
 
 FORK = """
 import os, sys, time
 from pathlib import Path
-from pytest_osmosis.storage.run_directory import FileLock
-lock = FileLock(Path(sys.argv[1]))
+from pytest_osmosis.storage.run_directory import take_lock
+lock = take_lock(Path(sys.argv[1]))
 if os.fork() == 0:
     print("forked", flush=True)
 time.sleep(60)
@@ -270,7 +283,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
         parent.kill()
         parent.wait()
         try:
-            FileLock(path).release()
+            take_lock(path).release()
         finally:
             os.killpg(parent.pid, 9)
 
