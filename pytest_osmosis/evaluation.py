@@ -26,9 +26,9 @@ from .items.collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
 from .items.gates import take_named
 from .items.protocol import needs_phases, run_item
 from .items.redaction import MaskedWarnings
-from .results import RunResult, SuiteInfo
+from .results import RunId, RunResult, SuiteInfo
 from .rollouts.cached import ControllerCache, LocalCache, ResultCache
-from .rollouts.pool import RolloutPool, RunKey
+from .rollouts.pool import RolloutPool
 from .rollouts.prepare import endpoint_of, prepare, secrets_of
 from .rollouts.rate_limit import SharedRateLimit
 from .rollouts.suite import RolloutRecord, Suite
@@ -356,7 +356,7 @@ class Evaluation:
         is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self.redact)
         return is_done or None
 
-    def _run_ended(self, key: RunKey, finished: RolloutRecord) -> None:
+    def _run_ended(self, key: RunId, finished: RolloutRecord) -> None:
         """Engine's thread: a run has ended."""
         suite = self.suites[key.suite]
         if self._trajectories is not None:
@@ -422,17 +422,17 @@ class Evaluation:
         self.interrupts.remove()
 
 
-def _keys(items: list[pytest.Item]) -> Iterator[RunKey]:
+def _keys(items: list[pytest.Item]) -> Iterator[RunId]:
     return (key for item in items if (key := key_of_item(item)) is not None)
 
 
-def key_of_item(item: pytest.Item) -> RunKey | None:
+def key_of_item(item: pytest.Item) -> RunId | None:
     """The run that an item stands for, if it is one of ours."""
     if isinstance(item, RunItem):
-        return item.key
+        return item.run_id
     callspec = getattr(item, "callspec", None)
     key = None if callspec is None else callspec.params.get("rollout")
-    return key if isinstance(key, RunKey) else None
+    return key if isinstance(key, RunId) else None
 
 
 def of(config: pytest.Config) -> Evaluation | None:

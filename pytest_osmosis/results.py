@@ -35,6 +35,15 @@ ANSWER_LIMIT = 2000
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class RunId:
+    """The identity of one run within a session."""
+
+    suite: str
+    row_index: int
+    run_index: int
+
+
 class RunResult(NamedTuple):
     """One run of one row: what it scored, or why it has no score."""
 
@@ -76,9 +85,9 @@ class RunResult(NamedTuple):
     """An earlier session ran it, and its journal told the result."""
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        """Identity within a session: suite, row, run."""
-        return self.suite, self.row_index, self.run_index
+    def run_id(self) -> RunId:
+        """The run that this is the result of."""
+        return RunId(self.suite, self.row_index, self.run_index)
 
     @property
     def outcome(self) -> Outcome:

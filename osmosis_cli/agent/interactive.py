@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pytest_osmosis.rollouts.pool import RunKey
+from pytest_osmosis.results import RunId
 
 from ..buffered_output import printable
 from .rollouts import Trial, TrialResult, opened
@@ -109,22 +109,20 @@ class Stepper:
         spec = trial.spec._replace(agent_timeout_s=_FOREVER_S)
         self._trial = replace(trial, spec=spec)
         self._read = read or line_reader()
-        self._positions = {
-            trial.dataset.index_of(position): position for position in range(len(trial.dataset))
-        }
+        self._rows = trial.dataset.row_indices
         self.ended: list[TrialResult] = []
 
-    def run(self, position: int = 0) -> None:
-        """Step through rows, from the one at `position` of the selection."""
+    def run(self, row_index: int) -> None:
+        """Step through rows, from this one on."""
         click.echo("next, continue, messages, tools, row N, quit; help explains them")
-        at: int | None = position
-        while at is not None and at < len(self._trial.dataset):
+        at: int | None = row_index
+        while at is not None:
             at = self._row(at)
 
-    def _row(self, position: int) -> int | None:
-        """Step through one row; return the position of the next one, or None to end."""
-        name = self._trial.dataset.row_name(position)
-        row = self._trial.dataset.row(position)
+    def _row(self, row_index: int) -> int | None:
+        """Step through one row; return the next one, or None to end."""
+        name = self._trial.dataset.row_name(row_index)
+        row = self._trial.dataset.row(row_index)
         click.echo(f"\n{name}: {_cut(row.user_prompt)}")
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
@@ -132,17 +130,17 @@ class Stepper:
             return _SteppingModel(model, events.put)
 
         with opened(self._trial, events.put, wrap=wrap) as pool:
-            pool.coming([RunKey(self._trial.spec.name, position, 0)])
-            return self._steps(events, position, name)
+            pool.coming([RunId(self._trial.spec.name, row_index, 0)])
+            return self._steps(events, row_index, name)
 
-    def _steps(self, events: queue.SimpleQueue[Event], position: int, name: str) -> int | None:
+    def _steps(self, events: queue.SimpleQueue[Event], row_index: int, name: str) -> int | None:
         calls, running = 0, False
         while True:
             event = events.get()
             if isinstance(event, TrialResult):
                 self.ended.append(event)
                 click.echo(result_line(event))
-                return position + 1
+                return next((later for later in self._rows if later > row_index), None)
             if isinstance(event, CallDone):
                 click.echo(_answer(event))
                 continue
@@ -152,7 +150,7 @@ class Stepper:
                 if word == "quit":
                     return None
                 if word == "row":
-                    return self._positions[int(argument)]
+                    return int(argument)
                 running = word == "continue"
             event.go()
 
@@ -168,15 +166,15 @@ class Stepper:
             elif word == "help":
                 click.echo("\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items()))
             elif word == "row" and not self._has_row(argument):
-                known = sorted(self._positions)
-                click.echo(f"row {argument or '?'}: the rows are {known[0]} to {known[-1]}")
+                first, last = self._rows[0], self._rows[-1]
+                click.echo(f"row {argument or '?'}: the rows are {first} to {last}")
             elif word in COMMANDS:
                 return word, argument
             else:
                 click.echo(_unknown(word))
 
     def _has_row(self, text: str) -> bool:
-        return text.isascii() and text.isdigit() and int(text) in self._positions
+        return text.isascii() and text.isdigit() and int(text) in self._rows
 
 
 def line_reader() -> Callable[[str], str | None]:

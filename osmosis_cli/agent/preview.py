@@ -92,8 +92,8 @@ def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]
     from pytest_osmosis.dataset.dataset import load_dataset
 
     dataset = load_dataset(path)
-    shown = range(len(dataset) if limit is None else min(limit, len(dataset)))
-    return "rows", len(dataset), [asdict(dataset.row(place)) for place in shown]
+    shown = dataset.row_indices[:limit]
+    return "rows", len(dataset), [asdict(dataset.row(row_index)) for row_index in shown]
 
 
 def _holds_answers(path: Path) -> bool:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from osmosis_ai.models.base import clip
 from osmosis_ai.secret import Redactor
+from pytest_osmosis.results import RunId
 from pytest_osmosis.rollouts.engine import EngineClosed
-from pytest_osmosis.rollouts.pool import RolloutPool, RunKey
+from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
 from pytest_osmosis.rollouts.rate_limit import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
@@ -64,12 +65,12 @@ class TrialResult:
 OnEnded = Callable[[TrialResult], None]
 
 
-def run_rows(trial: Trial, positions: Iterable[int], on_ended: OnEnded) -> None:
-    """Run the rows at these positions of the selection, a batch at once.
+def run_rows(trial: Trial, row_indices: Iterable[int], on_ended: OnEnded) -> None:
+    """Run these rows of the dataset, a batch at once.
 
     None is started after an error that every other row would meet, too.
     """
-    keys = [RunKey(trial.spec.name, position, 0) for position in positions]
+    keys = [RunId(trial.spec.name, row_index, 0) for row_index in row_indices]
     with opened(trial, on_ended) as pool:
         pool.coming(keys)
         for key in keys:
@@ -150,10 +151,10 @@ def _cancel_tasks() -> None:
         task.cancel()
 
 
-def _result(trial: Trial, key: RunKey, record: RolloutRecord) -> TrialResult:
+def _result(trial: Trial, key: RunId, record: RolloutRecord) -> TrialResult:
     run = record.result
     return TrialResult(
-        row=trial.dataset.row_name(key.position),
+        row=trial.dataset.row_name(key.row_index),
         row_index=run.row_index,
         status="COMPLETED" if run.success else "ERROR",
         finish_reason=run.finish_reason,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
@@ -93,8 +94,8 @@ def _test(
     if interactive and as_json:
         raise click.UsageError("--interactive is a dialogue: leave out --json")
     trial = _trial(given)
-    positions = _positions(trial.dataset, row)
-    ended = _stepped(trial, positions) if interactive else _run(trial, positions, quiet=as_json)
+    rows = _rows(trial.dataset, row)
+    ended = _stepped(trial, rows) if interactive else _run(trial, rows, quiet=as_json)
     failed = [one for one in ended if one.status == "ERROR"]
     if as_json:
         _print_document(ended, failed)
@@ -185,16 +186,15 @@ def _usage(message: str) -> CommandError:
     return CommandError(message, code="usage", status=2)
 
 
-def _positions(dataset: Dataset, row: int | None) -> range:
+def _rows(dataset: Dataset, row: int | None) -> Sequence[int]:
     if row is None:
-        return range(len(dataset))
-    for position in range(len(dataset)):
-        if dataset.index_of(position) == row:
-            return range(position, position + 1)
+        return dataset.row_indices
+    if row in dataset.row_indices:
+        return [row]
     raise _usage(f"--row {row}: no such row among the {len(dataset)} that are selected")
 
 
-def _run(trial: Trial, positions: range, *, quiet: bool) -> list[TrialResult]:
+def _run(trial: Trial, rows: Sequence[int], *, quiet: bool) -> list[TrialResult]:
     from .interactive import result_line
     from .rollouts import run_rows
 
@@ -205,15 +205,15 @@ def _run(trial: Trial, positions: range, *, quiet: bool) -> list[TrialResult]:
         if not quiet:
             click.echo(result_line(one))
 
-    run_rows(trial, positions, note)
+    run_rows(trial, rows, note)
     return sorted(ended, key=lambda one: one.row_index)
 
 
-def _stepped(trial: Trial, positions: range) -> list[TrialResult]:
+def _stepped(trial: Trial, rows: Sequence[int]) -> list[TrialResult]:
     from .interactive import Stepper
 
     stepper = Stepper(trial)
-    stepper.run(positions[0])
+    stepper.run(rows[0])
     return stepper.ended
 
 

@@ -41,15 +41,13 @@ class PlannedRows:
 
 def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
     """The rows of a dataset; the values of `columns` (in any case) are read, row by row."""
-    every = range(len(dataset))
-    indices = [dataset.index_of(position) for position in every]
-    ids = [dataset.row_id(position) for position in every] if dataset.has_ids else []
+    indices = list(dataset.row_indices)
     wanted = list(columns)
     return PlannedRows(
         indices=indices,
-        names=[dataset.row_name(position) for position in every],
-        keys=[row_key(index, ids[at] if ids else None) for at, index in enumerate(indices)],
-        digests=[dataset.row_digest(position) for position in every],
+        names=[dataset.row_name(index) for index in indices],
+        keys=[row_key(index, dataset.row_id(index)) for index in indices],
+        digests=[dataset.row_digest(index) for index in indices],
         columns=_columns(dataset, wanted) if wanted else {},
     )
 
@@ -133,7 +131,7 @@ def ran(suite: SuiteResult) -> PlannedRows:
 
 def _columns(dataset: Dataset, wanted: Sequence[str]) -> dict[str, Sequence[object]]:
     """Values of the wanted columns; null where a row has none. Of the others, the names."""
-    rows = [dataset.row(position).metadata() for position in range(len(dataset))]
+    rows = [dataset.row(row_index).metadata() for row_index in dataset.row_indices]
     names = dict.fromkeys(name for row in rows for name in row)
     read = {match_column(names, name) for name in wanted if _is_among(name, names)}
     return {name: [row.get(name) for row in rows] if name in read else () for name in names}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
 from .formats import Source, open_dataset
 from .rows import Row, safe_name
-from .sampling import Selection, Shard, draw, window
+from .sampling import Selection, Shard, draw, position, window
 from .validation import ChangedError, Reading, RowStore
 
 DIGEST_LENGTH = 12
@@ -28,7 +28,7 @@ class Dataset:
     """The selected rows of one file, in the file's order; may be read from several threads."""
 
     __slots__ = (
-        "_columns", "_ids", "_places", "_selection", "_store", "digest", "path", "rows_total",
+        "_columns", "_ids", "_selection", "_store", "digest", "path", "row_indices", "rows_total",
     )  # fmt: skip
 
     def __init__(
@@ -52,38 +52,35 @@ class Dataset:
         self._ids = reading.ids()
         self._selection = selection
         self._store = reading.store
-        rows = len(reading.store)
-        self._places = range(rows) if shard is None else shard.of(rows)
+        part = range(len(selection)) if shard is None else shard.of(len(selection))
+        self.row_indices: Sequence[int] = selection[part.start : part.stop : part.step]
+        """The number in the file, from 0, of each row; ascending."""
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.row_indices)
 
     @property
     def has_ids(self) -> bool:
         """Whether rows are named by an `id` column."""
         return self._ids is not None
 
-    def index_of(self, position: int) -> int:
-        """The position in the file, from 0, of the row at a position in the selection."""
-        return self._selection[self._places[position]]
-
-    def row_name(self, position: int) -> str:
+    def row_name(self, row_index: int) -> str:
         """The row's unique name in node ids: `row-3`, or its id made safe, up to 100 characters."""
-        place = self._places[position]
-        if self._ids is None:
-            return f"row-{self._selection[place]}"
-        return safe_name(self._ids[place])
+        row_id = self.row_id(row_index)
+        return f"row-{row_index}" if row_id is None else safe_name(row_id)
 
-    def row(self, position: int) -> Row:
-        """The row at a position in the selection; DatasetError if the file was changed under it."""
-        place = self._places[position]
+    def row(self, row_index: int) -> Row:
+        """Return one of the rows.
+
+        Raises:
+            DatasetError: when the file has changed since it was loaded.
+        """
         try:
-            record = decode_checked(self._store.fetch(place))
-            return self._columns.row(record, self._selection[place], self.row_id(position))
+            record = decode_checked(self._store.fetch(position(self._selection, row_index)))
+            return self._columns.row(record, row_index, self.row_id(row_index))
         except (ChangedError, RecordError):
-            row = f"row {self._selection[place]}"
             raise DatasetError(
-                f"{shown(self.path)}: {row} has changed since the session began"
+                f"{shown(self.path)}: row {row_index} has changed since the session began"
             ) from None
 
     def name_rows(self, name: Callable[[Row], str | None]) -> None:
@@ -92,31 +89,32 @@ class Dataset:
         Raises DatasetError when two rows get the same name.
         """
         named: dict[str, int] = {}
-        for position in range(len(self)):
-            row = self.row(position)
-            chosen = name(row) or self.row_name(position)
-            first = named.setdefault(chosen, row.row_index)
-            if first != row.row_index:
+        ids = [""] * len(self._selection)
+        for row_index in self.row_indices:
+            chosen = name(self.row(row_index)) or self.row_name(row_index)
+            first = named.setdefault(chosen, row_index)
+            if first != row_index:
                 raise DatasetError(
-                    f"{shown(self.path)}: rows {first} and {row.row_index} are both named "
+                    f"{shown(self.path)}: rows {first} and {row_index} are both named "
                     f"{chosen!r}; a name must be unique"
                 )
-        self._ids = list(named)
+            ids[position(self._selection, row_index)] = chosen
+        self._ids = ids
 
-    def row_digest(self, position: int) -> str:
+    def row_digest(self, row_index: int) -> str:
         """A short digest of one row, to tell which rows of a file have changed between sessions.
 
         Of a row that the file no longer holds, one that no row has.
         """
         try:
-            raw = self._store.fetch(self._places[position])
+            raw = self._store.fetch(position(self._selection, row_index))
         except ChangedError:
             return _NO_ROW
         return hashlib.sha256(raw).hexdigest()[:DIGEST_LENGTH]
 
-    def row_id(self, position: int) -> str | None:
+    def row_id(self, row_index: int) -> str | None:
         """The row's id, where the rows have one."""
-        return None if self._ids is None else self._ids[self._places[position]]
+        return None if self._ids is None else self._ids[position(self._selection, row_index)]
 
 
 def load_dataset(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,6 +50,20 @@ def draw(sample: str, seed: int, rows: range) -> Selection:
 
     taken = Random(seed).sample(rows, sample_size(sample, len(rows)))
     return array("q", sorted(taken))
+
+
+def position(selection: Selection, row: int) -> int:
+    """Where a row number stands in a selection: a binary search at most.
+
+    Raises:
+        ValueError: when it is not selected.
+    """
+    if isinstance(selection, range):
+        return selection.index(row)
+    found = bisect_left(selection, row)
+    if found == len(selection) or selection[found] != row:
+        raise ValueError(f"row {row} is not selected")
+    return found
 
 
 def _wrong(sample: str) -> DatasetError:

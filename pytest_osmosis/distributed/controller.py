@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ..items.gates import is_gate
-from ..items.nodeids import NamedRun, RunNames
-from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
+from ..items.nodeids import RunNames
+from ..results import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
@@ -95,11 +95,11 @@ class Controller:
         if not keeper.resumes():
             return None
         found = self._names.find(nodeid, self._config.rootpath)
-        kept = None if found is None else keeper.kept(*found)
+        kept = None if found is None else keeper.kept(found)
         if found is None or kept is None:
             return None
         return scheduler.CachedResult(
-            kept.result.to_json(), kept.why, found[0] not in self._identities
+            kept.result.to_json(), kept.why, found.suite not in self._identities
         )
 
     def halt(self, reason: str) -> None:
@@ -132,18 +132,19 @@ class Controller:
         found = self._run_named(report.nodeid)
         if found is None:
             return
-        suite, row_index, run_index = found
         silent_s = self._watch.ended.get(self._pids.get(node, -1))
         how = "died" if silent_s is None else f"was frozen for {silent_s:.0f} s and was ended"
         error = f"the worker process {node.gateway.id} {how} during this run"
-        result = RunResult(suite, row_index, run_index, error=error, error_type="worker_lost")
+        result = RunResult(
+            found.suite, found.row_index, found.run_index, error=error, error_type="worker_lost"
+        )
         path, _, name = report.nodeid.partition("::")
         report.when = "setup"  # an error, not a failure
         report.location = (path, None, name)
         report.longrepr = f"worker lost: {result.error}"
         setattr(report, REPORT_FIELD, result.to_json())
 
-    def _run_named(self, nodeid: str) -> NamedRun | None:
+    def _run_named(self, nodeid: str) -> RunId | None:
         """The run that a node id names; without a journal, those of data files alone."""
         if (found := self._names.find(nodeid, self._config.rootpath)) is not None:
             return found
@@ -153,10 +154,9 @@ class Controller:
         for suite in self._suites.values():
             data = _resolved(self._config.rootpath, path)
             if suite.spec.data == data and suite.spec.label == label:
-                for position in range(len(suite.dataset)):
-                    if suite.dataset.row_name(position) == row:
-                        row_index = suite.dataset.index_of(position)
-                        return suite.spec.name, row_index, int(run)
+                for row_index in suite.dataset.row_indices:
+                    if suite.dataset.row_name(row_index) == row:
+                        return RunId(suite.spec.name, row_index, int(run))
         return None
 
     def _told(self, node: Any, message: tuple[Any, ...]) -> None:

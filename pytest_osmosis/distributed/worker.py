@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ..results import SuiteInfo
+from ..results import RunId, SuiteInfo
 from ..rollouts.cached import ControllerCache
-from ..rollouts.pool import RolloutPool, RunKey
+from ..rollouts.pool import RolloutPool
 from ..rollouts.rollout import RolloutRecord
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.journal import encode
@@ -36,7 +36,7 @@ class Worker:
         """Where conversations go, by suite."""
         self._logs = ConversationLogs(config.workerinput["workerid"])  # type: ignore[attr-defined]
         self._take_places(given["places"])
-        self._indices: dict[RunKey, int] = {}
+        self._indices: dict[RunId, int] = {}
         self._heartbeat = Heartbeat(self._beat)
 
     def _beat(self) -> None:
@@ -63,7 +63,7 @@ class Worker:
         rollouts: RolloutPool,
         recall: ControllerCache,
         items: Sequence[pytest.Item],
-        key_of: Callable[[pytest.Item], RunKey | None],
+        key_of: Callable[[pytest.Item], RunId | None],
     ) -> None:
         """Start what the controller says is coming, from here on."""
         self._indices = {
@@ -101,7 +101,7 @@ class Worker:
             self._logs.begin(suite, Path(folder), session)
 
     def ended(
-        self, key: RunKey, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
+        self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """A run has ended; `decided` unless asserts of a test are still to come."""
         text = finished.encoded()

@@ -1,7 +1,7 @@
 """Data files as collectors, runs as items. Thin: what a run does is told in `suite`.
 
 `EvalFile` stands for one evaluation on one data file, `RunItem` for one run of one row. An item
-holds two numbers; its row is read when its rollout starts.
+holds a run's identity; its row is read when its rollout starts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..rollouts.pool import RunKey
+from ..results import RunId
 from ..rollouts.suite import RolloutRecord, Suite
 from .lean import LeanItem
 
@@ -41,16 +41,15 @@ class EvalFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item a run."""
-        for position in range(len(self.suites[0].dataset)):
+        for row_index in self.suites[0].dataset.row_indices:
             for suite in self.suites:
-                yield from self._runs(suite, position)
+                yield from self._runs(suite, row_index)
 
-    def _runs(self, suite: Suite, position: int) -> Iterator[pytest.Item]:
-        row = suite.dataset.row_name(position)
-        for run_index in suite.runs_of(position):
-            yield RunItem.from_parent(
-                self, name=row, suite=suite, position=position, run_index=run_index
-            )
+    def _runs(self, suite: Suite, row_index: int) -> Iterator[pytest.Item]:
+        row = suite.dataset.row_name(row_index)
+        for run_index in suite.runs_of(row_index):
+            run_id = RunId(suite.spec.name, row_index, run_index)
+            yield RunItem.from_parent(self, name=row, suite=suite, run_id=run_id)
 
 
 class EmptyFile(pytest.File):
@@ -64,26 +63,18 @@ class EmptyFile(pytest.File):
 class RunItem(LeanItem):
     """One run of one row."""
 
-    __slots__ = ("finished", "position", "run_index", "suite")
+    __slots__ = ("finished", "run_id", "suite")
     parent: EvalFile
 
-    def __init__(
-        self, *, name: str, parent: EvalFile, suite: Suite, position: int, run_index: int
-    ) -> None:
-        label = suite.spec.label
-        run = intern(f"run-{run_index}-{label}" if label else f"run-{run_index}")
+    def __init__(self, *, name: str, parent: EvalFile, suite: Suite, run_id: RunId) -> None:
+        label, index = suite.spec.label, run_id.run_index
+        run = intern(f"run-{index}-{label}" if label else f"run-{index}")
         super().__init__(name=name, parameters=run, parent=parent)
         self.suite = suite
         """The evaluation that the run belongs to."""
-        self.position = position
-        self.run_index = run_index
+        self.run_id = run_id
         self.finished: RolloutRecord | None = None
         """What became of the run, while its reports are made."""
-
-    @property
-    def key(self) -> RunKey:
-        """Names the run to the engine."""
-        return RunKey(self.suite.spec.name, self.position, self.run_index)
 
     @property
     def location(self) -> tuple[str, int | None, str]:

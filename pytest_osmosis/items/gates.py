@@ -17,7 +17,7 @@ from .collection import EvalFile
 
 if TYPE_CHECKING:
     from ..gates.session_gates import GateEvaluator
-    from ..rollouts.pool import RunKey
+    from ..results import RunId
     from ..rollouts.suite import Suite
 
 ROOT = "gates"
@@ -85,7 +85,7 @@ class GateCollector:
         suites: Mapping[str, Suite],
         *,
         several: bool,
-        key_of: Callable[[pytest.Item], RunKey | None],
+        key_of: Callable[[pytest.Item], RunId | None],
     ) -> None:
         self._judge = judge
         self._suites = suites

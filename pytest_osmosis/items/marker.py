@@ -17,9 +17,8 @@ from osmosis_ai.messages import last_assistant_text
 from .. import evaluation as evaluations
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
-from ..results import REPORT_FIELD, RunResult
+from ..results import REPORT_FIELD, RunId, RunResult
 from ..rollouts.engine import EngineClosed
-from ..rollouts.pool import RunKey
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import TEST, RolloutRecord, Suite
 from ..spec import EvalSpec
@@ -91,7 +90,7 @@ class Rollout:
 def rollout(request: pytest.FixtureRequest) -> Rollout:
     """The finished rollout of one run of one row; for tests with `@pytest.mark.osmosis`."""
     key = getattr(request, "param", None)
-    if not isinstance(key, RunKey):
+    if not isinstance(key, RunId):
         pytest.fail(
             "the fixture 'rollout' needs @pytest.mark.osmosis(agent=..., data=...) on the test",
             pytrace=False,
@@ -131,11 +130,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
     suite = _suite(evaluation, definition, marker)
     keys = [
-        RunKey(suite.spec.name, position, run_index)
-        for position in range(len(suite.dataset))
+        RunId(suite.spec.name, row_index, run_index)
+        for row_index in suite.dataset.row_indices
         for run_index in range(suite.spec.n)
     ]
-    ids = [f"{suite.dataset.row_name(key.position)}-run-{key.run_index}" for key in keys]
+    ids = [f"{suite.dataset.row_name(key.row_index)}-run-{key.run_index}" for key in keys]
     metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
 
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..results import SuiteInfo
+from ..results import RunId, SuiteInfo
 from ..storage.fingerprint import RunPlan
-
-NamedRun = tuple[str, int, int]
-"""Suite, row index, run index."""
 
 
 class RunNames:
@@ -27,7 +24,7 @@ class RunNames:
         self._files: dict[tuple[str, str], str | None] = {}
         """Suite by the part of a node id that names a data file, and by its model's label."""
 
-    def find(self, nodeid: str, root: Path) -> NamedRun | None:
+    def find(self, nodeid: str, root: Path) -> RunId | None:
         """The run; None for an item that is none of ours."""
         if not nodeid.endswith("]"):
             return None
@@ -43,7 +40,9 @@ class RunNames:
                 return None
             suite = found
         row_index = plans[suite].row_of_name.get(row)
-        return None if row_index is None or not run.isdigit() else (suite, row_index, int(run))
+        if row_index is None or not run.isdigit():
+            return None
+        return RunId(suite, row_index, int(run))
 
     def _suite_of(self, file: str, label: str, root: Path) -> str | None:
         if (file, label) not in self._files:

@@ -86,16 +86,14 @@ def run_item(
     reason is not reported.
     """
     try:
-        item.finished = rollouts.result(item.key)
+        item.finished = rollouts.result(item.run_id)
     except EngineClosed:
         _tear_down_before(item, nextitem)
         if rollouts.halted == DECIDED:
             _report_not_run(item)
         return True
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
-        result = item.suite.lost(
-            item.position, item.run_index, error=str(error.msg), error_type="timeout"
-        )
+        result = item.suite.lost(item.run_id, error=str(error.msg), error_type="timeout")
         item.finished = RolloutRecord(result, str(error.msg))
     warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
     finished = item.finished
@@ -157,7 +155,7 @@ def _edit(item: RunItem) -> None:
     edited = hook(result=finished.result, messages=finished.messages, config=item.config)
     if edited is None:
         return
-    if not isinstance(edited, RunResult) or edited.key != finished.result.key:
+    if not isinstance(edited, RunResult) or edited.run_id != finished.result.run_id:
         raise pytest.UsageError("pytest_osmosis_run_result must return the result of the same run")
     finished.result = edited
 

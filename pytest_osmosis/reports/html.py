@@ -83,7 +83,7 @@ def _shown(
     room = SECTIONS_SHOWN
     for row, run in runs:
         section = ""
-        if not run.passed and run.key in sections and room:
+        if not run.passed and run.run_id in sections and room:
             section, room = escape_control_chars(section_of(run, suite, sections)), room - 1
         text = escape_control_chars(run.error or run.answer or "")
         yield Shown(

@@ -309,7 +309,7 @@ def p_value(p: float) -> str:
 
 def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
     """What a run's item printed; without that, what the result itself tells."""
-    text = sections.get(run.key)
+    text = sections.get(run.run_id)
     if text is None:
         text = "\n\n".join(_own_words(run, suite))
     if len(text) > SECTION_LIMIT:

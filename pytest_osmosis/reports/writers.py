@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from ..results import EvalResult
+from ..results import EvalResult, RunId
 from ..spec import SessionSpec
 
-Sections = Mapping[tuple[str, int, int], str]
+Sections = Mapping[RunId, str]
 """What the items of runs printed, by the runs' keys."""
 Writer = Callable[[EvalResult, Path, Sections], None]
 """Writes one file; OSError when it cannot be written."""

@@ -10,33 +10,32 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ..results import RunResult
+from ..results import RunId, RunResult
 from ..storage.store import CachedRun
 from ..storage.transcripts import Place, Transcripts
 from .rollout import RolloutRecord
 
 if TYPE_CHECKING:
     from ..storage.store import RunStore
-    from .pool import RunKey
     from .suite import Suite
 
 
 class ResultCache(Protocol):
     """The runs that are known without running them."""
 
-    def __contains__(self, key: RunKey) -> bool: ...
+    def __contains__(self, key: RunId) -> bool: ...
 
-    def take(self, key: RunKey) -> RolloutRecord:
+    def take(self, key: RunId) -> RolloutRecord:
         """One of them."""
 
 
 class NullCache:
     """No run is known."""
 
-    def __contains__(self, key: RunKey) -> bool:
+    def __contains__(self, key: RunId) -> bool:
         return False
 
-    def take(self, key: RunKey) -> RolloutRecord:
+    def take(self, key: RunId) -> RolloutRecord:
         """Never called."""
         raise KeyError(key)
 
@@ -46,17 +45,14 @@ class LocalCache:
 
     def __init__(self, keeper: RunStore, suites: Mapping[str, Suite]) -> None:
         self._keeper = keeper
-        self._suites = suites
         self._memory = MemoryCache(suites, keeper.places)
 
-    def __contains__(self, key: RunKey) -> bool:
-        row_index = self._suites[key.suite].dataset.index_of(key.position)
-        return self._keeper.has(key.suite, row_index, key.run_index)
+    def __contains__(self, key: RunId) -> bool:
+        return self._keeper.has(key)
 
-    def take(self, key: RunKey) -> RolloutRecord:
+    def take(self, key: RunId) -> RolloutRecord:
         """The run as it was kept."""
-        row_index = self._suites[key.suite].dataset.index_of(key.position)
-        kept = self._keeper.kept(key.suite, row_index, key.run_index)
+        kept = self._keeper.kept(key)
         assert kept is not None
         return self._memory.finished(key, kept)
 
@@ -67,19 +63,19 @@ class ControllerCache:
     def __init__(self, suites: Mapping[str, Suite], places: Mapping[str, Place]) -> None:
         """`places` grows as the controller tells of them."""
         self._memory = MemoryCache(suites, lambda: places)
-        self._handed: dict[RunKey, CachedRun] = {}
-        self._known: set[RunKey] = set()
+        self._handed: dict[RunId, CachedRun] = {}
+        self._known: set[RunId] = set()
         """All that were handed over: the engine may ask for one after its item has taken it."""
 
-    def hand(self, key: RunKey, text: str, why: str) -> None:
+    def hand(self, key: RunId, text: str, why: str) -> None:
         """Take a run over."""
         self._known.add(key)
         self._handed[key] = CachedRun(RunResult.from_json(text), why)
 
-    def __contains__(self, key: RunKey) -> bool:
+    def __contains__(self, key: RunId) -> bool:
         return key in self._known
 
-    def take(self, key: RunKey) -> RolloutRecord:
+    def take(self, key: RunId) -> RolloutRecord:
         """The run as it was handed over."""
         return self._memory.finished(key, self._handed.pop(key))
 
@@ -94,14 +90,14 @@ class MemoryCache:
         self._places = places
         self._conversations: dict[str, Transcripts] = {}
 
-    def finished(self, key: RunKey, kept: CachedRun) -> RolloutRecord:
+    def finished(self, key: RunId, kept: CachedRun) -> RolloutRecord:
         """The run, ready to be reported."""
         suite = self._suites[key.suite]
         if not suite.spec.marked:
             return RolloutRecord(kept.result, kept.why)
         from ..storage.journal import result_of
 
-        row = suite.dataset.row(key.position)
+        row = suite.dataset.row(key.row_index)
         recorded = self._said(key.suite).read((row.row_index, key.run_index))
         assert recorded is not None
         result = result_of(recorded.result, key.suite, cached=True)

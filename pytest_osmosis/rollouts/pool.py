@@ -1,6 +1,5 @@
 """The rollouts of one process: its engine, the models that it has opened, and who is told.
 
-A run is named by its key: suite name, position in the suite's selection of rows, run index.
 Knows nothing of pytest, nor of other processes.
 """
 
@@ -11,9 +10,10 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from ..items.capture import Captured, capture
+from ..results import RunId
 from .cached import NullCache, ResultCache
 from .engine import Engine
 from .guards.isolation import Blocked, Isolation
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from ..spec import ModelSpec
 
 
-class RunKey(NamedTuple):
-    """Names one run within a session."""
-
-    suite: str
-    position: int
-    run_index: int
-
-
 class RolloutPool:
     """Starts runs in the order in which they are coming, and hands out what became of them."""
 
@@ -49,7 +41,7 @@ class RolloutPool:
         window: int,
         pool_size: int,
         base_urls: Mapping[str, str],
-        on_finished: Callable[[RunKey, RolloutRecord], None],
+        on_finished: Callable[[RunId, RolloutRecord], None],
         rate_limit: SharedRateLimit,
         recall: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
@@ -83,7 +75,7 @@ class RolloutPool:
         )
         self._deadlines = deadlines_of(self._engine.loop)
 
-    def coming(self, keys: Iterable[RunKey]) -> None:
+    def coming(self, keys: Iterable[RunId]) -> None:
         """The next runs, in order; consumed as they start."""
         self._engine.offer(key for key in keys if key not in self._recall)
 
@@ -91,7 +83,7 @@ class RolloutPool:
         """This process may now have `window` rollouts in flight."""
         self._engine.resize(window)
 
-    def result(self, key: RunKey) -> RolloutRecord:
+    def result(self, key: RunId) -> RolloutRecord:
         """What became of a run; waits for it. `EngineClosed` when it will not be run."""
         return self._recall.take(key) if key in self._recall else self._engine.wait(key)
 
@@ -126,11 +118,11 @@ class RolloutPool:
         self._isolation.close()
         self._threads.close()
 
-    def _stuck(self, key: RunKey, held: str) -> None:
+    def _stuck(self, key: RunId, held: str) -> None:
         """A run has the event loop and heeds nothing: what is known by now is all there will be."""
         suite = self._suites[key.suite]
         error = f"timed out: {held} and cannot be interrupted"
-        result = suite.lost(key.position, key.run_index, error=error, error_type="timeout")
+        result = suite.lost(key, error=error, error_type="timeout")
         finished = RolloutRecord(result, result.error or "")
         self._on_finished(key, finished)
         reason = f"{held} and cannot be interrupted: nothing more can be run in its process"
@@ -138,7 +130,7 @@ class RolloutPool:
         self._engine.abandon({key: finished})
         self._on_stuck(reason)
 
-    async def _execute(self, key: RunKey) -> RolloutRecord:
+    async def _execute(self, key: RunId) -> RolloutRecord:
         suite = self._suites[key.suite]
         captured = capture()
         if id(suite.spec.model) not in self._ready:
@@ -167,10 +159,10 @@ class RolloutPool:
             leave=leave,
             is_ending=self._ending.is_set,
         )
-        finished = await suite.run(key.position, key.run_index, services=services)
+        finished = await suite.run(key, services=services)
         return self._ended(key, captured, finished)
 
-    def _ended(self, key: RunKey, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
+    def _ended(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         redact = self._suites[key.suite].redact
         finished.sections = [(title, redact(text)) for title, text in captured.sections()]
         if self._engine.is_abandoned:

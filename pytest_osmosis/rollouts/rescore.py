@@ -16,7 +16,7 @@ from osmosis_ai.secret import Redactor
 
 from ..api_keys import secrets_of
 from ..errors import ConfigurationError
-from ..results import RunResult
+from ..results import RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
@@ -167,17 +167,14 @@ class _Rescored(Suite):
         self._reader = Reader(folder / FILE)
         self._said = Transcripts(folder)
 
-    def runs_of(self, position: int) -> Iterable[int]:
+    def runs_of(self, row_index: int) -> Iterable[int]:
         """The recorded runs of a row."""
-        row_index = self.dataset.index_of(position)
-        return (run for run in super().runs_of(position) if (row_index, run) in self._kept.runs)
+        return (run for run in super().runs_of(row_index) if (row_index, run) in self._kept.runs)
 
-    async def run(
-        self, position: int, run_index: int, *, services: RolloutServices
-    ) -> RolloutRecord:
+    async def run(self, run_id: RunId, *, services: RolloutServices) -> RolloutRecord:
         """The scores of one recorded run."""
-        row = self.dataset.row(position)
-        key = row.row_index, run_index
+        row = self.dataset.row(run_id.row_index)
+        key = run_id.row_index, run_id.run_index
         told, why = self._reader.run(self._kept.runs[key])
         before = journal.result_of(told, self.spec.name)
         if before.error_type not in (None, "eval_fn"):
@@ -185,11 +182,11 @@ class _Rescored(Suite):
         recorded = self._said.read(key)
         if recorded is None or recorded.messages is None:
             return _not_recorded(before)
-        run = Rollout(self, row, run_index, services)
+        run = Rollout(self, row, run_id.run_index, services)
         run.outcome = AgentResult(
             recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
         )
-        await run.score(self.dataset.row_name(position))
+        await run.score(self.dataset.row_name(run_id.row_index))
         finished = run.finished(before.started_at, before.duration_ms)
         finished.result = finished.result._replace(
             **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
-from ..results import RunResult, SuiteInfo
+from ..results import RunId, RunResult, SuiteInfo
 from ..user_code.user_hooks import UserHooks
 from .rollout import REWARD, TEST, Rollout, RolloutRecord, RolloutServices
 
@@ -61,22 +61,20 @@ class Suite:
         limit = agent.max_concurrent
         self._slots = None if limit is None else asyncio.Semaphore(limit)
 
-    def runs_of(self, position: int) -> Iterable[int]:
-        """The run indices of the row at a position."""
+    def runs_of(self, row_index: int) -> Iterable[int]:
+        """The run indices of a row."""
         return range(self.spec.n)
 
-    async def run(
-        self, position: int, run_index: int, *, services: RolloutServices
-    ) -> RolloutRecord:
-        """One run of the row at `position` of the selection."""
+    async def run(self, run_id: RunId, *, services: RolloutServices) -> RolloutRecord:
+        """Run a row once and score what came of it."""
         try:
-            row = self.dataset.row(position)
+            row = self.dataset.row(run_id.row_index)
         except DatasetError as changed:
-            gone = self.lost(position, run_index, error=str(changed), error_type="internal")
+            gone = self.lost(run_id, error=str(changed), error_type="internal")
             return RolloutRecord(gone, gone.error or "")
-        run = Rollout(self, row, run_index, services)
+        run = Rollout(self, row, run_id.run_index, services)
         if self._slots is None:
-            return await self._run(run, position, services.leave)
+            return await self._run(run, services.leave)
         await self._slots.acquire()
         slots = [self._slots]
 
@@ -85,14 +83,12 @@ class Suite:
             services.leave(finished)
 
         try:
-            return await self._run(run, position, leave)
+            return await self._run(run, leave)
         finally:
             if slots:
                 slots.pop().release()
 
-    async def _run(
-        self, run: Rollout, position: int, leave: Callable[[RolloutRecord], None]
-    ) -> RolloutRecord:
+    async def _run(self, run: Rollout, leave: Callable[[RolloutRecord], None]) -> RolloutRecord:
         started_at, started = time.time(), time.perf_counter()
 
         def finished() -> RolloutRecord:
@@ -100,15 +96,15 @@ class Suite:
 
         await run.rollout(lambda: leave(finished()))
         if run.failure is None:
-            await run.score(self.dataset.row_name(position))
+            await run.score(self.dataset.row_name(run.row.row_index))
         return finished()
 
-    def lost(self, position: int, run_index: int, *, error: str, error_type: Any) -> RunResult:
+    def lost(self, run_id: RunId, *, error: str, error_type: Any) -> RunResult:
         """The result of a run that something other than its own code ended."""
         return RunResult(
-            suite=self.spec.name,
-            row_index=self.dataset.index_of(position),
-            run_index=run_index,
+            suite=run_id.suite,
+            row_index=run_id.row_index,
+            run_index=run_id.run_index,
             error=self.redact(error),
             error_type=error_type,
         )

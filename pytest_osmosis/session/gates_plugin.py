@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
     from ..gates.parser import Gate
     from ..gates.result import GateResult
-    from ..rollouts.pool import RunKey
+    from ..results import RunId
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
     from ..storage.transcripts import Place
@@ -44,7 +44,7 @@ class GatesPlugin:
         *,
         suites: Mapping[str, Suite],
         infos: Callable[[], Mapping[str, SuiteInfo]],
-        key_of: Callable[[pytest.Item], RunKey | None],
+        key_of: Callable[[pytest.Item], RunId | None],
     ) -> None:
         """`suites` are this process's, `infos` are of all suites of the session."""
         deciding = spec.deciding

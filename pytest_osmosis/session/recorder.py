@@ -17,7 +17,7 @@ import pytest
 from ..analysis.aggregate import aggregate
 from ..escaping import escape_control_chars
 from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
-from ..results import REPORT_FIELD, EvalResult, RunResult, SuiteInfo, SuiteResult
+from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
 from .sections import ReportSections
 
@@ -38,7 +38,7 @@ class Recorder:
         self._started = time.monotonic()
         self._infos: dict[str, SuiteInfo] = {}
         self._selected: Counter[str] = Counter()
-        self._runs: dict[tuple[str, int, int], RunResult] = {}
+        self._runs: dict[RunId, RunResult] = {}
         self._awaited: dict[str, RunResult] = {}
         """Runs that have ended and are still to be reported, by their JSON."""
         self._reported: set[str] = set()
@@ -78,7 +78,7 @@ class Recorder:
             if len(self._awaited) >= AWAITED:  # by runs whose reports told something else
                 self._awaited.clear()
             self._awaited[text] = run
-        key = run.key
+        key = run.run_id
         with self._lock:
             is_first = key not in self._runs
             self._runs[key] = run
@@ -133,7 +133,7 @@ class Recorder:
             self.keeper.report(run, text)
         self._received(report.nodeid, run.suite)
         if self._wants_sections:
-            self._sections.keep(run.key, report)
+            self._sections.keep(run.run_id, report)
         self.note(run)
         try:
             return (yield)

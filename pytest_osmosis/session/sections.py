@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-RunId = tuple[str, int, int]
-"""Suite, row index, run index."""
+from ..results import RunId
 
 
 class ReportSections(Mapping[RunId, str]):

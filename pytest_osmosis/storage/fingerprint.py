@@ -57,13 +57,12 @@ class RunPlan:
     @classmethod
     def of(cls, dataset: Dataset, n: int) -> RunPlan:
         """The plan for the rows of a dataset."""
-        every = range(len(dataset))
-        indices = [dataset.index_of(position) for position in every]
-        names = [dataset.row_name(position) for position in every]
+        indices = list(dataset.row_indices)
+        names = [dataset.row_name(row_index) for row_index in indices]
         return cls(
             n=n,
             indices=indices,
-            digests="".join(dataset.row_digest(position) for position in every),
+            digests="".join(dataset.row_digest(index) for index in indices),
             names=None if names == _usual_names(indices) else names,
         )
 

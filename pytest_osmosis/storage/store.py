@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ..errors import ConfigurationError
-from ..results import OWN_ACCOUNT, EvalResult, RunResult
+from ..results import OWN_ACCOUNT, EvalResult, RunId, RunResult
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
@@ -80,7 +80,7 @@ class RunStore:
         self._answers = answers
         self._suites: dict[str, _Suite] = {}
         self._locks: list[FileLock] = []
-        self._noted: dict[tuple[str, int, int], _Noted] = {}
+        self._noted: dict[RunId, _Noted] = {}
         self._on_failure = on_failure
         self._commit = GroupCommit(on_failure=self._failed)
         self.lines: list[str] = []
@@ -200,19 +200,19 @@ class RunStore:
         """Whether any run is going to be reported as an earlier session left it."""
         return any(suite.opened.cached for suite in self._suites.values())
 
-    def has(self, suite: str, row_index: int, run_index: int) -> bool:
+    def has(self, run: RunId) -> bool:
         """Whether a run is reported as an earlier session left it."""
-        kept = self._suites.get(suite)
-        return kept is not None and (row_index, run_index) in kept.opened.cached
+        kept = self._suites.get(run.suite)
+        return kept is not None and (run.row_index, run.run_index) in kept.opened.cached
 
-    def kept(self, suite: str, row_index: int, run_index: int) -> CachedRun | None:
+    def kept(self, run: RunId) -> CachedRun | None:
         """The run, if it is."""
-        if not self.has(suite, row_index, run_index):
+        if not self.has(run):
             return None
-        found = self._suites[suite]
+        found = self._suites[run.suite]
         assert found.reader is not None
-        fields, why = found.reader.run(found.opened.cached[row_index, run_index])
-        result = journal.result_of(fields, suite, cached=True)
+        fields, why = found.reader.run(found.opened.cached[run.row_index, run.run_index])
+        result = journal.result_of(fields, run.suite, cached=True)
         return CachedRun(result if self._answers else result._replace(answer=None), why)
 
     def plans(self) -> Mapping[str, RunPlan]:
@@ -226,7 +226,7 @@ class RunStore:
         suite = self._suites.get(result.suite)
         if suite is not None and suite.file is not None:
             ticket = self._commit.append(suite.file, journal.run_line(text, why))
-            self._noted[result.key] = _Noted(ticket, text, why)
+            self._noted[result.run_id] = _Noted(ticket, text, why)
 
     def report(self, result: RunResult, text: str) -> None:
         """A run is about to be reported: return once it is on disk.
@@ -236,13 +236,13 @@ class RunStore:
         """
         if result.cached:
             return
-        noted = self._noted.pop(result.key, None)
+        noted = self._noted.pop(result.run_id, None)
         if noted is None:
             self.keep(result, text)
-            noted = self._noted.pop(result.key, None)
+            noted = self._noted.pop(result.run_id, None)
         elif noted.text != text:
             self.keep(result, text, noted.why)
-            self._noted.pop(result.key, None)
+            self._noted.pop(result.run_id, None)
         if noted is not None:
             self._commit.wait(noted.ticket)
 

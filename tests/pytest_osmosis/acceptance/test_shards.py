@@ -30,12 +30,20 @@ def test_shards_divide_what_is_selected_and_share_its_digest(project: Project):
     assert [len(part) for part in parts] == [3, 2]
     for number, part in enumerate(parts):
         assert part.digest == whole.digest
-        for position in range(len(part)):
-            place = number + 2 * position
-            assert part.row(position) == whole.row(place)
-            assert part.row_name(position) == whole.row_name(place)
-            assert part.index_of(position) == whole.index_of(place)
-            assert part.row_digest(position) == whole.row_digest(place)
+        assert list(part.row_indices) == list(whole.row_indices)[number::2]
+        for row_index in part.row_indices:
+            assert part.row(row_index) == whole.row(row_index)
+            assert part.row_name(row_index) == whole.row_name(row_index)
+            assert part.row_digest(row_index) == whole.row_digest(row_index)
+
+
+def test_rows_of_a_shard_can_be_named_by_a_hook(project: Project):
+    project.rows(*"abcde")
+    project.write(
+        "conftest.py", "def pytest_osmosis_row_name(row, row_index): return f'named-{row_index}'"
+    )
+    session = project.run("--osmosis-no-journal", shard="2/2")
+    assert [row["row_id"] for row in session.report["rows"]] == ["named-1", "named-3"]
 
 
 def test_sessions_over_shards_merge_into_the_session_over_all(project: Project):

@@ -51,7 +51,7 @@ def refusal(path: Path, **options: Any) -> str:
 
 
 def rows(dataset: Dataset) -> list[Row]:
-    return [dataset.row(position) for position in range(len(dataset))]
+    return [dataset.row(row_index) for row_index in dataset.row_indices]
 
 
 def user_prompts(dataset: Dataset) -> list[str]:
@@ -384,7 +384,7 @@ class TestJsonArray:
         content = b"\xef\xbb\xbf" + json.dumps(records, ensure_ascii=False).encode()
         dataset = load_dataset(write(content, "d.json"), offset=2, limit=2)
         assert user_prompts(dataset) == ["é\U0001f6002", "é\U0001f6003"]
-        assert [dataset.index_of(i) for i in range(2)] == [2, 3]
+        assert list(dataset.row_indices) == [2, 3]
 
     @pytest.mark.parametrize(
         ("content", "sentence"),
@@ -426,7 +426,7 @@ class TestSelection:
     def test_offset_and_limit_make_a_window(self, path):
         dataset = load_dataset(path, offset=5, limit=3)
         assert user_prompts(dataset) == ["5", "6", "7"]
-        assert [dataset.row_name(i) for i in range(3)] == ["row-5", "row-6", "row-7"]
+        assert [dataset.row_name(i) for i in dataset.row_indices] == ["row-5", "row-6", "row-7"]
         assert [row.row_index for row in rows(dataset)] == [5, 6, 7]
         assert dataset.rows_total is None
 
@@ -483,7 +483,7 @@ class TestSelection:
     )
     def test_a_sample_is_ascending_and_of_the_size_asked_for(self, path, sample, size):
         dataset = load_dataset(path, sample=sample, sample_seed=3)
-        indices = [dataset.index_of(i) for i in range(len(dataset))]
+        indices = list(dataset.row_indices)
         assert len(indices) == size
         assert indices == sorted(set(indices))
         assert user_prompts(dataset) == [str(index) for index in indices]
@@ -492,7 +492,7 @@ class TestSelection:
     def test_the_seed_decides_what_is_drawn(self, path):
         def drawn(seed):
             dataset = load_dataset(path, sample="5", sample_seed=seed)
-            return tuple(dataset.index_of(i) for i in range(5))
+            return tuple(dataset.row_indices)
 
         assert drawn(1) == drawn(1)
         assert len({drawn(seed) for seed in range(10)}) > 5
@@ -532,8 +532,8 @@ class TestIdentity:
         assert trusted.digest == checked.digest
         assert trusted.has_ids is checked.has_ids is ids
         assert rows(trusted) == rows(checked)
-        assert [trusted.row_name(i) for i in range(len(trusted))] == [
-            checked.row_name(i) for i in range(len(checked))
+        assert [trusted.row_name(i) for i in trusted.row_indices] == [
+            checked.row_name(i) for i in checked.row_indices
         ]
 
     @pytest.mark.parametrize("name", ["d.jsonl", "d.json"])
@@ -645,7 +645,7 @@ class TestParquet:
         assert user_prompts(self.load(tmp_path, table)) == [str(i) for i in range(11)]
         window = self.load(tmp_path, table, offset=2, limit=7)
         assert [row.extra["n"] for row in rows(window)] == list(range(2, 9))
-        assert (window.rows_total, window.row_name(0)) == (11, "row-2")
+        assert (window.rows_total, window.row_name(2)) == (11, "row-2")
 
     @pytest.mark.parametrize(
         ("kind", "given", "expected"),
