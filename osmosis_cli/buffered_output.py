@@ -1,7 +1,7 @@
-"""What a command prints, held back until it is known whether the command succeeded.
+"""The output of a command, buffered until it is known whether the command succeeded.
 
-With `--json` the success of a command is one document on stdout and its failure one document on
-stderr, whatever else was printed on the way. This module knows neither click nor JSON.
+With `--json` success is one document on stdout and failure one document on stderr, whatever else
+the command printed. Knows neither click nor JSON.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TextIO
 
 
-class HeldBytes(io.RawIOBase):
-    """Keeps what is written to it until it is released; from then on passes it through."""
+class BufferedStream(io.RawIOBase):
+    """Buffer what is written until `release`, and pass later writes through."""
 
     def __init__(self, target: TextIO) -> None:
         super().__init__()
@@ -24,19 +24,19 @@ class HeldBytes(io.RawIOBase):
         self._kept: list[bytes] | None = []
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def isatty(self) -> bool:
-        """Whether the stream behind is a terminal: colours and widths depend on it."""
+        """Return whether the underlying stream is a terminal: colours and widths depend on it."""
         return self._target.isatty()
 
     def fileno(self) -> int:
-        """The descriptor of the stream behind."""
+        """Return the descriptor of the underlying stream."""
         return self._target.fileno()
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]  # any buffer in typeshed
-        """Keep the bytes, or pass them on once released."""
+        """Buffer the bytes, or write them through after `release`."""
         if self._kept is None:
             self._pass_on(bytes(data))
         else:
@@ -44,15 +44,15 @@ class HeldBytes(io.RawIOBase):
         return len(data)
 
     def kept(self) -> str:
-        """The text held so far."""
+        """Return the text buffered so far."""
         return b"".join(self._kept or ()).decode("utf-8", "replace")
 
     def drop(self) -> None:
-        """Forget what is held, and go on holding."""
+        """Discard what is buffered, and keep buffering."""
         self._kept = []
 
     def release(self) -> None:
-        """Write what is held to the stream behind, and hold nothing from now on."""
+        """Write what is buffered to the underlying stream, and stop buffering."""
         kept, self._kept = self._kept, None
         if kept:
             self._pass_on(b"".join(kept))
@@ -63,23 +63,23 @@ class HeldBytes(io.RawIOBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The two standard streams while they are held."""
+class BufferedStreams:
+    """The two standard streams while they are buffered."""
 
-    out: HeldBytes
-    err: HeldBytes
+    out: BufferedStream
+    err: BufferedStream
 
 
 @contextmanager
-def held_streams() -> Iterator[Held]:
-    """Hold stdout and stderr back; the caller releases or drops what was written."""
-    held = Held(HeldBytes(sys.stdout), HeldBytes(sys.stderr))
-    with redirect_stdout(_text(held.out)), redirect_stderr(_text(held.err)):
-        yield held
+def buffered_streams() -> Iterator[BufferedStreams]:
+    """Buffer stdout and stderr; the caller releases or drops what was written."""
+    streams = BufferedStreams(BufferedStream(sys.stdout), BufferedStream(sys.stderr))
+    with redirect_stdout(_text(streams.out)), redirect_stderr(_text(streams.err)):
+        yield streams
 
 
-def _text(raw: HeldBytes) -> io.TextIOWrapper:
-    # TextIOWrapper accepts a raw stream as long as it never reads; `buffer` is held as well.
+def _text(raw: BufferedStream) -> io.TextIOWrapper:
+    # TextIOWrapper accepts a raw stream as long as it never reads; `buffer` is buffered, too.
     return io.TextIOWrapper(
         raw,  # type: ignore[arg-type]
         encoding="utf-8",
@@ -90,7 +90,7 @@ def _text(raw: HeldBytes) -> io.TextIOWrapper:
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Send stdout to stderr, also what is written to the descriptor behind Python's back."""
+    """Send stdout to stderr, also what is written directly to the descriptor."""
     saved = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -109,5 +109,5 @@ def soften_encodings() -> None:
 
 
 def printable(text: str) -> str:
-    """The text with control and bidirectional characters escaped, line breaks included."""
+    """Return the text with control and bidirectional characters and line breaks escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

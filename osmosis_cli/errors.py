@@ -1,8 +1,8 @@
-"""Runs a click command and turns whatever happened into an exit status and a message.
+"""Run a click command, and convert what it raises to an exit status and a message.
 
     0 done   1 failed   2 wrong use of the command   130 SIGINT   143 SIGTERM
 
-With `--json` a failure leaves stdout empty and one error document on stderr. It knows no command.
+With `--json` a failure leaves stdout empty and one error document on stderr. Knows no command.
 
     click.ClickException
     +-- CommandError      a failure with a code for programs, exit 1
@@ -25,11 +25,11 @@ from typing import Any
 
 import click
 
-from .buffered_output import Held, held_streams, soften_encodings
+from .buffered_output import BufferedStreams, buffered_streams, soften_encodings
 
 PROGRAM = "osmosis"
 COMPLETION_VARIABLE = "_OSMOSIS_COMPLETE"
-"""The variable in which a shell asks what could come next."""
+"""The variable by which a shell asks for completions."""
 INTERRUPTED = 130
 TERMINATED = 143
 TRACEBACK_VARIABLE = "OSMOSIS_TRACEBACK"
@@ -52,19 +52,19 @@ class CommandError(click.ClickException):
         self.details = details
 
 
-class Answered(click.exceptions.Exit):
-    """The command gave its whole answer; its status may still tell of failure."""
+class CommandDone(click.exceptions.Exit):
+    """The command printed its complete output, although its status may not be 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended: its status and, when it failed, what to say."""
+    """How a command ended: its status and, when it failed, the error to print."""
 
     status: int
     failure: click.ClickException | None = None
     code: str = "failed"
-    answered: bool = field(default=False)
-    """Whether stdout is a whole answer although the status is not 0."""
+    is_complete: bool = field(default=False)
+    """Whether stdout is complete output although the status is not 0."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def run(command: click.Command, args: Sequence[str]) -> int:
-    """Run the command line and return the exit status; everything it says is printed here."""
+    """Run the command line, print its errors, and return the exit status."""
     soften_encodings()
     with _sigterm_as_exit():
         try:
@@ -91,37 +91,39 @@ def run(command: click.Command, args: Sequence[str]) -> int:
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether `--json` was given; asked of the words, since parsing itself may fail."""
+    """Return whether `--json` is among the words: parsing them may fail."""
     own = args[: args.index("--")] if "--" in args else args
     return "--json" in own
 
 
 def _run_plain(command: click.Command, args: Sequence[str]) -> int:
-    outcome = _outcome(command, args, held=None)
+    outcome = _outcome(command, args, streams=None)
     if outcome.failure:
         outcome.failure.show()
     return outcome.status
 
 
 def _run_json(command: click.Command, args: Sequence[str]) -> int:
-    with held_streams() as held:
-        outcome = _outcome(command, args, held=held)
-        if outcome.status and not outcome.answered:
-            held.out.drop()
-            held.err.drop()
+    with buffered_streams() as streams:
+        outcome = _outcome(command, args, streams=streams)
+        if outcome.status and not outcome.is_complete:
+            streams.out.drop()
+            streams.err.drop()
             click.echo(json.dumps(outcome.document), err=True)
-        held.out.release()
-        held.err.release()
+        streams.out.release()
+        streams.err.release()
     return outcome.status
 
 
-def _outcome(command: click.Command, args: Sequence[str], held: Held | None) -> Outcome:
+def _outcome(
+    command: click.Command, args: Sequence[str], streams: BufferedStreams | None
+) -> Outcome:
     try:
-        with command.make_context(PROGRAM, list(args), obj=held, color=_color()) as context:
+        with command.make_context(PROGRAM, list(args), obj=streams, color=_color()) as context:
             command.invoke(context)
         return Outcome(0)
     except click.exceptions.Exit as end:
-        return Outcome(end.exit_code, answered=isinstance(end, Answered))
+        return Outcome(end.exit_code, is_complete=isinstance(end, CommandDone))
     except click.UsageError as error:
         return Outcome(error.exit_code, error, "usage")
     except CommandError as error:
@@ -132,7 +134,7 @@ def _outcome(command: click.Command, args: Sequence[str], held: Held | None) -> 
         return _stopped(stop)
     except _Terminated:
         return Outcome(TERMINATED, CommandError("terminated"), "terminated")
-    except Exception as error:  # the boundary: no traceback of ours reaches the user
+    except Exception as error:  # the boundary: users see a message instead of a traceback
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             raise
         return Outcome(1, CommandError(_unexpected(error)), "internal")
@@ -152,7 +154,7 @@ def _unexpected(error: Exception) -> str:
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(error)
     text = f"{type(error).__name__}: {error}"
-    # A second distribution over the same package shows itself as names that are missing.
+    # A second distribution that overwrote files of the package shows as missing names.
     if isinstance(error, ImportError | AttributeError) and (told := conflicting_distribution()):
         return f"{text}\n{told}"
     return f"{text}\n(set {TRACEBACK_VARIABLE}=1 to see where)"
@@ -184,6 +186,6 @@ def _sigterm_as_exit() -> Iterator[None]:
 
 
 def _reader_is_gone() -> int:
-    # Python flushes stdout once more at exit and would complain: give it a place to write to.
+    # Python flushes stdout at exit, which would fail: point it at the null device.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1

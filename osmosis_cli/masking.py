@@ -1,6 +1,6 @@
-"""Settings and records as they may be printed or judged: without the keys that travel in them.
+"""Settings and records with their keys masked, before they are printed or judged.
 
-Knows where a contract puts a key, and nothing of who reads what is left.
+Knows where a contract puts keys, and nothing of who reads the result.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
 _QUERY = re.compile(r"(?<=\?).*", re.DOTALL)
 
 
-def keyless(value: Any, name: str = "") -> Any:
-    """`value`, and all that is in it, with `***` for every key; `name` is what it is called."""
+def mask_secrets(value: Any, name: str = "") -> Any:
+    """Return `value`, called `name`, with `***` for each key anywhere in it."""
     if isinstance(value, Mapping):
-        return {key: keyless(item, str(key)) for key, item in value.items()}
+        return {key: mask_secrets(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [keyless(item, name) for item in value]
+        return [mask_secrets(item, name) for item in value]
     if value is None or value == "":
         return value
     if _HOLDS_KEY.search(name) or _is_misplaced(name, value):
@@ -33,7 +33,7 @@ def keyless(value: Any, name: str = "") -> Any:
 
 
 def _is_misplaced(name: str, value: Any) -> bool:
-    """Whether a key itself seems to stand where the name of its variable belongs."""
+    """Return whether a key seems to stand where the name of its variable belongs."""
     if name != _NAMES_VARIABLE:
         return False
     return not (isinstance(value, str) and _VARIABLE.fullmatch(value))

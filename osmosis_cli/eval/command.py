@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from ..buffered_output import Held, held_streams, stdout_to_stderr
-from ..errors import Answered, CommandError
+from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stderr
+from ..errors import CommandDone, CommandError
 from ..lazy_group import Entry, LazyGroup
 from .arguments import click_options, is_common, to_pytest_args
 from .session import Guard, ReportTaker, run_pytest
@@ -122,22 +122,22 @@ eval_group = EvalGroup(
 
 
 def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) -> None:
-    outer = ctx.find_object(Held)
+    outer = ctx.find_object(BufferedStreams)
     with (
-        nullcontext(outer) if outer else held_streams() as held,
+        nullcontext(outer) if outer else buffered_streams() as streams,
         tempfile.TemporaryDirectory(prefix="osmosis-") as folder,
     ):
-        taker = ReportTaker(held.err, Path(folder, "report.json"))
+        taker = ReportTaker(streams.err, Path(folder, "report.json"))
         with stdout_to_stderr():
             status = run_pytest(args, guard=taker, api_key=api_key)
         report = taker.report()
         if report is None and status:
-            text = _COLOUR.sub("", held.err.kept())
+            text = _COLOUR.sub("", streams.err.kept())
             raise CommandError(_story(text), code=_CODES.get(status, "failed"), status=status)
         click.echo(report.rstrip("\n") if report else '{"report": null}')
-        held.out.release()
-        held.err.release()
-    raise Answered(status)
+        streams.out.release()
+        streams.err.release()
+    raise CommandDone(status)
 
 
 def _story(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import Answered, CommandError
+from ..errors import CommandDone, CommandError
 from .rejudging import judged, together
 from .report_files import gates_of, read
 
@@ -89,7 +89,7 @@ def merge_command(
     status = exit_status(verdict.outcome for suite in merged.suites for verdict in suite.verdicts)
     if as_json:
         click.echo(output.read_text("ascii").rstrip())
-        raise Answered(status)
+        raise CommandDone(status)
     for line in summary(merged):
         click.echo(escape_control_chars(line))
     click.echo(f"report: {output}")

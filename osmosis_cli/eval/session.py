@@ -17,7 +17,7 @@ import pytest
 
 from pytest_osmosis.options import Given
 
-from ..buffered_output import HeldBytes
+from ..buffered_output import BufferedStream
 from .arguments import KEY_VARIABLE
 
 
@@ -37,7 +37,7 @@ class Guard:
 class ReportTaker(Guard):
     """Sees to it that there is a report, and shows the terminal's lines once rollouts start."""
 
-    def __init__(self, terminal: HeldBytes, spare: Path) -> None:
+    def __init__(self, terminal: BufferedStream, spare: Path) -> None:
         self._terminal = terminal
         self._spare = self._path = spare
         self._before: tuple[int, ...] | None = None

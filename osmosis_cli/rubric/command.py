@@ -182,10 +182,13 @@ def _plan(chosen: RubricConfig, records: list[Record], runs: int, batch_size: in
 
 
 def _target(output: str | None, rubric_id: str) -> Path:
-    from .output import check_writable, result_path
+    from pytest_osmosis.storage.atomic_write import check_writable
+
+    from .output import result_path
 
     target = result_path(output, rubric_id, time.time())
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         check_writable(target)
     except OSError as error:
         raise _usage(f"--output {target}: {error.strerror or error}") from None
@@ -218,10 +221,11 @@ def _progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
 
 
 def _keep(target: Path, document: dict[str, Any]) -> None:
-    from .output import write_whole
+    from pytest_osmosis.storage.atomic_write import write_whole
 
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
     try:
-        write_whole(target, document)
+        write_whole(target, text.encode("ascii"))
     except OSError as error:
         raise CommandError(
             f"cannot write {target}: {error.strerror or error}", code="not_written"

@@ -15,7 +15,7 @@ from osmosis_ai.providers import parse_model_name
 from osmosis_ai.rubric.errors import MissingAPIKeyError
 from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
 
-from ..masking import keyless
+from ..masking import mask_secrets
 from .yaml import YAMLFileError, load_yaml
 
 DEFAULT_NAMES = ("rubric_configs.yaml", "rubric_configs.yml")
@@ -67,7 +67,7 @@ class RubricConfig:
 
     def shown(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but a key."""
-        info = keyless(self.model_info)
+        info = mask_secrets(self.model_info)
         return {"id": self.id, "title": self.title, "rubric": self.rubric, "model_info": info}
 
 

@@ -1,14 +1,12 @@
-"""Where the results of a rubric session go: a file that is whole or absent, and the terminal.
+"""The results of a rubric session, as a JSON document and as lines for the terminal.
 
 Knows what a session found; asks no judge.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -24,7 +22,7 @@ _SEPARATORS = ("/", os.sep)
 
 
 def result_path(output: str | None, rubric_id: str, now: float) -> Path:
-    """The file to write: the named one, a new one in the named directory or in the cache."""
+    """Return the file to write: the named one, or a new one in the named directory or the cache."""
     name = f"rubric_eval_result_{int(now)}"
     if output is None:
         return _unused(_cache() / "eval_result" / _safe(rubric_id), name)
@@ -34,34 +32,10 @@ def result_path(output: str | None, rubric_id: str, now: float) -> Path:
     return path
 
 
-def check_writable(path: Path) -> None:
-    """Make the directory and try to create a file in it; raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        raise IsADirectoryError(21, "is a directory", str(path))
-    with tempfile.TemporaryFile(dir=path.parent):
-        pass
-
-
-def write_whole(path: Path, document: dict[str, Any]) -> None:
-    """Write the document as JSON under another name, then give it its own; raises OSError."""
-    text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
 def document_of(
     config: RubricConfig, plan: Plan, runs: Sequence[Run], *, data: Path
 ) -> dict[str, Any]:
-    """The result file's content: every run, and the statistics of each record and of all."""
+    """Return the result file's content: every run, and statistics of each record and of all."""
     settings = plan.settings
     return {
         "rubric_id": config.id,
@@ -83,7 +57,7 @@ def document_of(
 
 
 def counts(runs: Sequence[Run]) -> dict[str, int]:
-    """How many runs were scored, failed, and never started."""
+    """Return how many runs were scored, failed, and never started."""
     scored = sum(run.score is not None for run in runs)
     failed = sum(run.error is not None for run in runs)
     return {
@@ -95,7 +69,7 @@ def counts(runs: Sequence[Run]) -> dict[str, int]:
 
 
 def totals(runs: Sequence[Run]) -> dict[str, Any]:
-    """Tokens and cost of the scored runs; None where any of them is unknown."""
+    """Return tokens and cost of the scored runs; None where any of them is unknown."""
     results = [run.result for run in runs if run.result is not None]
     return {
         "prompt_tokens": _sum([result["prompt_tokens"] for result in results]),
@@ -105,13 +79,13 @@ def totals(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def by_record(runs: Sequence[Run]) -> Iterator[Iterator[Run]]:
-    """The runs of each record."""
+    """Yield the runs of each record."""
     for _, group in groupby(runs, key=lambda run: run.record.index):
         yield group
 
 
 def lines(config: RubricConfig, plan: Plan, runs: Sequence[Run]) -> Iterator[str]:
-    """What a person reads: each run, then the statistics."""
+    """Yield the lines for the terminal: each run, then the statistics."""
     for group in by_record(runs):
         of_record = list(group)
         yield printable(of_record[0].record.name)

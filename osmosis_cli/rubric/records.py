@@ -16,7 +16,7 @@ from pytest_osmosis.dataset.decoding import decode, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
 from pytest_osmosis.dataset.formats import FORMATS, DatasetFormat, Source, open_dataset
 
-from ..masking import keyless
+from ..masking import mask_secrets
 
 __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 
@@ -47,11 +47,13 @@ class Record:
 
     def shown(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but keys."""
-        return {**asdict(self), "extra_info": keyless(self.extra_info)}
+        return {**asdict(self), "extra_info": mask_secrets(self.extra_info)}
 
     def context(self) -> dict[str, Any] | None:
         """What of `metadata` and `extra_info` the judge is shown."""
-        extra = keyless({k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS})
+        extra = mask_secrets(
+            {k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS}
+        )
         if self.metadata is None and not extra:
             return None
         if not extra:

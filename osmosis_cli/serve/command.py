@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from osmosis_ai.secret import Secret, check_api_key
 
-from ..buffered_output import Held, printable
+from ..buffered_output import BufferedStreams, printable
 from ..shared_options import agent_option, complete_folders
 from .server import (
     KEY_VARIABLE,
@@ -239,6 +239,6 @@ def _announce(
         if plan.local and key is not None:
             click.echo(f"--local goes with a key here: {plan.host} can be reached from outside")
     sys.stdout.flush()
-    if held := ctx.find_object(Held):
-        held.out.release()
-        held.err.release()
+    if streams := ctx.find_object(BufferedStreams):
+        streams.out.release()
+        streams.err.release()

@@ -1,7 +1,7 @@
-"""Who is logged in to the platform: the token in the environment, else the credentials file.
+"""The login at the platform: the token in the environment, else that of the credentials file.
 
-Only reads. A token is handed out together with the platform that issued it and is good for no
-other one. Sends nothing. The file, mode 0600 in a folder of mode 0700:
+Only reads, and sends nothing. A token is returned with the platform that issued it, and is valid
+for that one only. The file, mode 0600 in a folder of mode 0700:
 
     {"version": 1,
      "platforms": {"https://platform.osmosis.ai": {
@@ -11,7 +11,7 @@ other one. Sends nothing. The file, mode 0600 in a folder of mode 0700:
          "token": "...", "token_id": "t1", "expires_at": "2027-01-31T12:00:00Z"}}}}}
 
     Exception
-    └── LoginProblem      there is a login that cannot be used; `str()` says why and what to do
+    └── LoginProblem      a login cannot be used; `str()` says why and what to do
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONFIG_DIR = "OSMOSIS_CONFIG_DIR"
 SKEW_S = 60.0
 """A token that expires so soon is treated as expired."""
 
-_AGAIN = "run `osmosis login`"
+_INSTEAD = f"set {TOKEN} to a token of the platform"
 _LIMIT = 1024 * 1024
 _VERSION = 1
 
@@ -59,7 +59,7 @@ class Login:
 
 
 def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
-    """The login for the chosen platform, None when there is none; raises LoginProblem."""
+    """Return the login for the chosen platform, None when there is none; raise LoginProblem."""
     environ = os.environ if environ is None else environ
     platform = platform_url(environ)
     if environ.get(TOKEN):
@@ -68,7 +68,7 @@ def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
 
 
 def platform_url(environ: Mapping[str, str]) -> str:
-    """The platform's origin; raises LoginProblem unless it is https, or http on loopback."""
+    """Return the platform's origin; raise LoginProblem unless it is https, or http on loopback."""
     text = environ.get(PLATFORM, "").strip() or DEFAULT_PLATFORM
     try:
         return _origin(text)
@@ -77,7 +77,7 @@ def platform_url(environ: Mapping[str, str]) -> str:
 
 
 def credentials_path(environ: Mapping[str, str]) -> Path:
-    """Where `osmosis login` keeps what it was given."""
+    """Return where a login is stored."""
     if folder := environ.get(CONFIG_DIR):
         return Path(folder).expanduser() / "credentials.json"
     base = environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -170,7 +170,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _open_itself(path: str, flags: int) -> int:
-    """Open without following a link, and without waiting for who writes to a pipe."""
+    """Open without following a link, and without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -180,9 +180,9 @@ def _check_private(path: Path, found: os.stat_result) -> None:
     if os.name != "posix":
         return
     if found.st_uid != os.geteuid():
-        raise LoginProblem(f"{path} belongs to another user; {_AGAIN}")
+        raise LoginProblem(f"{path} belongs to another user; {_INSTEAD}")
     if stat.S_IMODE(found.st_mode) & 0o077:
-        raise LoginProblem(f"{path} can be read by others: run `chmod 600 {path}`, or {_AGAIN}")
+        raise LoginProblem(f"{path} can be read by others: run `chmod 600 {path}`, or {_INSTEAD}")
 
 
 def _token(space: Mapping[str, Any], path: Path) -> Secret:
@@ -200,15 +200,17 @@ def _token(space: Mapping[str, Any], path: Path) -> Secret:
 
 def _check_expiry(text: str, path: Path) -> None:
     try:
-        # Python 3.10 does not know `Z`.
+        # Python 3.10 cannot parse `Z`.
         moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     except ValueError:
         raise _unusable(path, "its expires_at is no date") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
     if moment.timestamp() <= time.time() + SKEW_S:
-        raise LoginProblem(f"your login expired on {moment:%Y-%m-%d at %H:%M} UTC: {_AGAIN}")
+        raise LoginProblem(f"your login expired on {moment:%Y-%m-%d at %H:%M} UTC: {_INSTEAD}")
 
 
 def _unusable(path: Path, what: str) -> LoginProblem:
-    return LoginProblem(f"{path} was left unchanged: {what}; repair it, or move it and {_AGAIN}")
+    return LoginProblem(
+        f"{path} was left unchanged: {what}; repair it, or move it away and {_INSTEAD}"
+    )

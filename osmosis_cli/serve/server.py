@@ -105,16 +105,19 @@ def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
 
 
 def find_platform() -> Login:
-    """Who registers the server; CommandError when nobody is logged in."""
-    from .credentials import LoginProblem, find_login
+    """Return the login that registers the server; raise CommandError without one."""
+    from .credentials import TOKEN, LoginProblem, find_login
 
-    cure = "run `osmosis login`, or do without the platform: --skip-register, or --local"
+    skip = "serve without the platform: --skip-register, or --local"
     try:
         login = find_login()
     except LoginProblem as error:
-        raise CommandError(f"{error} ({cure})", code="login") from None
+        raise CommandError(f"{error} (or {skip})", code="login") from None
     if login is None:
-        raise CommandError(f"registering with the platform needs a login: {cure}", code="login")
+        raise CommandError(
+            f"registering with the platform needs a login: set {TOKEN} to a token, or {skip}",
+            code="login",
+        )
     return login
 
 

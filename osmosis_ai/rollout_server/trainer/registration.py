@@ -123,7 +123,7 @@ def _send(login: PlatformLogin, document: Mapping[str, Any]) -> Mapping[str, Any
             told = f"the platform answered {error.code}: {_message(error.read(_LIMIT))}"
         if error.code >= 500:
             raise _Passing(told) from None
-        cure = "; log in again with `osmosis login`" if error.code == 401 else ""
+        cure = "; set OSMOSIS_TOKEN to a valid token" if error.code == 401 else ""
         raise RegistrationFailed(told + cure) from None
     except URLError as error:
         raise _Passing(f"the platform cannot be reached: {error.reason}") from None

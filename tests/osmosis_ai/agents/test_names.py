@@ -31,6 +31,13 @@ CONTRACT = {
         "OsmosisTimeoutError AgentLoopNotFoundError ToolExecutionError ToolArgumentError"
     ),
     "osmosis_ai.rollout.core.base": "RolloutAgentLoop RolloutContext RolloutResult",
+    "osmosis_ai.rollout.core.context": "RolloutContext SampleSource get_rollout_context",
+    "osmosis_ai.rollout.workflow": (
+        "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput"
+    ),
+    "osmosis_ai.rollout.grader": "Grader GraderConfig GraderContext",
+    "osmosis_ai.rollout.testing": "ScriptedModel arollout rollout context request call Turn",
+    "osmosis_ai.rollout.server": "create_app",
     "osmosis_ai.rollout.tools": (
         "create_tool_result create_tool_error_result serialize_tool_result parse_tool_arguments "
         "get_tool_call_info execute_tool_calls"
@@ -44,6 +51,36 @@ CONTRACT = {
 )
 def test_every_contracted_name_is_importable_at_its_path(module, name):
     assert getattr(importlib.import_module(module), name) is not None
+
+
+# Where each of these paths takes its names from.
+HOMES = {
+    "osmosis_ai.rollout.core.base": "osmosis_ai.agents.base",
+    "osmosis_ai.rollout.core.context": "osmosis_ai.agents.context",
+    "osmosis_ai.rollout.core.exceptions": "osmosis_ai.agents.errors",
+    "osmosis_ai.rollout.core.schemas": "osmosis_ai.agents.schemas",
+    "osmosis_ai.rollout.grader": "osmosis_ai.agents.grader",
+    "osmosis_ai.rollout.server": "osmosis_ai.rollout_server.app",
+    "osmosis_ai.rollout.testing": "osmosis_ai.agents.testing",
+    "osmosis_ai.rollout.tools": "osmosis_ai.agents.tools",
+    "osmosis_ai.rollout.workflow": "osmosis_ai.agents.workflow",
+}
+
+
+@pytest.mark.parametrize(("path", "home"), HOMES.items())
+def test_a_path_of_existing_projects_gives_the_very_objects_of_its_home(path, home):
+    public, own = importlib.import_module(path), importlib.import_module(home)
+    assert set(CONTRACT[path].split()) <= set(public.__all__)
+    for name in public.__all__:
+        assert getattr(public, name) is getattr(own, name), name
+
+
+def test_each_name_is_the_same_object_at_every_path():
+    found = {}
+    for module, names in CONTRACT.items():
+        for name in names.split():
+            value = getattr(importlib.import_module(module), name)
+            assert found.setdefault(name, value) is value, f"{module}.{name}"
 
 
 @pytest.mark.parametrize("package", [osmosis_ai, osmosis_ai.rollout])

@@ -119,7 +119,7 @@ def test_a_platform_that_is_busy_for_a_moment_is_asked_again(
 @pytest.mark.parametrize(
     ("status", "content", "sentence", "asked"),
     [
-        (401, b'{"error": "expired"}', "osmosis login", 1),
+        (401, b'{"error": "expired"}', "set OSMOSIS_TOKEN to a valid token", 1),
         (403, b"{}", "403", 1),
         (422, b'{"message": "host cannot be reached"}', "host cannot be reached", 1),
         (302, b"", "302", 1),

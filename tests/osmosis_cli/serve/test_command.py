@@ -310,7 +310,7 @@ def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
     running = serve(SEED_LINES[0], **platform.environment)
     log = running.logged("registration_failed")
     assert " WARNING registration_failed" in log
-    assert "*** has expired; log in again with `osmosis login`" in log
+    assert "*** has expired; set OSMOSIS_TOKEN to a valid token" in log
     assert get(running.port, "/health")[0] == 200
     assert running.stop() == 143
     assert TOKEN not in running.log.read_text()
@@ -320,7 +320,7 @@ def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
 def test_without_a_login_nothing_is_served(fails: Fails):
     done = fails("-m", "my_agent:agent_loop")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "osmosis login" in done.stderr
+    assert "set OSMOSIS_TOKEN to a token" in done.stderr
     assert "--skip-register" in done.stderr
     assert "Traceback" not in done.stderr
 

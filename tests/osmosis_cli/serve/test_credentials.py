@@ -105,7 +105,7 @@ def test_loopback_may_be_plain(url: str):
 
 @pytest.mark.parametrize("expires", ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+02:00"])
 def test_an_expired_login_is_said_before_anything_is_sent(tmp_path: Path, expires: str):
-    with pytest.raises(LoginProblem, match=r"expired on .*`osmosis login`"):
+    with pytest.raises(LoginProblem, match=r"expired on .*set OSMOSIS_TOKEN"):
         find_login(write(tmp_path, one=space(expires_at=expires)))
 
 
