@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ..items.capture import Captured, capture
 from ..results import RunId
 from .cached import NullCache, ResultCache
 from .engine import Engine
+from .guards.captured import Captured, capture
 from .guards.isolation import Blocked, Isolation
 from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline, deadlines_of

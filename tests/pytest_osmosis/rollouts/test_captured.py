@@ -1,0 +1,58 @@
+"""What one rollout prints and logs stays apart from what another does."""
+
+import asyncio
+
+from pytest_osmosis.rollouts.guards.captured import (
+    MAX_STREAM_CHARS,
+    Captured,
+    capture,
+    current_rollout,
+)
+
+
+def sections(captured: Captured) -> dict[str, str]:
+    return dict(captured.sections())
+
+
+def test_tasks_and_threads_write_to_the_rollout_that_started_them() -> None:
+    def write(text: str) -> None:
+        captured = current_rollout()
+        assert captured is not None
+        captured.write("stdout", text)
+
+    async def rollout(name: str) -> Captured:
+        captured = capture()
+        await asyncio.create_task(asyncio.sleep(0))
+        await asyncio.create_task(asyncio.to_thread(write, f"{name} in a thread"))
+        return captured
+
+    async def main() -> list[Captured]:
+        return await asyncio.gather(rollout("a"), rollout("b"))
+
+    first, second = asyncio.run(main())
+    assert sections(first) == {"Captured stdout rollout": "a in a thread"}
+    assert sections(second) == {"Captured stdout rollout": "b in a thread"}
+    assert current_rollout() is None
+
+
+def test_a_short_text_is_kept_whole_and_by_kind() -> None:
+    captured = Captured()
+    for text in ("one ", "two"):
+        captured.write("stdout", text)
+    captured.write("log", "three")
+    assert captured.sections() == [
+        ("Captured stdout rollout", "one two"),
+        ("Captured log rollout", "three"),
+    ]
+
+
+def test_of_a_long_text_head_and_tail_are_kept_and_the_gap_is_named() -> None:
+    captured = Captured()
+    for number in range(100_000):
+        captured.write("stdout", f"{number}\n")
+    (text,) = sections(captured).values()
+    assert text.startswith("0\n1\n")
+    assert text.endswith("99998\n99999\n")
+    written = sum(len(f"{number}\n") for number in range(100_000))
+    assert f"[... {written - MAX_STREAM_CHARS} characters left out ...]" in text
+    assert len(text) < MAX_STREAM_CHARS + 100
