@@ -1,15 +1,11 @@
-"""The evaluated model's key: found, checked, and kept out of sight of the code that is evaluated.
+"""API keys of the models: found, checked, and known by value, so that no output shows them.
 
-Agents and eval functions run in processes that hold the key in their environment. It is taken out
-of there before any code of the user's is loaded, and lives in the `ModelSpec` from then on. Knows
-neither pytest nor what the key is used for.
+The environment is only read. Knows neither pytest nor what a key is used for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 from osmosis_ai.secret import Secret, check_api_key
 
@@ -17,13 +13,14 @@ from .errors import ConfigurationError
 from .spec import EvalSpec, ModelSpec, SessionSpec
 
 NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
-"""Providers that answer nobody without one; others may have credentials of another kind."""
+"""Providers that always need a key; others may have credentials of another kind."""
 _SECRET_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN")
-"""Of variables whose values are nobody's to read: judges and tools have keys too."""
+"""Endings of variables whose values are masked in all output: judges and tools have keys too."""
+_LOGINS = ("OSMOSIS_TOKEN",)
 
 
 def key_of(model: ModelSpec) -> Secret | None:
-    """The API key that was given or that its variable holds; None when there is none.
+    """Return the API key that was given or that its variable holds; None when there is none.
 
     Raises ConfigurationError when the key cannot be one, or when its variable has to be set.
     """
@@ -42,14 +39,14 @@ def key_of(model: ModelSpec) -> Secret | None:
 
 
 def secrets_of(model: ModelSpec) -> list[Secret]:
-    """The values that must appear nowhere: the key, and what else looks like one by its name."""
+    """Return what no output may show: the model's key, and variables named like keys."""
     names = {*_secret_variables(), *([model.api_key_env] if model.api_key_env else [])}
     values = [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
     return [*values, *([model.api_key] if model.api_key is not None else [])]
 
 
 def resolved(session: SessionSpec) -> SessionSpec:
-    """The session with every model's key in its spec, so that no environment is asked again."""
+    """Return the session with every model's key in its spec."""
     found: dict[int, ModelSpec] = {}
 
     def with_key(spec: EvalSpec) -> EvalSpec:
@@ -64,53 +61,17 @@ def resolved(session: SessionSpec) -> SessionSpec:
     )
 
 
-def to_withhold(session: SessionSpec) -> tuple[Secret, ...]:
-    """The variables that hold a model's key, less those that the user lets pass."""
+def key_variables(session: SessionSpec) -> tuple[Secret, ...]:
+    """Return the environment variables that hold a model's key or a login of the platform."""
     specs = [*session.evals, *([session.defaults] if session.defaults is not None else [])]
     models = {id(spec.model): spec.model for spec in specs}
     names = {name for model in models.values() for name in _holding(model)}
-    return tuple(Secret(os.environ[name], name) for name in sorted(names - {*session.pass_env}))
-
-
-class Environment:
-    """The process's environment without some variables, until they are given back."""
-
-    def __init__(self, secrets: Iterable[Secret]) -> None:
-        self._secrets = tuple(secrets)
-
-    def withhold(self) -> None:
-        """Take them out; programs that are started from now on do not get them either."""
-        for secret in self._secrets:
-            os.environ.pop(secret.name, None)
-
-    def give_back(self) -> None:
-        """Put them back; harmless when repeated."""
-        for secret in self._secrets:
-            os.environ.setdefault(secret.name, secret.reveal())
-
-    @contextmanager
-    def withheld(self) -> Iterator[None]:
-        """The same for a while."""
-        self.withhold()
-        try:
-            yield
-        finally:
-            self.give_back()
-
-
-def advice(text: str, withheld: Iterable[Secret]) -> str:
-    """What to do about an error that a withheld variable may be the reason of; or nothing."""
-    names = [secret.name for secret in withheld if secret.name in text]
-    if not names:
-        return ""
-    return (
-        f"{names[0]} holds the evaluated model's key and is kept from the code under test: "
-        f"--osmosis-pass-env {names[0]} lets it pass"
-    )
+    names.update(name for name in _LOGINS if os.environ.get(name))
+    return tuple(Secret(os.environ[name], name) for name in sorted(names))
 
 
 def _holding(model: ModelSpec) -> set[str]:
-    """The variables that hold this model's key, whatever they are called."""
+    """Return the variables that hold this model's key, by any name."""
     if model.persona is not None or not model.model:
         return set()
     names = {name for name in _usual_variables(model) if os.environ.get(name)}

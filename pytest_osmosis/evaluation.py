@@ -72,7 +72,6 @@ class Evaluation:
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         """By persona."""
         self.base_urls: Mapping[str, str] = {}
-        self._environment = api_keys.Environment(())
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
@@ -120,12 +119,10 @@ class Evaluation:
             self._start_worker()
         elif not self.config.option.collectonly:
             preflight.check(self.config, self.spec)
-        self._withhold_keys()
+        self._find_keys()
         for spec in self.spec.evals:
             self._prepare_named(spec)
         self._honour_limits()
-        if self.config.pluginmanager.hasplugin("dsession"):
-            self._environment.give_back()  # workers inherit it, and withhold it in their turn
         if self.gathering is None or self.config.option.collectonly:
             return
         for persona in preflight.personas(self.spec):
@@ -176,17 +173,15 @@ class Evaluation:
         self.worker = Worker(self.config)
         self.base_urls = self.worker.base_urls
 
-    def _withhold_keys(self) -> None:
-        """From here on, code of the user's does not find the evaluated model's key."""
+    def _find_keys(self) -> None:
+        """Put the models' keys into their specs."""
         try:
-            withheld = api_keys.to_withhold(self.spec)
+            key_variables = api_keys.key_variables(self.spec)
             if not self.config.option.collectonly:
                 self.spec = api_keys.resolved(self.spec)
         except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
-        self.spec = self.spec._replace(withheld=withheld)
-        self._environment = api_keys.Environment(withheld)
-        self._environment.withhold()
+        self.spec = self.spec._replace(key_variables=key_variables)
 
     def _prepare_named(self, spec: EvalSpec) -> None:
         try:
@@ -418,7 +413,6 @@ class Evaluation:
                 role.close()
         while self._endpoints:
             self._endpoints.popitem()[1].close()
-        self._environment.give_back()
         self.interrupts.remove()
 
 

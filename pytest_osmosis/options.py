@@ -159,8 +159,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "pass-env",
-        "environment variable that the code under test may see "
-        "although it holds the evaluated model's key",
+        "environment variable that command agents get although it holds a model's key",
         metavar="NAME",
         repeatable=True,
     ),

@@ -162,6 +162,11 @@ class SessionSpec(NamedTuple):
     roots: tuple[Path, ...] = ()
     """Where agents and eval functions are imported from, in order."""
     pass_env: tuple[str, ...] = ()
-    """Variables that agent code may see although they hold the evaluated model's key."""
-    withheld: tuple[Secret, ...] = ()
-    """Those that it does not see, with what they hold."""
+    """Variables that command agents get although they hold a model's key."""
+    key_variables: tuple[Secret, ...] = ()
+    """Environment variables that hold a model's key or a login, with their values."""
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The variables that command agents are started without."""
+        return tuple(each.name for each in self.key_variables if each.name not in self.pass_env)

@@ -888,7 +888,8 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "an agent starts programs",
-            "the evaluated model's key is not in their environment",
+            "command agents get no model's key and no `OSMOSIS_TOKEN`; "
+            "children of agents in pytest's process inherit everything",
             [
                 "pytest_osmosis/acceptance/test_command_agents.py::"
                 "test_the_providers_key_is_not_in_its_environment"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.secret import Redactor
 
-from ..api_keys import advice, key_of, secrets_of
+from ..api_keys import key_of, secrets_of
 from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
@@ -47,13 +47,11 @@ def prepare(
     hooks = hooks or UserHooks()
     try:
         dataset = read_rows(spec, validate=validate, hooks=hooks)
-        withheld = [secret.name for secret in session.withheld]
-        loaded = load_agent(spec.agent, roots=session.roots, hooks=hooks, withheld=withheld)
+        loaded = load_agent(spec.agent, roots=session.roots, hooks=hooks, withheld=session.withheld)
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=session.roots)
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
     except (ImportingError, HookFailed) as error:
-        hint = advice(str(error), session.withheld)
-        raise ConfigurationError(f"{error}\n{hint}" if hint else str(error)) from None
+        raise ConfigurationError(str(error)) from None
     if loaded.needs_scores and not (grading or eval_fns or spec.marked):
         raise ConfigurationError(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
@@ -68,7 +66,7 @@ def prepare(
         eval_fns=eval_fns,
         grading=grading,
         hooks=hooks,
-        redact=Redactor([*secrets_of(spec.model), *session.withheld]),
+        redact=Redactor([*secrets_of(spec.model), *session.key_variables]),
     )
 
 

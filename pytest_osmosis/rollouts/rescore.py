@@ -129,7 +129,7 @@ def prepare(
         info=info,
         dataset=dataset,
         agent=loaded.agent,
-        redact=Redactor([*secrets_of(spec.model), *session.withheld]),
+        redact=Redactor([*secrets_of(spec.model), *session.key_variables]),
         eval_fns=eval_fns,
         grading=grading,
         hooks=hooks,

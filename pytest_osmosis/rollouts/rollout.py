@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.reasons import heard
 
-from ..api_keys import advice
 from ..results import ANSWER_LIMIT, RunResult
 from ..storage.trajectories import Conversation
 from ..user_code.agent import AgentResult, AgentRun, Services
@@ -167,7 +166,6 @@ class Rollout:
             self.failure = Failure("timeout", f"the agent timed out after {limit_s:g} s: {held}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
             self.failure = errors.classify_exception(error, self._agent_run, self.suite.hooks)
-            self._advise(self.failure)
         finally:
             self._agent_run.close()
         if self.outcome is not None and self.outcome.error is not None:
@@ -200,12 +198,6 @@ class Rollout:
             raise AgentEnded("the agent raised KeyboardInterrupt") from error
         except BaseException as error:  # pytest.fail() and its like, an agent's own
             raise AgentEnded(f"the agent raised {type(error).__name__}: {error}") from error
-
-    def _advise(self, failure: Failure) -> None:
-        hint = advice(failure.message, self.suite.withheld)
-        if hint:
-            failure.message = f"{failure.message}\n{hint}"
-            failure.frames = f"{failure.frames}\n\n{hint}" if failure.frames else None
 
     async def _attempt(self, home: Home) -> AgentResult:
         """The agent's part, in the loop that its services belong to or in one of its own."""
@@ -294,9 +286,8 @@ class Rollout:
             self._no_score(name, message, shown=user_traceback(error))
 
     def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:
-        hint = advice(message, self.suite.withheld)
-        self.eval_errors[name] = f"{message}\n{hint}" if hint else message
-        self.shown.append(f"{shown or message}\n\n{hint}".rstrip())
+        self.eval_errors[name] = message
+        self.shown.append((shown or message).rstrip())
 
     def _take_reward(self, outcome: AgentResult) -> None:
         if outcome.reward is None:

@@ -55,7 +55,6 @@ class Suite:
         self.trajectories = session.reports.trajectories
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
         self.hooks = hooks or UserHooks()
-        self.withheld = session.withheld
         self.observed = spec.baseline_of is not None
         """Whether its runs are observations, which something else decides on."""
         limit = agent.max_concurrent

@@ -63,7 +63,7 @@ class CommandAgent:
         return f"`{shlex.join(self._argv)}`"
 
     def _environment(self, run: AgentRun, *, url: str, key: str) -> dict[str, str]:
-        """That of this process, with the bridge's key in place of the evaluated model's."""
+        """Return this process's environment without keys of models, but with the bridge's."""
         inherited = {
             name: value
             for name, value in os.environ.items()

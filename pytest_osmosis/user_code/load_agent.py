@@ -37,7 +37,7 @@ class LoadedAgent:
 def load_agent(
     spec: str, *, roots: Sequence[Path], hooks: UserHooks, withheld: Sequence[str] = ()
 ) -> LoadedAgent:
-    """The agent that the option names; `withheld` are variables that a program does not get."""
+    """Return the agent that the option names; a program is started without `withheld` variables."""
     if spec.startswith(PROGRAM):
         from .command import CommandAgent, parse_command
 

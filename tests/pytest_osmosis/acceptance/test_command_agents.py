@@ -227,8 +227,11 @@ def test_the_providers_key_is_not_in_its_environment(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
+    monkeypatch.setenv("BASELINE_KEY", "sk-of-the-baseline-model")
+    monkeypatch.setenv("OSMOSIS_TOKEN", "token-of-the-platform")
     monkeypatch.setenv("TOOL_API_KEY", "for-a-tool-of-the-agent")
-    project.endpoint.api_key = KEY
+    baseline = ["--osmosis-baseline-model=other", "--osmosis-baseline-api-key-env=BASELINE_KEY"]
+    project.endpoint.api_key = None
     project.endpoint.answers = f"your key is {KEY}"
     project.rows("a")
     body = (
@@ -238,10 +241,11 @@ def test_the_providers_key_is_not_in_its_environment(
         "print(said)\n"
     )
     agent = command(project, body)
-    options = project.options(f"-n{workers}", "--junitxml=out.xml", agent=agent)
+    options = project.options(f"-n{workers}", "--junitxml=out.xml", *baseline, agent=agent)
     session = project.apart(*options)
-    assert session.outcomes == {"failed": 1}
+    assert session.outcomes["failed"] == 1
     assert "THE_SAME_KEY" not in session.out and "TOOL_API_KEY" in session.out
+    assert "BASELINE_KEY" not in session.out and "OSMOSIS_TOKEN" not in session.out
     files = [path for path in project.path.rglob("*") if path.is_file()]
     assert {"out.json", "out.xml"} <= {path.name for path in files}
     texts = [session.out.encode(), session.err.encode(), *(path.read_bytes() for path in files)]

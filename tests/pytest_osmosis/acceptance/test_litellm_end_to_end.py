@@ -21,7 +21,6 @@ from osmosis_ai.rollout import AgentWorkflow, get_rollout_context
 
 class Flow(AgentWorkflow):
     async def run(self, ctx):
-        assert "OPENAI_API_KEY" not in os.environ
         here = get_rollout_context()
         plain = DefaultAsyncHttpxClient(verify=False)
         async with AsyncOpenAI(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -361,9 +362,8 @@ print("imported with the key:", "OPENAI_API_KEY" in os.environ, file=sys.stderr)
 
 
 @each_mode
-@pytest.mark.parametrize("passed", [[], ["--osmosis-pass-env=OPENAI_API_KEY"]], ids=["", "passed"])
 def test_the_providers_key_is_in_no_artefact(
-    flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int, passed: list[str]
+    flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
@@ -375,13 +375,13 @@ def test_the_providers_key_is_in_no_artefact(
     flows.rows("a", "b")
     options = flows.options(
         f"-n{workers}", "--junitxml=out.xml", "--log-level=DEBUG", "--osmosis-debug-dir=debug",
-        *passed, agent="leaky.py:Leaky", eval_fn=None, api_key_env="OPENAI_API_KEY",
+        agent="leaky.py:Leaky", eval_fn=None, api_key_env="OPENAI_API_KEY",
     )  # fmt: skip
     session = flows.apart(*options)
     assert session.outcomes == {"failed": 2}
     assert "environment" in session.out and "your key is ***" in session.out
-    assert ("OPENAI_API_KEY': '***'" in session.out) == bool(passed)
-    assert f"imported with the key: {bool(passed)}" in session.err
+    assert "OPENAI_API_KEY': '***'" in session.out and "THE_SAME_KEY': '***'" in session.out
+    assert "imported with the key: True" in session.err
     artefacts = {path: path.read_bytes() for path in written(flows.path)}
     assert {path.name for path in artefacts} >= {"out.json", "out.xml", "eval-0-run-0.jsonl"}
     texts = [session.out.encode(), session.err.encode(), *artefacts.values()]
@@ -396,41 +396,57 @@ def written(folder: Path) -> list[Path]:
     ]
 
 
-def test_the_environment_is_whole_again_after_the_session(
-    flows: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    flows.endpoint.api_key = KEY
-    flows.rows("a")
-    assert run(flows).ret == 0
-    assert os.environ["OPENAI_API_KEY"] == KEY
-
-
 @each_mode
-def test_an_eval_function_that_misses_the_key_is_told_how_to_get_it(
+def test_a_judge_finds_the_key_that_it_shares_with_the_evaluated_model(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     flows.endpoint.api_key = KEY
+    flows.endpoint.answers = lambda ask: (
+        json.dumps({"score": 1.0, "explanation": "right"}) if ask.model == "judge" else "a"
+    )
     flows.write(
         "rubric.py",
-        "import os\n\n"
         "from osmosis_ai import evaluate_rubric\n\n"
         "def judged(solution_str, ground_truth, extra_info):\n"
-        "    return float(len(os.environ['OPENAI_API_KEY']) > 0)\n\n"
-        "def rubric(solution_str, ground_truth, extra_info):\n"
-        "    info = {'provider': 'openai', 'model': 'judge'}\n"
+        "    info = {'provider': 'openai', 'model': 'judge', "
+        f"'api_base': {flows.endpoint.base_url!r}}}\n"
         "    return evaluate_rubric('Is it right?', solution_str, info)\n",
     )
     flows.rows("a")
-    for function in ("judged", "rubric"):
-        session = run(flows, eval_fn=f"rubric:{function}", workers=workers)
-        assert session.outcomes == {"errors": 1}
-        assert "--osmosis-pass-env OPENAI_API_KEY lets it pass" in session.out
-    passed = run(
-        flows, "flow.py:Flow", "--osmosis-pass-env=OPENAI_API_KEY", eval_fn="rubric:judged"
-    )
-    assert passed.ret == 0
+    session = run(flows, eval_fn="rubric:judged", workers=workers)
+    assert session.outcomes == {"passed": 1}
+    assert session.runs[0]["scores"]["rubric:judged"] == 1.0
+
+
+SEES_THE_ENVIRONMENT = """
+import os
+
+assert os.environ["OPENAI_API_KEY"]  # where it is imported, where tests stand beside it
+
+
+def seen(solution_str, ground_truth, extra_info):
+    return float(os.environ["OPENAI_API_KEY"] == os.environ["THE_SAME_KEY"])
+
+
+def test_beside():
+    assert os.environ["OPENAI_API_KEY"]
+"""
+
+
+def test_the_environment_is_left_alone_for_code_in_our_process(
+    flows: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("THE_SAME_KEY", KEY)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    before = dict(os.environ)
+    flows.endpoint.api_key = KEY
+    flows.rows("a")
+    flows.write("test_seen.py", SEES_THE_ENVIRONMENT)
+    session = run(flows, "flow.py:Flow", "test_seen.py", "data.jsonl", eval_fn="test_seen.py:seen")
+    assert session.outcomes == {"passed": 2}
+    assert dict(os.environ) == before
 
 
 def test_a_marked_test_gets_a_workflows_rollout(flows: Project) -> None:
