@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ..items.gates import is_gate
 from ..items.nodeids import RunNames
-from ..results import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
+from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
@@ -38,7 +37,6 @@ class Controller:
         """`loaded`: digests of the files that this process has loaded, by suite and name."""
         self._config = config
         self._gathering = gathering
-        self._suites = suites
         self._link = scheduler.ControllerLink(self._told)
         self._scheduling: scheduler.WindowScheduling | None = None
         self._watch = Watch(silence_s=worker_timeout_s)
@@ -49,7 +47,7 @@ class Controller:
         self._selected: Mapping[str, int] = {}
         self._identities: dict[str, EvalFingerprint] = {}
         """Those of marked functions, which only workers collect."""
-        self._names = RunNames(gathering.recorder.infos, gathering.keeper.plans)
+        self._names = RunNames(gathering.recorder.infos, gathering.keeper.plans, suites)
 
     def introduce(self, node: Any, base_urls: Mapping[str, str]) -> None:
         """A worker is about to start: what it must know."""
@@ -129,7 +127,7 @@ class Controller:
 
     def blame(self, report: pytest.TestReport, node: Any) -> None:
         """A worker died of this item's run; its report tells it as a result."""
-        found = self._run_named(report.nodeid)
+        found = self._names.find(report.nodeid, self._config.rootpath)
         if found is None:
             return
         silent_s = self._watch.ended.get(self._pids.get(node, -1))
@@ -143,21 +141,6 @@ class Controller:
         report.location = (path, None, name)
         report.longrepr = f"worker lost: {result.error}"
         setattr(report, REPORT_FIELD, result.to_json())
-
-    def _run_named(self, nodeid: str) -> RunId | None:
-        """The run that a node id names; without a journal, those of data files alone."""
-        if (found := self._names.find(nodeid, self._config.rootpath)) is not None:
-            return found
-        path, _, name = nodeid.partition("::")
-        row, _, run = name.rpartition("[run-")
-        run, _, label = run.removesuffix("]").partition("-")
-        for suite in self._suites.values():
-            data = _resolved(self._config.rootpath, path)
-            if suite.spec.data == data and suite.spec.label == label:
-                for row_index in suite.dataset.row_indices:
-                    if suite.dataset.row_name(row_index) == row:
-                        return RunId(suite.spec.name, row_index, int(run))
-        return None
 
     def _told(self, node: Any, message: tuple[Any, ...]) -> None:
         """Receiver thread: what a worker told."""
@@ -212,7 +195,3 @@ class Controller:
                     "command again"
                 )
                 self._gathering.halt(self._differs)
-
-
-def _resolved(root: Path, path: str) -> Path:
-    return (root / path).resolve()

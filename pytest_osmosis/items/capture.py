@@ -9,41 +9,27 @@ that are missing.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from osmosis_ai.secret import Redactor
 
+from .. import compat
 from ..rollouts.guards.captured import current_rollout
-from .redaction import LogFilter, handlers_of
+from .redaction import LogFilter
 
 
 def route(config: Any, redact: Redactor) -> Callable[[], None]:
     """Route the output of rollouts, secrets masked in the log, until the result is called."""
     undo = [_route_log(config, LogFilter(redact))]
     if config.option.capture != "no":
-        undo += [_route_stream(stream, kind) for stream, kind in _streams(config)]
+        undo += [_route_stream(stream, kind) for stream, kind in compat.captured_streams(config)]
 
     def end() -> None:
         for step in reversed(undo):
             step()
 
     return end
-
-
-def _streams(config: Any) -> list[tuple[Any, str]]:
-    """The real streams and those that pytest puts in their place while it captures."""
-    found = [(sys.stdout, "stdout"), (sys.stderr, "stderr")]
-    manager = config.pluginmanager.getplugin("capturemanager")
-    capturing = getattr(manager, "_global_capturing", None)
-    for kind, name in (("stdout", "out"), ("stderr", "err")):
-        part = getattr(capturing, name, None)
-        part = getattr(part, "syscapture", part)
-        for attribute in ("tmpfile", "_old"):
-            found.append((getattr(part, attribute, None), kind))
-    unique = {id(stream): (stream, kind) for stream, kind in found if hasattr(stream, "write")}
-    return list(unique.values())
 
 
 def _route_stream(stream: Any, kind: str) -> Callable[[], None]:
@@ -77,13 +63,12 @@ class _LogHandler(logging.Handler):
 
 def _route_log(config: Any, masking: LogFilter) -> Callable[[], None]:
     root = logging.getLogger()
-    plugin = config.pluginmanager.getplugin("logging-plugin")
-    handler = _LogHandler(getattr(plugin, "log_level", None) or 0)
-    formatter = getattr(plugin, "formatter", None)
+    level, formatter = compat.log_settings(config)
+    handler = _LogHandler(level)
     if formatter is not None:
         handler.setFormatter(formatter)
     root.addHandler(handler)
-    theirs = handlers_of(plugin)
+    theirs = compat.log_handlers(config)
     for other in (*theirs, handler):
         other.addFilter(masking)
     for other in theirs[:2]:

@@ -1,20 +1,20 @@
-"""Data files as collectors, runs as items. Thin: what a run does is told in `suite`.
+"""Data files as collectors, runs as items.
 
-`EvalFile` stands for one evaluation on one data file, `RunItem` for one run of one row. An item
-holds a run's identity; its row is read when its rollout starts.
+`EvalFile` stands for the evaluations on one data file, `RunItem` for one run of one row. An item
+holds a run's identity; its row is read when its rollout starts (`rollouts/suite.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .. import compat
 from ..results import RunId
 from ..rollouts.suite import RolloutRecord, Suite
-from .lean import LeanItem
+from . import nodeids
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,22 +25,22 @@ class RunFailed(Exception):
 
 
 class EvalFile(pytest.File):
-    """The items of one evaluation: rows times runs, row by row.
+    """The items of one data file: rows times runs, row by row.
 
-    Where two models run the same rows, those of the one stand beside those of the other.
+    Where two models run the same rows, the runs of a row stand side by side.
     """
 
     suites: Sequence[Suite]
 
     @classmethod
     def of(cls, suites: Sequence[Suite], parent: pytest.Collector, path: Path) -> EvalFile:
-        """The collector of some suites on one data file."""
+        """Return the collector of some suites on one data file."""
         collector: EvalFile = cls.from_parent(parent, path=path)
         collector.suites = suites
         return collector
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item a run."""
+        """Yield one item a run."""
         for row_index in self.suites[0].dataset.row_indices:
             for suite in self.suites:
                 yield from self._runs(suite, row_index)
@@ -49,32 +49,31 @@ class EvalFile(pytest.File):
         row = suite.dataset.row_name(row_index)
         for run_index in suite.runs_of(row_index):
             run_id = RunId(suite.spec.name, row_index, run_index)
-            yield RunItem.from_parent(self, name=row, suite=suite, run_id=run_id)
+            name = nodeids.item_name(row, run_index, suite.spec.label)
+            yield RunItem.from_parent(self, name=name, suite=suite, run_id=run_id)
 
 
 class EmptyFile(pytest.File):
     """A data file of which no row is selected."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Nothing."""
+        """Yield nothing."""
         return iter(())
 
 
-class RunItem(LeanItem):
+class RunItem(pytest.Item):
     """One run of one row."""
 
-    __slots__ = ("finished", "run_id", "suite")
     parent: EvalFile
 
     def __init__(self, *, name: str, parent: EvalFile, suite: Suite, run_id: RunId) -> None:
-        label, index = suite.spec.label, run_id.run_index
-        run = intern(f"run-{index}-{label}" if label else f"run-{index}")
-        super().__init__(name=name, parameters=run, parent=parent)
+        # Named whole: pytest 9.2 tells an id with parameters from a name with brackets.
+        super().__init__(name, parent, nodeid=f"{parent.nodeid}::{name}")
         self.suite = suite
         """The evaluation that the run belongs to."""
         self.run_id = run_id
         self.finished: RolloutRecord | None = None
-        """What became of the run, while its reports are made."""
+        """The finished rollout, while its reports are made."""
 
     @property
     def location(self) -> tuple[str, int | None, str]:
@@ -86,38 +85,23 @@ class RunItem(LeanItem):
         return self.path, None, self.name
 
     def setup(self) -> None:
-        """Infrastructure's errors are errors in setup; see `runtest`."""
+        """Raise for an error of the infrastructure, which pytest reports as an error."""
         if self.finished is not None and self.finished.result.outcome == "error":
             raise RunFailed(self.finished.explanation)
 
     def runtest(self) -> None:
-        """The run itself was awaited before; here it passes or fails."""
+        """Raise for a run that did not pass; its rollout has ended before."""
         if self.finished is not None and self.finished.result.outcome == "failed":
             raise RunFailed(self.finished.explanation)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The section of a run that did not pass, without any frame of ours."""
+        """Return the section of a run that did not pass, without any frame of ours."""
         if isinstance(excinfo.value, RunFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
 
-    _repr_failure_py = repr_failure  # what pytest calls for errors in setup
-
 
 def leave_out_of_cache(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Runs are not what `--nf` is for: pytest need not remember that they were there.
-
-    Where it does, every later session takes the time to read, and write again, a name of each run
-    that there ever was.
-    """
-    plugin: Any = config.pluginmanager.getplugin("nfplugin")
-    known = getattr(plugin, "cached_nodeids", None)
-    if not isinstance(known, set) or plugin.active:
-        return
+    """Keep runs out of what pytest remembers for `--nf`."""
     files = {item.parent.nodeid for item in items if isinstance(item, RunItem)}
-    if files:
-        plugin.cached_nodeids = {nodeid for nodeid in known if _file_of(nodeid) not in files}
-
-
-def _file_of(nodeid: Any) -> str:
-    return nodeid.partition("::")[0] if isinstance(nodeid, str) else str(nodeid.path)
+    compat.leave_out_of_cache(config, files)

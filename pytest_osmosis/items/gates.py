@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .. import compat
 from ..results import SuiteInfo
 from .collection import EvalFile
 
@@ -178,11 +179,7 @@ def _put_back(runs: list[pytest.Item], items: list[pytest.Item], config: pytest.
     here = set(items)
     missing = [run for run in runs if run not in here]
     items[:0] = missing
-    terminal = config.pluginmanager.get_plugin("terminalreporter")
-    told = None if terminal is None else terminal.stats.get("deselected")
-    if told:
-        again = set(missing)
-        told[:] = [item for item in told if item not in again]
+    compat.forget_deselected(config, missing)
 
 
 def _last_failed(config: pytest.Config) -> Mapping[str, bool]:

@@ -23,6 +23,7 @@ from ..rollouts.prepare import prepare
 from ..rollouts.suite import TEST, RolloutRecord, Suite
 from ..spec import EvalSpec
 from .collection import RunItem
+from .nodeids import parameter_id
 from .protocol import warn_of_blocking
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
@@ -134,7 +135,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for row_index in suite.dataset.row_indices
         for run_index in range(suite.spec.n)
     ]
-    ids = [f"{suite.dataset.row_name(key.row_index)}-run-{key.run_index}" for key in keys]
+    ids = [parameter_id(suite.dataset.row_name(key.row_index), key.run_index) for key in keys]
     metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
 
 

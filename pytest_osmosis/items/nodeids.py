@@ -1,5 +1,8 @@
-"""From the node id of an item to the run that it stands for, by names alone: the xdist controller
-has node ids and no items. Knows how `collection` and `marked` name them.
+"""Node ids of runs: how they are built, and which run one names.
+
+The items of a data file are `data.jsonl::<row>[run-<run>]`, with `-<label>` behind the run where
+two models run the same rows; those of a marked test are `test_it.py::test_it[<row>-run-<run>]`.
+The xdist controller has node ids and no items.
 """
 
 from __future__ import annotations
@@ -8,39 +11,51 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..results import RunId, SuiteInfo
+from ..rollouts.suite import Suite
 from ..storage.fingerprint import RunPlan
 
 
+def item_name(row: str, run_index: int, label: str) -> str:
+    """Return the name of a run's item in its data file."""
+    return f"{row}[run-{run_index}-{label}]" if label else f"{row}[run-{run_index}]"
+
+
+def parameter_id(row: str, run_index: int) -> str:
+    """Return the parameter id of a run of a marked test."""
+    return f"{row}-run-{run_index}"
+
+
 class RunNames:
-    """The names of the runs of some suites."""
+    """The node ids of the runs of some suites."""
 
     def __init__(
         self,
         infos: Callable[[], Mapping[str, SuiteInfo]],
         plans: Callable[[], Mapping[str, RunPlan]],
+        suites: Mapping[str, Suite],
     ) -> None:
+        """`suites` are those of this process: rows that no plan names are looked up there."""
         self._infos = infos
         self._plans = plans
+        self._suites = suites
         self._files: dict[tuple[str, str], str | None] = {}
         """Suite by the part of a node id that names a data file, and by its model's label."""
 
     def find(self, nodeid: str, root: Path) -> RunId | None:
-        """The run; None for an item that is none of ours."""
+        """Return the run that a node id names; None for an item that is not a run."""
         if not nodeid.endswith("]"):
             return None
-        plans = self._plans()
         head, _, name = nodeid[:-1].rpartition("[")
-        if head in plans:
-            suite, (row, _, run) = head, name.rpartition("-run-")
+        info = self._infos().get(head)
+        if info is not None and info.marked:
+            suite: str | None = head
+            row, _, run = name.rpartition("-run-")
         else:
             file, _, row = head.partition("::")
             run, _, label = name.removeprefix("run-").partition("-")
-            found = self._suite_of(file, label, root)
-            if found is None or found not in plans:
-                return None
-            suite = found
-        row_index = plans[suite].row_of_name.get(row)
-        if row_index is None or not run.isdigit():
+            suite = self._suite_of(file, label, root)
+        row_index = None if suite is None else self._row_index(suite, row)
+        if suite is None or row_index is None or not run.isdigit():
             return None
         return RunId(suite, row_index, int(run))
 
@@ -52,3 +67,11 @@ class RunNames:
                 (info.name for info in suites if not info.marked and info.label == label), None
             )
         return self._files[file, label]
+
+    def _row_index(self, suite: str, row: str) -> int | None:
+        if suite in self._plans():
+            return self._plans()[suite].row_of_name.get(row)
+        if suite not in self._suites:
+            return None
+        dataset = self._suites[suite].dataset
+        return next((i for i in dataset.row_indices if dataset.row_name(i) == row), None)

@@ -12,15 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from _pytest._code.code import (
-    ReprEntryNative,
-    ReprExceptionInfo,
-    ReprFileLocation,
-    ReprTraceback,
-)
 
 from osmosis_ai.secret import Redactor
 
+from .. import compat
 from ..results import DECIDED, REPORT_FIELD, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
@@ -88,7 +83,7 @@ def run_item(
     try:
         item.finished = rollouts.result(item.run_id)
     except EngineClosed:
-        _tear_down_before(item, nextitem)
+        compat.tear_down_before(item, nextitem)
         if rollouts.halted == DECIDED:
             _report_not_run(item)
         return True
@@ -99,7 +94,7 @@ def run_item(
     finished = item.finished
     finished.sections = [(title, redact(text)) for title, text in finished.sections]
     _edit(item)
-    if phases:
+    if phases or not compat.can_tear_down(item.session):
         item.user_properties = properties(item)
         return _run_phases(item, nextitem)
     _report_once(item, nextitem)
@@ -123,12 +118,6 @@ def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> Non
                 "location": None,
             }
         )
-
-
-def _tear_down_before(item: RunItem, nextitem: pytest.Item | None) -> None:
-    """What an earlier item has set up, and the next one does not need."""
-    if item.session._setupstate.stack:
-        item.session._setupstate.teardown_exact(nextitem)
 
 
 def _report_not_run(item: RunItem) -> None:
@@ -172,12 +161,12 @@ def _run_phases(item: RunItem, nextitem: pytest.Item | None) -> bool:
 def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     finished = item.finished
     assert finished is not None
-    _tear_down_before(item, nextitem)
+    compat.tear_down_before(item, nextitem)
     ihook, location = item.ihook, item.location
     ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
-        nodeid=item.shared_id,
+        nodeid=item.nodeid,
         location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
@@ -227,13 +216,7 @@ def failure_repr(item: RunItem) -> Any:
     finished = item.finished
     assert finished is not None
     line = headline(finished.result, item.suite.spec.pass_threshold)
-    text, path = finished.explanation, item.parent.nodeid
-    return ReprExceptionInfo(
-        reprtraceback=ReprTraceback(
-            [ReprEntryNative([text + "\n"])], extraline=None, style="native"
-        ),
-        reprcrash=ReprFileLocation(path=path, lineno=0, message=line),
-    )
+    return compat.failure_section(finished.explanation, path=item.parent.nodeid, line=line)
 
 
 def properties(item: RunItem) -> list[tuple[str, object]]:

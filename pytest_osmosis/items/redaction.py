@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-from typing import Any
 
 import pytest
 
@@ -72,10 +71,3 @@ def _message(record: logging.LogRecord) -> str:
         return record.getMessage()
     except (TypeError, ValueError):  # wrong arguments: logging itself will say so
         return str(record.msg)
-
-
-def handlers_of(plugin: Any) -> list[logging.Handler]:
-    """The handlers of pytest's logging plugin."""
-    names = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_handler")
-    found = (getattr(plugin, name, None) for name in names)
-    return [handler for handler in found if isinstance(handler, logging.Handler)]

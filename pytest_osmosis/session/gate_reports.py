@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .. import compat
+
 if TYPE_CHECKING:
     from ..gates.result import GateResult
-
-try:
-    from _pytest.nodeid import NodeId
-except ImportError:  # before pytest 9.2
-    NodeId = None  # type: ignore[assignment,misc]
 
 VERDICT = "osmosis_verdict"
 """The attribute of a gate's report that holds its outcome."""
@@ -43,42 +40,8 @@ def reports_of(
             user_properties=list(_properties(verdict)),
         )
         setattr(report, VERDICT, verdict.outcome)
-        if NodeId is not None:
-            report._id = _GateId.of(nodeid)
+        compat.show_verbatim(report)
         yield report
-
-
-if NodeId is not None:
-
-    class _GateId(NodeId):
-        """A gate's node id, shown as it is.
-
-        Pytest 9.2 takes the bracket in "gates::mean[f] >= 0.5" for parameters, and puts another one
-        behind the end wherever it writes the id anew.
-        """
-
-        __slots__ = ()
-
-        @classmethod
-        def of(cls, nodeid: str) -> _GateId:
-            """The id as pytest parses it, but for the end."""
-            path, _, rest = nodeid.partition("::")
-            name, bracket, params = rest.partition("[")
-            return cls(path=path, names=tuple(name.split("::")), params=params if bracket else None)
-
-        def __str__(self) -> str:
-            return "::".join([self.path, self.rest])
-
-        @property
-        def rest(self) -> str:
-            """What stands behind the path."""
-            return "[".join(["::".join(self.names), *([self.params] if self.params else [])])
-
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, NodeId) and str(self) == str(other)
-
-        def __hash__(self) -> int:
-            return hash(NodeId.parse(str(self)))
 
 
 def _sentence(verdict: GateResult) -> str:
@@ -104,15 +67,6 @@ def begin_line(config: pytest.Config) -> None:
         terminal.currentfspath = None
     else:
         terminal.write_line("")
-
-
-def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
-    """Pytest 9.2 takes a bracket in a node id for parameters, which end the name."""
-    from _pytest.junitxml import xml_key
-
-    xml = config.stash.get(xml_key, None)
-    if xml is not None and "[" in name:
-        xml.node_reporter(nodeid).add_attribute("name", name)
 
 
 def keep_green(config: pytest.Config) -> None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .. import compat
 from ..decision_options import told
 from ..errors import ConfigurationError
 from ..gates.session_gates import GateEvaluator
 from ..items.gates import ROOT, GateCollector, is_gate, node_id
 from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo
-from .gate_reports import VERDICT, begin_line, keep_green, name_in_junit, reports_of
+from .gate_reports import VERDICT, begin_line, keep_green, reports_of
 
 if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
@@ -252,7 +253,7 @@ class GatesPlugin:
         name = nodeid.removeprefix(f"{ROOT}::")
         # Not the node id's own end, in which the terminal takes dots for the names of classes.
         location = (ROOT, None, f"gate {name}")
-        name_in_junit(config, nodeid, name)
+        compat.name_in_junit(config, nodeid, name)
         config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
         for report in reports_of(nodeid, location, verdict):
             config.hook.pytest_runtest_logreport(report=report)

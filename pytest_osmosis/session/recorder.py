@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .. import compat
 from ..analysis.aggregate import aggregate
 from ..escaping import escape_control_chars
 from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
@@ -166,14 +167,10 @@ class Recorder:
 
     def _say_interrupted(self, signal: str) -> None:
         """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
-        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        told = getattr(terminal, "_keyboardinterrupt_memo", None)
-        if told is None or self._config.option.fulltrace:
-            return
         kept = " and kept" if self._session.keeping.journal else ""
         done, selected = len(self._runs), self.selected()
         runs = f": {done} of {selected} runs are done{kept}" if selected else ""
-        told.reprcrash.message = f"interrupted by {signal}{runs}"
+        compat.say_interrupted(self._config, f"interrupted by {signal}{runs}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -237,14 +234,10 @@ class Recorder:
                 )
 
     def _tell_junit(self, result: EvalResult) -> None:
-        from _pytest.junitxml import xml_key
+        from ..reports import junit
 
-        xml = self._config.stash.get(xml_key, None)
-        if xml is not None:
-            from ..reports import junit
-
-            for name, value in junit.properties(result):
-                xml.add_global_property(name, value)
+        for name, value in junit.properties(result):
+            compat.junit_property(self._config, name, value)
 
     def _write(self, path: Path, write: Writer) -> None:
         assert self.result is not None

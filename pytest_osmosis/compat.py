@@ -1,0 +1,212 @@
+"""Private names of pytest that the plugin needs, and what it does where this pytest has none.
+
+Every function falls back to a plain public way: an evaluation ends with the same report and exit
+status, at most less pretty. The private names of xdist are in `distributed/compat.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+try:
+    from _pytest._code.code import (
+        ReprEntryNative,
+        ReprExceptionInfo,
+        ReprFileLocation,
+        ReprTraceback,
+    )
+except ImportError:
+    ReprExceptionInfo = None  # type: ignore[assignment,misc]
+try:
+    from _pytest import junitxml
+
+    xml_key: Any = junitxml.xml_key
+except (ImportError, AttributeError):
+    xml_key = None
+try:
+    from _pytest.nodeid import NodeId
+except ImportError:  # before pytest 9.2
+    NodeId = None  # type: ignore[assignment,misc]
+
+ATTRIBUTES = (
+    "_setupstate",
+    "cached_nodeids",
+    "_keyboardinterrupt_memo",
+    "_global_capturing",
+    "syscapture",
+    "tmpfile",
+    "_old",
+    "caplog_handler",
+    "report_handler",
+    "log_cli_handler",
+    "log_file_handler",
+    "log_level",
+    "formatter",
+    "stats",
+)
+"""The private attributes of pytest's objects that are looked up here."""
+
+
+def _attribute(owner: object, name: str) -> Any:
+    """Return a private attribute of an object of pytest; None where there is none."""
+    return getattr(owner, name, None)
+
+
+def _plugin(config: pytest.Config, name: str) -> Any:
+    return config.pluginmanager.get_plugin(name)
+
+
+# ---- reports of items
+
+
+def failure_section(text: str, *, path: str, line: str) -> Any:
+    """Return the `longrepr` of a failed run; `line` is for the short summary.
+
+    Without pytest's classes it is the text alone, and the short summary names the item only.
+    """
+    if ReprExceptionInfo is None:
+        return text
+    entries = ReprTraceback([ReprEntryNative([text + "\n"])], extraline=None, style="native")
+    crash = ReprFileLocation(path=path, lineno=0, message=line)
+    return ReprExceptionInfo(reprtraceback=entries, reprcrash=crash)
+
+
+def can_tear_down(session: pytest.Session) -> bool:
+    """Return whether `tear_down_before` can do its work; else items are left to pytest."""
+    return hasattr(_attribute(session, "_setupstate"), "teardown_exact")
+
+
+def tear_down_before(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Tear down what an earlier item has set up and the next one does not need."""
+    state = _attribute(item.session, "_setupstate")
+    if getattr(state, "stack", None):
+        state.teardown_exact(nextitem)
+
+
+def leave_out_of_cache(config: pytest.Config, files: Collection[str]) -> None:
+    """Have pytest forget the items of these files, which it remembers for `--nf`.
+
+    Every session would read and write a name of each run that there ever was; without the
+    attribute it does.
+    """
+    plugin = _plugin(config, "nfplugin")
+    known = _attribute(plugin, "cached_nodeids")
+    if isinstance(known, set) and not plugin.active and files:
+        plugin.cached_nodeids = {nodeid for nodeid in known if _file_of(nodeid) not in files}
+
+
+def _file_of(nodeid: Any) -> str:
+    return nodeid.partition("::")[0] if isinstance(nodeid, str) else str(nodeid.path)
+
+
+# ---- the terminal
+
+
+def say_interrupted(config: pytest.Config, message: str) -> None:
+    """Have the terminal print this of an interrupt; else it names the place of our handler."""
+    memo = _attribute(_plugin(config, "terminalreporter"), "_keyboardinterrupt_memo")
+    if memo is not None and not config.option.fulltrace:
+        memo.reprcrash.message = message
+
+
+def forget_deselected(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Count these items no longer as deselected in the terminal's last line."""
+    stats = _attribute(_plugin(config, "terminalreporter"), "stats") or {}
+    deselected = stats.get("deselected")
+    if deselected:
+        again = set(items)
+        deselected[:] = [item for item in deselected if item not in again]
+
+
+# ---- JUnit and node ids
+
+
+def junit_property(config: pytest.Config, name: str, value: object) -> None:
+    """Add a property of the whole session to the JUnit report; without the key it has none."""
+    xml = None if xml_key is None else config.stash.get(xml_key, None)
+    if xml is not None:
+        xml.add_global_property(name, value)
+
+
+def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
+    """Give an item its whole name in JUnit: pytest 9.2 ends it at a bracket."""
+    xml = None if xml_key is None else config.stash.get(xml_key, None)
+    if xml is not None and "[" in name:
+        xml.node_reporter(nodeid).add_attribute("name", name)
+
+
+def show_verbatim(report: pytest.TestReport) -> None:
+    """Have a report's node id shown as it is, with the brackets that it has.
+
+    Pytest 9.2 takes the bracket in "gates::mean[f] >= 0.5" for parameters, and puts another one
+    behind the end wherever it writes the id anew.
+    """
+    if NodeId is not None:
+        report._id = _VerbatimId.of(report.nodeid)
+
+
+if NodeId is not None:
+
+    class _VerbatimId(NodeId):
+        """A node id that is written as it was given."""
+
+        __slots__ = ()
+
+        @classmethod
+        def of(cls, nodeid: str) -> _VerbatimId:
+            """Return the id as pytest parses it, with its end."""
+            path, _, rest = nodeid.partition("::")
+            name, bracket, params = rest.partition("[")
+            return cls(path=path, names=tuple(name.split("::")), params=params if bracket else None)
+
+        def __str__(self) -> str:
+            return "::".join([self.path, self.rest])
+
+        @property
+        def rest(self) -> str:
+            """What stands behind the path."""
+            return "[".join(["::".join(self.names), *([self.params] if self.params else [])])
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, NodeId) and str(self) == str(other)
+
+        def __hash__(self) -> int:
+            return hash(NodeId.parse(str(self)))
+
+
+# ---- captured output
+
+
+def captured_streams(config: pytest.Config) -> list[tuple[Any, str]]:
+    """Return the streams that programs write to, with "stdout" or "stderr".
+
+    The real streams, and those that pytest puts in their place while it captures; without the
+    attributes what a rollout prints belongs to the item that pytest is at.
+    """
+    found = [(sys.stdout, "stdout"), (sys.stderr, "stderr")]
+    capturing = _attribute(_plugin(config, "capturemanager"), "_global_capturing")
+    for kind, name in (("stdout", "out"), ("stderr", "err")):
+        part = _attribute(capturing, name)
+        part = _attribute(part, "syscapture") or part
+        found += [(_attribute(part, attribute), kind) for attribute in ("tmpfile", "_old")]
+    unique = {id(stream): (stream, kind) for stream, kind in found if hasattr(stream, "write")}
+    return list(unique.values())
+
+
+def log_handlers(config: pytest.Config) -> list[logging.Handler]:
+    """Return the handlers of pytest's logging plugin, those that fill reports first."""
+    plugin = _plugin(config, "logging-plugin")
+    names = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_handler")
+    found = (_attribute(plugin, name) for name in names)
+    return [handler for handler in found if isinstance(handler, logging.Handler)]
+
+
+def log_settings(config: pytest.Config) -> tuple[int, logging.Formatter | None]:
+    """Return the level and the formatter of the log sections of reports."""
+    plugin = _plugin(config, "logging-plugin")
+    return _attribute(plugin, "log_level") or 0, _attribute(plugin, "formatter")
