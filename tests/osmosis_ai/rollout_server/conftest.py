@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import create_app
+from osmosis_ai.rollout_server import rollouts
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
 from tests.osmosis_ai.rollout_server.agents import Behaving
+from tests.osmosis_ai.rollout_server.clock import Clock
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
 
 
@@ -23,6 +25,14 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "CALLBACK_RETRIES", replace(hasty(2), base_s=0.01))
     monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.1)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Stop the time of the server's records."""
+    clock = Clock()
+    monkeypatch.setattr(rollouts, "time", clock)
+    return clock
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -12,16 +13,15 @@ from osmosis_ai.rollout_server.journal import Journal, JournalInUse
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import delivery
 from tests.osmosis_ai.rollout_server.agents import Asking
-from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
-
-
-def wait_for_delivery(served: Served, rollout_id: str, *wanted: str) -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    for _ in range(2000):
-        record = served.record(rollout_id)
-        if record["delivery"] in wanted:
-            return record
-    raise AssertionError(record)
+from tests.osmosis_ai.rollout_server.clock import Clock
+from tests.osmosis_ai.rollout_server.trainer import (
+    KEY,
+    PATIENCE_S,
+    Reply,
+    Served,
+    Trainer,
+    served,
+)
 
 
 def test_the_callback_says_all_that_the_contract_lists(
@@ -57,7 +57,7 @@ def test_any_2xx_is_success(serve: Callable[..., Served], trainer: Trainer, stat
     served = serve(Asking())
     served.init("r", trainer)
     trainer.wait_for("r")
-    wait_for_delivery(served, "r", "delivered")
+    served.wait_for_delivery("r", "delivered")
     assert trainer.tried["r"] == 1
 
 
@@ -69,7 +69,7 @@ def test_5xx_is_retried_beyond_one_round_until_it_is_taken(
     served.init("r", trainer)
     assert trainer.result("r")["status"] == "COMPLETED"
     assert trainer.tried["r"] == 8
-    wait_for_delivery(served, "r", "delivered")
+    served.wait_for_delivery("r", "delivered")
     assert served.metrics()['osmosis_callbacks_total{outcome="delivered"}'] == 1
 
 
@@ -80,7 +80,7 @@ def test_4xx_and_redirects_are_final_and_the_result_is_kept(
     trainer.take = lambda body, count: Reply(status)
     served = serve(Asking())
     served.init("r", trainer)
-    record = wait_for_delivery(served, "r", "refused")
+    record = served.wait_for_delivery("r", "refused")
     assert record["result"]["final_messages"][-1]["content"] == "hello"
     assert (record["state"], record["status"]) == ("ended", "COMPLETED")
     assert trainer.tried["r"] == 1
@@ -111,7 +111,7 @@ def test_results_reach_a_trainer_that_was_away_once_each(
     trainer.wait_for(*names)
     assert all(len(trainer.results[name]) == 1 for name in names)
     for name in names:
-        wait_for_delivery(served, name, "delivered")
+        served.wait_for_delivery(name, "delivered")
     assert served.metrics()["osmosis_results_undelivered"] == 0
 
 
@@ -119,12 +119,15 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/missing")
-    served = serve(Asking(), record_ttl_seconds=1)
+    failed: SimpleQueue[str] = SimpleQueue()
+    monkeypatch.setattr(caplog.handler, "emit", lambda record: failed.put(record.getMessage()))
+    served = serve(Asking(), flush_s=0.1)
     served.init("r", "https://127.0.0.1:9")
-    wait_for_delivery(served, "r", "expired")
-    told = [record.getMessage() for record in caplog.records]
-    assert sum(line.startswith("callback_failed rollout_id=r") for line in told) > 1
-    assert "SSL_CERT_FILE names '/nowhere/missing'" in told[-1]
+    for _ in range(2):
+        while not (told := failed.get(timeout=PATIENCE_S)).startswith("callback_failed"):
+            pass
+        assert "SSL_CERT_FILE names '/nowhere/missing'" in told
+    assert served.record("r")["delivery"] == "pending"
 
 
 def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
@@ -148,9 +151,7 @@ def test_a_result_that_nobody_takes_expires(serve: Callable[..., Served], traine
     trainer.take = lambda body, count: Reply(500)
     served = serve(Asking(), record_ttl_seconds=0.5)
     served.init("r", trainer)
-    for _ in range(3000):
-        if served.ask("GET", "/rollout/r").status == 404:
-            break
+    served.wait_until_forgotten("r")
     assert served.metrics()['osmosis_callbacks_total{outcome="expired"}'] == 1
 
 
@@ -162,17 +163,17 @@ def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
     served = serve(Asking(), max_held_bytes=30_000)
     for number in range(2):
         assert served.init(f"r{number}", trainer).status == 202
-        wait_for_delivery(served, f"r{number}", "pending")
+        served.wait_for_delivery(f"r{number}", "pending")
     refused = served.init("r2", trainer)
     assert (refused.status, refused.json()["code"]) == (429, "backlog")
     assert int(refused.headers["retry-after"]) > 0
     trainer.take = lambda body, count: Reply()
     trainer.wait_for("r0", "r1")
     for number in range(2):
-        wait_for_delivery(served, f"r{number}", "delivered")
+        served.wait_for_delivery(f"r{number}", "delivered")
     assert served.init("r2", trainer).status == 202
     trainer.wait_for("r2")
-    wait_for_delivery(served, "r2", "delivered")
+    served.wait_for_delivery("r2", "delivered")
     # The oldest delivered result made room; that it was delivered is still known.
     assert served.record("r0")["result"] is None
     assert served.metrics()["osmosis_results_bytes"] <= 30_000
@@ -192,12 +193,12 @@ def test_a_result_outlives_the_process(trainer: Trainer, tmp_path: Path):
     trainer.take = lambda body, count: Reply(500)
     with run(trainer, tmp_path) as first:
         answer = first.init("r", trainer)
-        wait_for_delivery(first, "r", "pending")
+        first.wait_for_delivery("r", "pending")
     assert not trainer.results
     trainer.take = lambda body, count: Reply()
     with run(trainer, tmp_path) as second:
         assert trainer.result("r")["final_messages"][-1]["content"] == "hello"
-        wait_for_delivery(second, "r", "delivered")
+        second.wait_for_delivery("r", "delivered")
         assert second.init("r", trainer).body == answer.body
         assert second.init("r", trainer, max_turns=3).status == 409
     with run(trainer, tmp_path) as third:
@@ -211,7 +212,7 @@ def test_no_key_is_on_disk_and_the_init_brings_it_again(trainer: Trainer, tmp_pa
     trainer.take = lambda body, count: Reply(500)
     with run(trainer, tmp_path) as first:
         first.init("r", trainer, api_key=secret)
-        wait_for_delivery(first, "r", "pending")
+        first.wait_for_delivery("r", "pending")
     files = list(tmp_path.glob("*.rollout.json"))
     assert len(files) == 1
     for file in tmp_path.iterdir():
@@ -230,7 +231,7 @@ def test_a_rollout_that_a_crash_cut_off_ends_in_an_error(trainer: Trainer, tmp_p
     with run(trainer, tmp_path) as first:
         first.init("r", trainer)
         trainer.result("r")
-        wait_for_delivery(first, "r", "delivered")
+        first.wait_for_delivery("r", "delivered")
     [file] = tmp_path.glob("*.rollout.json")
     text = file.read_text()
     cut = text.replace('"delivery": "delivered"', '"delivery": "none"')
@@ -260,24 +261,22 @@ def test_two_servers_do_not_share_a_folder(tmp_path: Path):
 
 
 def test_a_record_that_cannot_be_deleted_is_said_and_the_others_are_forgotten(
-    trainer: Trainer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    trainer: Trainer, tmp_path: Path, caplog: pytest.LogCaptureFixture, clock: Clock
 ):
     caplog.set_level("INFO", logger="osmosis.server")
     settings = ServerSettings(local=True, state_dir=tmp_path, record_ttl_s=1.0)
     with served(create_app(Asking(), settings=settings, api_key=KEY)) as running:
         running.init("first", trainer)
         while "callback_delivered rollout_id=first" not in caplog.text:  # nothing writes it later
-            wait_for_delivery(running, "first", "delivered")
+            running.wait_for_delivery("first", "delivered")
         [file] = tmp_path.glob("*.rollout.json")
         file.unlink()
         file.mkdir()
         running.init("second", trainer)
         trainer.result("second")
-        for _ in range(20_000):
-            if running.ask("GET", "/rollout/second").status == 404:
-                break
-        else:
-            raise AssertionError("the second record is never forgotten")
+        running.wait_for_delivery("second", "delivered")
+        clock.now += 2.0
+        running.wait_until_forgotten("second")
     told = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("journal_failed rollout_id=first") for line in told)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.osmosis_ai.rollout_server.agents import Asking
+from tests.osmosis_ai.rollout_server.clock import Clock
 from tests.osmosis_ai.rollout_server.trainer import Served, Trainer, init_body
 
 
@@ -56,11 +57,14 @@ def test_the_idempotency_key_is_the_identity(serve: Callable[..., Served], train
     assert len(trainer.calls) == 2
 
 
-def test_a_record_is_forgotten_when_its_time_is_up(serve: Callable[..., Served], trainer: Trainer):
+def test_a_record_is_forgotten_when_its_time_is_up(
+    serve: Callable[..., Served], trainer: Trainer, clock: Clock
+):
     served = serve(Asking(), record_ttl_seconds=0.1)
     served.init("old", trainer)
     trainer.result("old")
-    for _ in range(500):
-        if served.ask("GET", "/rollout/old").status == 404:
-            break
+    served.wait_for_delivery("old", "delivered")
+    assert served.init("old", trainer, max_turns=3).status == 409
+    clock.now += 0.2
+    served.wait_until_forgotten("old")
     assert served.init("old", trainer, max_turns=3).status == 202

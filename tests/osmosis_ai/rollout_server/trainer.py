@@ -11,6 +11,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -244,6 +245,21 @@ class Served:
 
     def record(self, rollout_id: str) -> dict[str, Any]:
         return self.ask("GET", f"/rollout/{rollout_id}").json()
+
+    def wait_for_delivery(self, rollout_id: str, wanted: str) -> dict[str, Any]:
+        """The rollout's record once its result's delivery has come to `wanted`."""
+        return self._wait(rollout_id, lambda reply: reply.json().get("delivery") == wanted).json()
+
+    def wait_until_forgotten(self, rollout_id: str) -> None:
+        """Wait until the server has no record of the rollout any more."""
+        self._wait(rollout_id, lambda reply: reply.status == 404)
+
+    def _wait(self, rollout_id: str, done: Callable[[Answer], bool]) -> Answer:
+        until = time.monotonic() + PATIENCE_S
+        while not done(reply := self.ask("GET", f"/rollout/{rollout_id}")):
+            assert time.monotonic() < until, reply.body
+            time.sleep(0.002)
+        return reply
 
     def metrics(self) -> dict[str, float]:
         """The numbers at /metrics, by name and labels."""
