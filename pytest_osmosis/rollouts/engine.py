@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from .guards.timeouts import GRACE_S
+from .guards.timeouts import CANCEL_TIMEOUT_S
 
 T = TypeVar("T")
 
@@ -256,7 +256,7 @@ class Engine(Generic[T]):
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        self.loop.call_later(GRACE_S, self._forsake, tasks)
+        self.loop.call_later(CANCEL_TIMEOUT_S, self._forsake, tasks)
 
     def _forsake(self, tasks: list[asyncio.Task[T]]) -> None:
         for task in tasks:
@@ -269,7 +269,7 @@ class Engine(Generic[T]):
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=GRACE_S)
+            await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_S)
         if self._on_close is not None:
             await self._on_close()
         # What rollouts left behind: asyncio would tell of each once more, by our lines.

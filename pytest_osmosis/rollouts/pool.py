@@ -18,7 +18,7 @@ from .engine import Engine
 from .guards.captured import Captured, capture
 from .guards.isolation import Blocked, Isolation
 from .guards.thread_calls import CallThreads
-from .guards.timeouts import TaskDeadline, deadlines_of
+from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
 from .rate_limit import SharedRateLimit
 from .rollout import RolloutRecord, RolloutServices
@@ -73,7 +73,6 @@ class RolloutPool:
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
         )
-        self._deadlines = deadlines_of(self._engine.loop)
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """The next runs, in order; consumed as they start."""
@@ -153,7 +152,7 @@ class RolloutPool:
             model=model,
             bridge=bridge,
             run_sync=self._threads.run,
-            deadline=partial(TaskDeadline, self._deadlines, task),
+            deadline=partial(TaskDeadline, task),
             isolate=partial(self._isolation.run, job=key),
             write=captured.write,
             leave=leave,

@@ -24,7 +24,7 @@ from functools import cache
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from .timeouts import deadlines_of
+from .timeouts import excuse
 
 T = TypeVar("T")
 
@@ -243,7 +243,7 @@ class _Turn:
 
     def _come(self) -> None:
         self.came = True
-        deadlines_of(self._loop).excuse(max(0.0, time.monotonic() - self.asked - LOOK_S))
+        excuse(self._loop, max(0.0, time.monotonic() - self.asked - LOOK_S))
 
 
 class _Watch:
