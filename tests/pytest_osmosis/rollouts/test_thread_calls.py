@@ -1,4 +1,4 @@
-"""Calls off the event loop: quick ones share a thread, slow ones hold nobody up."""
+"""Calls off the event loop: idle threads are used again, slow calls delay no other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Iterator
 import pytest
 
 from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
+from pytest_osmosis.rollouts.guards.timeouts import DeadlineExceeded
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ async def gather(*waited: Awaitable[object]) -> list[object]:
     return list(await asyncio.gather(*waited))
 
 
-def test_results_and_errors_come_back_to_whoever_waits(threads: CallThreads) -> None:
+def test_results_and_errors_come_back_to_the_caller(threads: CallThreads) -> None:
     def raises() -> None:
         raise KeyError("x")
 
@@ -37,12 +38,33 @@ def test_results_and_errors_come_back_to_whoever_waits(threads: CallThreads) -> 
     assert thread is not threading.main_thread() and thread.daemon
 
 
-def test_quick_calls_share_one_thread(threads: CallThreads) -> None:
+def test_calls_after_each_other_share_one_thread(threads: CallThreads) -> None:
     async def main() -> set[object]:
-        calls = [threads.run(threading.get_ident) for _ in range(100)]
-        return set(await gather(*calls))
+        return {await threads.run(threading.get_ident) for _ in range(100)}
 
     assert len(asyncio.run(main())) == 1
+
+
+def test_a_call_that_raises_stop_iteration_ends_in_a_runtime_error(threads: CallThreads) -> None:
+    async def main() -> None:
+        await threads.run(lambda: next(iter(())))
+
+    with pytest.raises(RuntimeError, match="the call raised StopIteration"):
+        asyncio.run(main())
+
+
+def test_a_call_beyond_its_time_is_given_up(threads: CallThreads) -> None:
+    stuck = threading.Event()
+
+    async def main() -> str:
+        with pytest.raises(DeadlineExceeded, match=r"timed out after 0\.01 s"):
+            await threads.run(stuck.wait, 0.01)
+        return await threads.run(lambda: "next")
+
+    try:
+        assert asyncio.run(main()) == "next"
+    finally:
+        stuck.set()
 
 
 def test_calls_that_wait_for_each_other_are_all_under_way_at_once(threads: CallThreads) -> None:
