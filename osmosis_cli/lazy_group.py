@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the subcommands that are installed."""
+        """Return the names of the subcommands that are installed."""
         return [name for name, entry in self.table.items() if _installed(entry.module)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -1,6 +1,6 @@
 """The root of the `osmosis` command and the table of its subcommands.
 
-Nothing is imported here but click: `osmosis --help` is to answer at once.
+Imports only click, so that `osmosis --help` is fast.
 """
 
 from __future__ import annotations

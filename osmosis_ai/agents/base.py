@@ -21,8 +21,8 @@ class RolloutAgentLoop(ABC):
     """An agent: its name, its tools, and the loop that talks to the model.
 
     A subclass has a `name`, an `async def run(self, ctx)`, and either `get_tools(request)` or, when
-    its tools are the same for every request, `get_default_tools()`. A base class of one's own that
-    is not an agent itself lists `ABC` among its bases and needs no name.
+    its tools are the same for every request, `get_default_tools()`. A base class that is
+    not an agent itself lists `ABC` among its bases and needs no name.
     """
 
     name: str
@@ -39,7 +39,7 @@ class RolloutAgentLoop(ABC):
         """The tools of this rollout: `OpenAIFunctionToolSchema`s, or dicts of that form."""
 
     def get_default_tools(self) -> list[Any]:
-        """The tools when no request is at hand; what an agent with fixed tools overrides."""
+        """Return the tools when no request is at hand; what an agent with fixed tools overrides."""
         return []
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""How agent code reaches a model: the `LLMClient` protocol, and `ModelLLM`, one over a `ChatModel`.
+"""Model calls of agent code: the `LLMClient` protocol, and `ModelLLM`, one over a `ChatModel`.
 
-`ModelLLM` counts what its rollout takes. It knows neither HTTP nor providers, and retries nothing:
-that is the model's own business.
+`ModelLLM` counts the calls, tokens and cost of its rollout. Knows neither HTTP nor providers, and
+retries nothing: the model does.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class LLMClient(Protocol):
-    """What `ctx.chat` asks."""
+    """The client behind `ctx.chat`."""
 
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
     ) -> CompletionsResult:
-        """The model's answer to the whole history."""
+        """Return the model's answer to the whole history."""
         ...
 
     def get_metrics(self) -> RolloutMetrics:
-        """What all calls so far took; a fresh object at each call."""
+        """Return the totals of all calls so far; a new object at each call."""
         ...
 
 
@@ -86,37 +86,37 @@ class ModelLLM:
         self.retries = 0
         """Requests beyond the first of each call, answered or not."""
         self.cost_usd: float | None = None
-        """What the calls cost; None before the first, and once a call's price is unknown."""
+        """The cost of the calls; None before the first, and once a price is unknown."""
         self.calls: list[dict[str, Any]] = []
         """Usage of each call, when recording."""
         self.last_asked: list[dict[str, Any]] = []
         """The messages of the last call: the caller's own list."""
         self.last_answer: dict[str, Any] | None = None
-        """What it was answered; None when it was not."""
+        """The answer to the last call; None when it failed."""
         self.last_error: ProviderError | None = None
         """The last call's error; None when it was answered."""
         self.finish_reasons: dict[str, int] = {}
-        """How often a call ended for which reason; "none" when the endpoint did not tell."""
+        """The number of calls by finish reason; "none" when the endpoint reported none."""
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Over all calls; None once a call did not tell."""
+        """The sum over all calls; None once a call did not report it."""
         return self._prompt_tokens
 
     @property
     def response_tokens(self) -> int | None:
-        """Over all calls; None once a call did not tell."""
+        """The sum over all calls; None once a call did not report it."""
         return self._response_tokens
 
     @property
     def total_tokens(self) -> int | None:
-        """Over all calls; None once a call did not tell."""
+        """The sum over all calls; None once a call did not report it."""
         return self._total_tokens
 
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
     ) -> CompletionsResult:
-        """Ask the model; raises what the model raises, a `ProviderError` above all."""
+        """Ask the model; raise what it raises, mostly `ProviderError`."""
         if self._closed:
             raise OsmosisRolloutError("the rollout has ended: its model takes no more calls")
         self.last_error = None
@@ -168,7 +168,7 @@ class ModelLLM:
             self.calls.append(_call_record(completion, usage))
         message = self.last_answer = completion.message
         if "tool_calls" in message:
-            _mend_tool_calls(message, self.num_llm_calls)
+            _repair_tool_calls(message, self.num_llm_calls)
         return CompletionsResult(message, completion.token_ids, completion.logprobs, usage, reason)
 
     def _note_usage(self, usage: Usage) -> dict[str, Any]:
@@ -182,14 +182,14 @@ class ModelLLM:
             self.max_context_tokens = None
         elif total > self.max_context_tokens:
             self.max_context_tokens = total
-        told: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         if prompt is not None:
-            told["prompt_tokens"] = prompt
+            found["prompt_tokens"] = prompt
         if response is not None:
-            told["completion_tokens"] = response
+            found["completion_tokens"] = response
         if total is not None:
-            told["total_tokens"] = total
-        return told
+            found["total_tokens"] = total
+        return found
 
 
 def _add(total: Any, value: Any) -> Any:
@@ -197,7 +197,7 @@ def _add(total: Any, value: Any) -> Any:
 
 
 def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """The call's own parameters over the defaults; the evaluated model is not theirs to choose."""
+    """Return the call's parameters over the defaults, without the name of a model."""
     if params.get("stream"):
         raise OsmosisValidationError("ctx.chat returns whole answers: leave out stream=True")
     merged = {**defaults, **params}
@@ -208,10 +208,10 @@ def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any
     return merged
 
 
-def _mend_tool_calls(message: dict[str, Any], call_number: int) -> None:
-    """Make the tool calls such that the history can be sent back: ids, and arguments as text.
+def _repair_tool_calls(message: dict[str, Any], call_number: int) -> None:
+    """Add missing ids and encode arguments as text, so that the history can be sent back.
 
-    Endpoints leave out ids or hand out arguments as objects, and refuse either when it comes back.
+    Some endpoints omit ids or send arguments as objects, and refuse both in a request.
     """
     tool_calls = message["tool_calls"]
     if not tool_calls:

@@ -1,10 +1,10 @@
 """The context of one rollout, and the way to reach it from anywhere inside that rollout.
 
-There is one `RolloutContext` class for both kinds of agents. Everything it offers is there for
-both; what a particular rollout was not given says so when it is asked for:
+`RolloutContext` serves both kinds of agents; an attribute that a rollout does not have raises an
+error that says so:
 
-- an agent loop is handed one as `ctx`: `request`, `tools`, `llm`, `chat`, `complete`, `error`;
-- a workflow reaches one with `get_rollout_context()`: `chat_completions_url`, `api_key`,
+- an agent loop gets one as `ctx`: `request`, `tools`, `llm`, `chat`, `complete`, `error`;
+- a workflow gets one from `get_rollout_context()`: `chat_completions_url`, `api_key`,
   `rollout_id`, `set_sample_source`, `get_sample`.
 
 `with ctx:` makes it the ambient one of the current task and of the tasks and threads that copy its
@@ -36,24 +36,24 @@ _current: ContextVar[RolloutContext | None] = ContextVar("osmosis_rollout_contex
 
 
 def get_rollout_context() -> RolloutContext | None:
-    """The context of the rollout that is running here; None outside of one."""
+    """Return the context of the rollout that is running here; None outside of one."""
     return _current.get()
 
 
 @runtime_checkable
 class SampleSource(Protocol):
-    """Something that can tell a rollout's sample once the workflow has ended."""
+    """The provider of a rollout's sample after the workflow has ended."""
 
     async def get_sample(self) -> RolloutSample:
-        """The rollout's sample."""
+        """Return the rollout's sample."""
         ...
 
 
 class RolloutContext:
-    """What a rollout has to work with: its request, its tools and its model.
+    """The request, tools and model of one rollout.
 
     An agent loop gets `request`, `tools` and `llm`; a workflow's rollout has a
-    `chat_completions_url` with an `api_key` of its own. `rollout_id` defaults to the request's;
+    `chat_completions_url` with its own `api_key`. `rollout_id` defaults to the request's;
     `redact` takes secrets out of what `log_event` writes.
     """
 
@@ -72,7 +72,7 @@ class RolloutContext:
         if rollout_id is None:
             rollout_id = "" if request is None else request.rollout_id
         self.rollout_id = rollout_id
-        """Names the rollout in logs and on the wire."""
+        """The name of the rollout in logs and requests."""
         self.tools: list[Any] = list(tools or ())
         """What the agent loop's `get_tools` returned."""
         self._request = request
@@ -103,15 +103,15 @@ class RolloutContext:
         try:
             _current.reset(self._tokens.pop())
         except ValueError:
-            # A coroutine that is closed from outside, as by a loop that shuts down, is unwound in
-            # another context: there is nothing to restore there.
+            # A coroutine that is closed by a loop that shuts down is unwound in another context,
+            # in which there is nothing to restore.
             logger.debug("rollout %s was closed from outside of its context", self.rollout_id)
 
     # What an agent loop works with.
 
     @property
     def request(self) -> RolloutRequest:
-        """What the rollout was asked to do."""
+        """The request of the rollout."""
         if self._request is None:
             raise self._lacks("request")
         return self._request
@@ -135,7 +135,7 @@ class RolloutContext:
         finish_reason: str = "stop",
         reward: float | None = None,
     ) -> RolloutResult:
-        """The result of a rollout that went through."""
+        """Return the result of a completed rollout."""
         return RolloutResult(
             status="COMPLETED",
             final_messages=final_messages,
@@ -147,7 +147,7 @@ class RolloutContext:
     def error(
         self, message: str | BaseException, final_messages: list[dict[str, Any]] | None = None
     ) -> RolloutResult:
-        """The result of a rollout that did not."""
+        """Return the result of a failed rollout."""
         return RolloutResult(
             status="ERROR",
             final_messages=[] if final_messages is None else final_messages,
@@ -162,7 +162,7 @@ class RolloutContext:
         self._tool_latency_ms += latency_ms
 
     def metrics(self) -> RolloutMetrics:
-        """What the rollout has taken so far."""
+        """Return latencies, calls and tokens of the rollout so far."""
         from .schemas import RolloutMetrics  # pydantic
 
         metrics = RolloutMetrics() if self._llm is None else self._llm.get_metrics()
@@ -182,13 +182,13 @@ class RolloutContext:
 
     @property
     def api_key(self) -> str:
-        """The bearer key that `chat_completions_url` takes; good for this rollout alone."""
+        """The bearer key that `chat_completions_url` takes; valid for this rollout only."""
         if self._api_key is None:
             raise self._lacks("api_key")
         return self._api_key.reveal()
 
     def set_sample_source(self, source: SampleSource) -> None:
-        """Name the object that will tell the rollout's sample; there is one a rollout."""
+        """Register the object that provides the sample; one for each rollout."""
         if not callable(getattr(source, "get_sample", None)):
             raise TypeError(
                 f"a sample source needs `async def get_sample(self)`; "
@@ -202,7 +202,7 @@ class RolloutContext:
         self._source = source
 
     async def get_sample(self) -> RolloutSample | None:
-        """The sample that the registered source tells; None when there is no source."""
+        """Return the sample of the registered source; None when there is no source."""
         if self._source is None:
             return None
         from .schemas import RolloutSample
@@ -225,8 +225,8 @@ class RolloutContext:
     def log_event(self, event_type: str, **data: Any) -> None:
         """Append one JSON line to `<debug dir>/<rollout_id>.jsonl`; nothing when that is off.
 
-        Values that are no JSON are written as their repr. A log that cannot be written is warned
-        about once and switched off: it never ends a rollout.
+        Values that JSON cannot represent are written as their repr. When the log cannot be
+        written, a warning is logged once and the log is switched off.
         """
         if self._debug_dir is None:
             return

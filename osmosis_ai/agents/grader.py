@@ -1,7 +1,7 @@
-"""`Grader`: judges what a workflow did.
+"""`Grader`: scores the sample of a workflow.
 
-Also runs one: `run_grader` gives the reward that it set. Knows nothing of how the sample came to
-be, and sets no deadline.
+`run_grader` runs one and returns the reward that it set. Knows nothing of workflows, and sets no
+deadline.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class GraderConfig(BaseModel):
 
 @dataclass(slots=True)
 class GraderContext:
-    """What a grader judges by."""
+    """The input of a grader."""
 
     label: str | None = None
     """The row's ground truth."""
     sample: RolloutSample | None = None
-    """What the workflow did; None when it left nothing."""
+    """The conversation of the workflow; None when there is none."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """The row's extra data."""
     artifacts_dir: Path | None = None
-    """Where the workflow may have left files; None when there is no such place."""
+    """The directory with the workflow's files; None when there is none."""
 
     def set_reward(self, reward: float) -> None:
         """Reward the sample; ValueError without one, or unless `reward` is a finite number."""
@@ -59,14 +59,13 @@ class Grader(ABC):
 
     @abstractmethod
     async def grade(self, ctx: GraderContext) -> Any:
-        """Judge one sample and say so with `ctx.set_reward(x)`."""
+        """Judge one sample, and call `ctx.set_reward(x)`."""
 
 
 async def run_grader(grader: Grader, ctx: GraderContext) -> float | None:
-    """The reward that `grader` gives; None when it set none.
+    """Return the reward that `grader` gives; None when it set none.
 
-    What the grader raises propagates untouched. A number that it returns without having set a
-    reward is not taken for one: `set_reward` is the contract.
+    Its exceptions propagate unchanged. The return value is ignored: only `set_reward` counts.
     """
     running: Any = grader.grade(ctx)
     if not inspect.isawaitable(running):

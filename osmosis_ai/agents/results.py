@@ -55,7 +55,7 @@ class RolloutResult:
 
 
 def join_text_parts(content: Any) -> str:
-    """The text of a message's content when that is a list of parts; "" for anything else."""
+    """Return the text of a message's content when that is a list of parts; "" for anything else."""
     if not isinstance(content, list):
         return ""
     texts = (part.get("text") for part in content if isinstance(part, dict))

@@ -1,7 +1,7 @@
-"""The one way to run an agent loop, here and in the RolloutServer.
+"""The execution of an agent loop, in an evaluation and in the RolloutServer.
 
-Builds the context, awaits the agent, and checks what it returned. It knows neither where the
-request came from nor what becomes of the result, and sets no deadline.
+Builds the context, awaits the agent and checks its result. Knows neither the origin of the request
+nor the use of the result, and sets no deadline.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ async def run_rollout(
     debug_dir: str | os.PathLike[str] | None = None,
     redact: Callable[[str], str] | None = None,
 ) -> RolloutResult:
-    """Run `agent` once; what it raises propagates untouched.
+    """Run `agent` once; its exceptions propagate unchanged.
 
-    `tools` is what its `get_tools` returned, when that has been called already; `redact` takes
-    secrets out of the debug log. Raises OsmosisValidationError when the agent's `run` breaks its
+    `tools` is what its `get_tools` returned, if that was called already; `redact` removes
+    secrets from the debug log. Raises OsmosisValidationError when the agent's `run` breaks its
     contract.
     """
     if tools is None:

@@ -107,7 +107,7 @@ class RolloutStatus(str, Enum):
 
 
 class RolloutRequest(WireModel):
-    """What a rollout is asked to do: trainer to server, `POST /v1/rollout/init`."""
+    """The request of a rollout: trainer to server, `POST /v1/rollout/init`."""
 
     # The input may hold the caller's key: a validation error must not quote it.
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
@@ -166,7 +166,7 @@ _REQUEST_FIELDS = set(RolloutRequest.model_fields)
 
 
 class RolloutMetrics(WireModel):
-    """What a rollout took. A count of tokens is None when the endpoint did not tell it."""
+    """Latencies and counts of a rollout; tokens are None when the endpoint did not report them."""
 
     total_latency_ms: float = 0.0
     llm_latency_ms: float = 0.0
@@ -180,7 +180,7 @@ class RolloutMetrics(WireModel):
 
 
 class RolloutSample(BaseModel):
-    """What a workflow did in one rollout, and what a grader made of it."""
+    """The conversation of a workflow in one rollout, and the reward of its grader."""
 
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
@@ -192,7 +192,7 @@ class RolloutSample(BaseModel):
     """The row's ground truth."""
     reward: float | None = None
     remove_sample: bool = False
-    """Whether a trainer is to leave this sample out."""
+    """Whether a trainer must skip this sample."""
     metrics: dict[str, float] = Field(default_factory=dict)
     extra_fields: dict[str, Any] = Field(default_factory=dict)
 
@@ -239,7 +239,7 @@ class CompletionsRequest(WireModel):
 
 
 class CompletionUsage(WireModel):
-    """Tokens of one model call; None where the endpoint does not tell."""
+    """Tokens of one model call; None where the endpoint does not report them."""
 
     model_config = ConfigDict(extra="allow")
 

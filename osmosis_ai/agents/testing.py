@@ -53,7 +53,7 @@ class SeenRequest:
 
 
 def call(name: str, /, **arguments: Any) -> list[ToolCall]:
-    """A turn that calls one tool; add such turns up (`call(...) + call(...)`) for several."""
+    """Return a turn that calls one tool; add turns (`call(...) + call(...)`) for several."""
     return [ToolCall(name, arguments)]
 
 
@@ -81,7 +81,7 @@ class ScriptedModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> ChatCompletion:
-        """The next answer."""
+        """Return the next answer."""
         seen = [dict(message) for message in copy.deepcopy(list(messages))]
         offered = [dict(tool) for tool in copy.deepcopy(list(tools or ()))]
         self.requests.append(SeenRequest(seen, offered, dict(params or {})))
@@ -107,7 +107,7 @@ def request(
     completion_params: dict[str, Any] | None = None,
     max_turns: int = 10,
 ) -> RolloutRequest:
-    """A rollout's request: `messages`, or a system and a user message."""
+    """Return a rollout's request: `messages`, or a system and a user message."""
     if messages is None:
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": user})
@@ -127,7 +127,7 @@ def context(
     debug_dir: str | os.PathLike[str] | None = None,
     **request_fields: Any,
 ) -> RolloutContext:
-    """A context over `model`, with the agent's tools; other keywords are those of `request`."""
+    """Return a context over `model` with the agent's tools; other keywords: see `request`."""
     asked = request(**request_fields)
     tools = [] if agent is None else tool_schemas(agent, asked)
     return RolloutContext(asked, tools, ModelLLM(model, tools=tools), debug_dir=debug_dir)

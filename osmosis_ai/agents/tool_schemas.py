@@ -38,7 +38,7 @@ class OpenAIFunctionParametersSchema(WireModel):
 
 
 class OpenAIFunctionSchema(WireModel):
-    """What a model is told about a function."""
+    """The description of a function for the model."""
 
     model_config = ConfigDict(extra="allow")
 

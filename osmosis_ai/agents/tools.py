@@ -34,17 +34,17 @@ ToolExecutor = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def create_tool_result(tool_call_id: str, content: str) -> dict[str, str]:
-    """The tool message that answers a call."""
+    """Return the tool message that answers a call."""
     return {"role": "tool", "tool_call_id": tool_call_id, "content": content}
 
 
 def create_tool_error_result(tool_call_id: str, error_message: str) -> dict[str, str]:
-    """The tool message that tells the model what went wrong with its call."""
+    """Return the tool message that reports a failed call to the model."""
     return create_tool_result(tool_call_id, f"Error: {error_message}")
 
 
 def serialize_tool_result(value: Any) -> str:
-    """What a tool returned, as text for the model: strings as they are, the rest as JSON."""
+    """Return what a tool returned, as text for the model: strings as they are, the rest as JSON."""
     if isinstance(value, str):
         return value
     dump = getattr(value, "model_dump", None)
@@ -56,7 +56,7 @@ def serialize_tool_result(value: Any) -> str:
 
 
 def parse_tool_arguments(tool_call: Mapping[str, Any] | str) -> dict[str, Any]:
-    """The arguments of a tool call, or of its arguments as text or dict; "" means none.
+    """Return the arguments of a tool call, or of its arguments as text or dict; "" means none.
 
     Raises ToolArgumentError, which carries the call's id, unless they are a JSON object.
     """
@@ -85,7 +85,7 @@ def _loads(text: str, call_id: str | None, name: str | None) -> Any:
 
 
 def get_tool_call_info(tool_call: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Id, function name and arguments of a tool call.
+    """Return id , function name and arguments of a tool call.
 
     A call without an id is given one, in place, so that the history stays consistent. Raises
     ToolArgumentError, which carries the id, when the arguments are wrong.
@@ -142,7 +142,7 @@ async def _execute(tool_call: dict[str, Any], executor: ToolExecutor) -> dict[st
 
 
 def tool_schemas(agent: RolloutAgentLoop, request: RolloutRequest) -> list[dict[str, Any]]:
-    """The agent's tools for `request` as dicts, ready for the wire.
+    """Return the agent's tools for `request` as dicts, ready for the wire.
 
     What `get_tools` raises propagates untouched; raises OsmosisValidationError, naming the agent's
     class, when what it returned are no valid OpenAI function schemas with unique names.
@@ -156,7 +156,7 @@ def tool_schemas(agent: RolloutAgentLoop, request: RolloutRequest) -> list[dict[
 
 
 def dump_tools(tools: Any, *, owner: str) -> list[dict[str, Any]]:
-    """Tools (schemas or dicts) as checked dicts; `owner` is who gave them, for the message.
+    """Return tools (schemas or dicts) as checked dicts; `owner` names their source in errors.
 
     Equal tools share one dict over all rollouts: read them, do not change them.
     """
@@ -196,7 +196,7 @@ def _read_tool(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _tool_problem(tool: Any) -> str | None:
-    """What is wrong with a tool's dict, as the end of a sentence."""
+    """Return what is wrong with a tool's dict, as the end of a sentence."""
     if not isinstance(tool, Mapping):
         return f"is {type(tool).__name__}; expected an OpenAIFunctionToolSchema or a dict"
     function = tool.get("function")

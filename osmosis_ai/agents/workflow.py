@@ -40,7 +40,7 @@ class AgentWorkflowConfig(BaseModel):
 
 @dataclass(slots=True)
 class AgentWorkflowContext:
-    """What one run of a workflow starts from."""
+    """The input of one run of a workflow."""
 
     prompt: list[dict[str, Any]]
     """The initial messages, usually system then user."""
@@ -49,7 +49,7 @@ class AgentWorkflowContext:
     metadata: dict[str, Any] = field(default_factory=dict)
     """The row's extra data."""
     artifacts_dir: Path | None = None
-    """Where the run may leave files; None when there is no such place."""
+    """The directory for files of the run; None when there is none."""
 
 
 class AgentWorkflowOutput(BaseModel):
@@ -78,7 +78,7 @@ class AgentWorkflow(ABC):
 async def run_workflow(
     workflow: AgentWorkflow, ctx: AgentWorkflowContext, ambient: RolloutContext
 ) -> RolloutSample | None:
-    """Run `workflow` with `ambient` as its rollout context; what it raises propagates untouched.
+    """Run `workflow` with `ambient` as its rollout context; its exceptions propagate unchanged.
 
     None when it returned nothing and registered no sample source. Raises OsmosisValidationError
     when what it returned breaks the contract.
@@ -102,7 +102,7 @@ async def run_workflow(
 
 
 def _as_message(message: Any) -> Any:
-    """A message as a dict, where it is a client library's object for one."""
+    """Return a message as a dict, where it is a client library's object for one."""
     dump = getattr(message, "model_dump", None)
     if not callable(dump) or not isinstance(getattr(message, "role", None), str):
         return message

@@ -1,6 +1,6 @@
 """The bridge: an OpenAI-compatible URL on loopback for agents that bring a client of their own.
 
-    Bridge     serves one model, whatever it is, from a thread of its own
+    Bridge     serves one model of any kind from its own thread
     Account    one rollout's key at the bridge, what its calls took, and what was said
 
 Knows neither agents nor who runs them.

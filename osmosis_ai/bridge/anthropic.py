@@ -38,7 +38,7 @@ Block = Mapping[str, Any]
 
 
 def read_message_call(body: bytes) -> Call:
-    """The call in a request's body; BadRequest for what is none."""
+    """Return the call in a request's body; raise BadRequest for any other."""
     request = read_object(body)
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -58,12 +58,12 @@ def read_message_call(body: bytes) -> Call:
 
 
 def message(result: CompletionsResult, *, model: str) -> Response:
-    """The reply to a call that did not ask for a stream."""
+    """Return the reply to a call that did not ask for a stream."""
     return Response(200, {**_frame(result, model), "content": list(_content(result))})
 
 
 def streamed_message(result: CompletionsResult, *, model: str) -> Response:
-    """The reply to a call that asked for a stream: each block in one piece."""
+    """Return the reply to a call that asked for a stream: each block in one piece."""
     return Response(
         200,
         b"".join(_events(result, model)),
@@ -73,14 +73,14 @@ def streamed_message(result: CompletionsResult, *, model: str) -> Response:
 
 
 def message_refused(status: int, text: str) -> Response:
-    """An error that no other try would change."""
+    """Return an error that no other try would change."""
     kind = _ERROR_TYPES.get(status, "api_error")
     body = {"type": "error", "error": {"type": kind, "message": text}}
     return Response(status, body, headers=NO_RETRY)
 
 
 def message_provider_refused(error: ProviderError) -> Response:
-    """The provider's failure, with its own status where it had one."""
+    """Return the provider's failure, with its own status where it had one."""
     return message_refused(provider_status(error), str(error))
 
 
@@ -151,7 +151,7 @@ def _part(block: Block) -> dict[str, Any] | None:
 
 
 def _text(content: Any) -> str:
-    """The text of a block's content; of blocks of other kinds, none."""
+    """Return the text of a block's content; of blocks of other kinds, none."""
     if isinstance(content, str):
         return content
     texts = (block.get("text") for block in _blocks(content) if block.get("type") == "text")
@@ -218,7 +218,7 @@ def _content(result: CompletionsResult) -> Iterator[dict[str, Any]]:
 
 
 def _input(arguments: Any) -> dict[str, Any]:
-    """A tool call's arguments as the object that they have to be, whatever the model wrote."""
+    """Return a tool call's arguments as an object, even if the model wrote something else."""
     try:
         found = json.loads(arguments)
     except (TypeError, ValueError, RecursionError):
@@ -241,7 +241,7 @@ def _events(result: CompletionsResult, model: str) -> Iterator[bytes]:
 
 
 def _opened(block: Block) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A block before its content came, and the content that comes."""
+    """Return a block before its content came, and the content that comes."""
     if block["type"] == "text":
         return {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
     text = json.dumps(block["input"])

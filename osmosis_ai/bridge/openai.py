@@ -38,7 +38,7 @@ class Call:
 
 
 def read_call(body: bytes) -> Call:
-    """The call in a request's body; BadRequest for what is none."""
+    """Return the call in a request's body; raise BadRequest for any other."""
     request = read_object(body)
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -58,7 +58,7 @@ def read_call(body: bytes) -> Call:
 
 
 def check_tools(request: Mapping[str, Any]) -> None:
-    """BadRequest unless the request's `tools`, if it has any, are a list of objects."""
+    """Raise BadRequest unless the request's `tools`, if it has any, are a list of objects."""
     tools = request.get("tools")
     if tools is None:
         return
@@ -67,7 +67,7 @@ def check_tools(request: Mapping[str, Any]) -> None:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a request's body; BadRequest for what is none."""
+    """Return the JSON object in a request's body; raise BadRequest for any other."""
     try:
         request = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -78,7 +78,7 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def completion(result: CompletionsResult, *, model: str) -> Response:
-    """The reply to a call that did not ask for a stream."""
+    """Return the reply to a call that did not ask for a stream."""
     choice: dict[str, Any] = {
         "index": 0,
         "message": {"role": "assistant", "content": None, **result.message},
@@ -94,7 +94,7 @@ def completion(result: CompletionsResult, *, model: str) -> Response:
 
 
 def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Response:
-    """The reply to a call that asked for a stream: the whole answer in one chunk."""
+    """Return the reply to a call that asked for a stream: the whole answer in one chunk."""
     frame = _frame("chat.completion.chunk", model)
     choice = {
         "index": 0,
@@ -115,24 +115,24 @@ def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Resp
 
 
 def models(name: str) -> Response:
-    """The list of models: the evaluated one."""
+    """Return the list of models: the evaluated one."""
     entry = {"id": name, "object": "model", "created": 0, "owned_by": "osmosis"}
     return Response(200, {"object": "list", "data": [entry]})
 
 
 def refused(status: int, message: str, **more: Any) -> Response:
-    """An error that no other try would change."""
+    """Return an error that no other try would change."""
     found = problem(status, message, **more)
     return Response(found.status, found.body, headers=NO_RETRY)
 
 
 def provider_refused(error: ProviderError) -> Response:
-    """The provider's failure, with its own status where it had one."""
+    """Return the provider's failure, with its own status where it had one."""
     return refused(provider_status(error), str(error), type="provider_error", code=error.kind)
 
 
 def provider_status(error: ProviderError) -> int:
-    """The status to hand on: the provider's own, or what a gateway says for it."""
+    """Return the status to hand on: the provider's own, or what a gateway says for it."""
     if error.status is not None and 400 <= error.status < 600:
         return error.status
     return _STATUS.get(error.kind, 502)

@@ -1,6 +1,6 @@
 """The bridge itself: keys and routes before one model.
 
-It runs in a thread of its own, so that an agent that blocks its event loop on a call is still
+It runs in its own thread, so that an agent that blocks its event loop on a call is still
 answered. Knows no wire format but the names of its routes.
 """
 
@@ -54,7 +54,7 @@ class Bridge:
     def open_account(
         self, *, params: Mapping[str, Any] | None = None, record: bool = False
     ) -> Account:
-        """An account for one rollout; `params` go with every call that does not set them itself.
+        """Return an account for one rollout; `params` are the defaults of each call.
 
         With `record`, its `llm.calls` keeps the usage of each call.
         """
@@ -131,7 +131,7 @@ class Bridge:
 
 
 def _route(path: str) -> str:
-    """What of a path tells routes apart: clients append theirs to `.../v1`, some with `/v1`."""
+    """Return the part of a path that names the route; clients repeat `/v1` or omit it."""
     path = path.rstrip("/")
     while path.startswith("/v1/") or path == "/v1":
         path = path.removeprefix("/v1")

@@ -39,7 +39,7 @@ class Trajectory:
         return bool(self._conversations)
 
     def note(self, sent: Sequence[Message], answer: Message) -> None:
-        """A call was answered."""
+        """Record an answered call."""
         hashes = list(_hashes(sent))
         for length in range(len(sent) - 1, 0, -1):
             known = self._open.get(hashes[length - 1])
@@ -51,18 +51,18 @@ class Trajectory:
         self._open.setdefault(hashes[-1], []).append(self._notes)
 
     def last(self) -> list[dict[str, Any]]:
-        """The conversation that was answered last, its answer included; empty without any."""
+        """Return the conversation of the last answer, with that answer; empty without any."""
         found = self._conversations.get(self._notes)
         return [] if found is None else found.messages()
 
     def all(self) -> list[dict[str, Any]]:
-        """The messages of every conversation, one conversation after the other."""
+        """Return the messages of every conversation, one conversation after the other."""
         each = list(self._conversations.values())
         return [message for conversation in each for message in conversation.messages()]
 
 
 def _hashes(messages: Sequence[Message]) -> Iterator[int]:
-    """A hash over the first message, over the first two, and so on."""
+    """Yield a hash over the first message, over the first two, and so on."""
     so_far = 0
     for message in messages:
         so_far = hash((so_far, repr(message)))

@@ -192,7 +192,7 @@ def _step(
 
 
 def _is_huge(number: Fraction) -> bool:
-    """Whether a result of `number` might not fit a float."""
+    """Return whether a result of `number` might not fit a float."""
     return number.numerator.bit_length() + number.denominator.bit_length() > 512
 
 

@@ -1,7 +1,7 @@
 """Agents: the loop, the workflow and its grader, and what they are run with.
 
 Each name is imported when it is first used: schemas need pydantic (some 60 ms), the server needs a
-web framework, and neither is wanted by whoever imports this package for one small name.
+web framework, and a user of one small name needs neither.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ From the wire to the agent and back:
     http         requests and replies, who may ask, one handler a path, uvicorn
     service      admission, the life of a rollout, draining
     rollouts     the records: one a rollout, found again by its identity
-    execution    one rollout within its time, in a thread of its own
+    execution    one rollout within its time, in its own thread
     trainer      calls to the trainer, delivery of results, allowed addresses, registration
     journal      results on disk, when there is a folder for them
     events       the log's lines and the counters of /metrics

@@ -55,7 +55,7 @@ class Counters:
         self._totals[name, tuple(sorted(labels.items()))] += amount  # type: ignore[assignment]
 
     def total(self, name: str) -> float:
-        """The counter over all labels."""
+        """Return the counter over all labels."""
         return sum(amount for (found, _), amount in self._totals.items() if found == name)
 
     def text(self, gauges: Mapping[str, Any]) -> str:

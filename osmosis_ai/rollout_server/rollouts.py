@@ -83,11 +83,11 @@ class Registry:
         return iter(tuple(self._by_id.values()))
 
     def get(self, rollout_id: str) -> Rollout | None:
-        """The record of that rollout."""
+        """Return the record of that rollout."""
         return self._by_id.get(rollout_id)
 
     def find(self, init: Init) -> Rollout | None:
-        """The rollout that this init has started before; raises Refused (409) when it differs."""
+        """Return the rollout that this init started before; raise Refused (409) if it differs."""
         known = self._by_identity.get(init.identity) or self._by_id.get(init.request.rollout_id)
         if known is not None and known.digest != init.digest:
             told = "this rollout was started before, with another body"
@@ -127,7 +127,7 @@ class Registry:
             self.kept_bytes -= rollout.kept_bytes
 
     def old(self) -> list[Rollout]:
-        """Records past their time whose result nobody waits for."""
+        """Return expired records without an undelivered result."""
         oldest = time.monotonic() - self._ttl_s
         found = []
         for rollout in self._ended.values():
@@ -138,7 +138,7 @@ class Registry:
         return found
 
     def _shrink(self) -> None:
-        """Let go of the oldest delivered results while there are too many bytes of them."""
+        """Drop the oldest delivered results while they take too many bytes."""
         if self.kept_bytes <= self._max_kept_bytes:
             return
         for rollout in self._ended.values():

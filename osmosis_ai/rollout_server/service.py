@@ -1,7 +1,6 @@
-"""The life of rollouts: admission, a place to run, a result, and the end of it all.
+"""The life of rollouts: admission, execution, delivery and shutdown.
 
-Lives in one event loop, the server's; agents run elsewhere. Knows nothing of HTTP but how to
-refuse.
+Lives in the server's event loop; agents run elsewhere. Knows nothing of HTTP but how to refuse.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class RolloutService:
         event("started", agent_loop=name, max_concurrent=places)
 
     async def stop(self) -> None:
-        """Refuse new rollouts, let the others end, cancel what is left, hand over every result."""
+        """Refuse new rollouts, wait for the others, cancel the rest and deliver every result."""
         self.draining = True
         if self._starting is None:
             return
@@ -168,7 +167,7 @@ class RolloutService:
         return int(self.counters.total("osmosis_rollouts_total"))
 
     def gauges(self) -> dict[str, float]:
-        """The present, for /metrics."""
+        """Return the present, for /metrics."""
         return {
             "osmosis_rollouts_active": self.active,
             "osmosis_rollouts_running": self._running,
@@ -181,7 +180,7 @@ class RolloutService:
     # Admission.
 
     async def init(self, init: Init) -> bytes:
-        """The answer to an init; starts its rollout unless that was done before."""
+        """Return the answer to an init; starts its rollout unless that was done before."""
         known = self.registry.find(init)
         if known is None:
             self._check_room()
@@ -209,7 +208,7 @@ class RolloutService:
         )
         self.registry.add(rollout)
         self.active += 1
-        # A task of its own: the rollout does not depend on the client staying on the line.
+        # A separate task: the rollout goes on when the client disconnects.
         rollout.admitted = self._in_background(self._admit(rollout, trainer))
         return rollout
 

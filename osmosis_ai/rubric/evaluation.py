@@ -184,7 +184,7 @@ def case_of(
     ground_truth: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Case:
-    """What is put before the judge; raises TypeError or ValueError."""
+    """Return what is put before the judge; raise TypeError or ValueError."""
     if not isinstance(rubric, str):
         raise TypeError(f"rubric must be a string, not {type(rubric).__name__}")
     if not rubric.strip():
@@ -216,7 +216,7 @@ def _checked_votes(votes: int) -> int:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, run in an event loop of its own."""
+    """Return the result of `work`, run in a separate event loop."""
     __tracebackhide__ = True
     return _run_in_thread(work) if _in_running_loop() else asyncio.run(work)
 

@@ -119,7 +119,7 @@ class Judge:
         await self._model.aclose()
 
     async def judge(self, case: Case, *, votes: int = 1) -> RewardRubricRunResult:
-        """Ask `votes` times at once; the median, and every vote. Raises ProviderRequestError."""
+        """Ask `votes` times concurrently; return the median and every vote."""
         tasks = [asyncio.ensure_future(self._vote(case)) for _ in range(votes)]
         try:
             asked = await asyncio.gather(*tasks)
@@ -227,7 +227,7 @@ class Judge:
 
 
 def _said(answer: Answer) -> str:
-    """The reply's text, or the arguments of the tool call that it made of the schema."""
+    """Return the reply's text, or the arguments of the tool call that it made of the schema."""
     message = answer.completion.message
     content = message.get("content")
     if isinstance(content, str) and content.strip():
@@ -240,7 +240,7 @@ def _said(answer: Answer) -> str:
 
 
 def _is_about_format(error: ProviderError) -> bool:
-    """Whether the provider, or LiteLLM for it, refused the schema rather than the question."""
+    """Return whether the provider, or LiteLLM, refused the schema rather than the question."""
     if error.kind != "bad_request" and error.status != 422:
         return False
     said = error.detail.lower()
@@ -252,7 +252,7 @@ def _as_json(raw: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> Any:
-    """`value` with overlong texts cut and control characters escaped."""
+    """Return `value` with overlong texts cut and control characters escaped."""
     if isinstance(value, str):
         return printable(value, MAX_RAW_CHARS)
     if isinstance(value, list):

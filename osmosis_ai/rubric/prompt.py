@@ -69,7 +69,7 @@ class Case:
 
 
 def judge_messages(case: Case) -> list[dict[str, Any]]:
-    """The system and the user message for `case`, with a new token each time."""
+    """Return the system and the user message for `case`, with a new token each time."""
     quoted = _quoted_texts(case)
     token = _unknown_token(quoted.values())
     bounds = {"low": _number(case.score_min), "high": _number(case.score_max)}
@@ -82,7 +82,7 @@ def judge_messages(case: Case) -> list[dict[str, Any]]:
 
 
 def encodable(text: str) -> str:
-    """`text` with lone surrogates, which no request can carry, replaced."""
+    """Return `text` with lone surrogates, which no request can carry, replaced."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 

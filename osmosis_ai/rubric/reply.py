@@ -42,7 +42,7 @@ class Verdict:
 
 
 def read_verdict(text: str) -> Verdict:
-    """The verdict in `text`; raises `NotJSON` or `BadVerdict`."""
+    """Return the verdict in `text`; raise `NotJSON` or `BadVerdict`."""
     if len(text) > MAX_REPLY_CHARS:
         raise BadVerdict(f"the reply is {len(text)} characters long")
     found = _last_object(text)
@@ -69,7 +69,7 @@ def _last_object(text: str) -> dict[str, Any]:
 
 
 def _decode_whole(text: str) -> dict[str, Any] | None:
-    """`text` as one object: then a `</think>` in it is inside a string and means nothing."""
+    """Return `text` as one object: then a `</think>` in it is inside a string and means nothing."""
     try:
         found = _DECODER.decode(text.strip().removeprefix("\ufeff"))
     except (ValueError, RecursionError):
@@ -78,7 +78,7 @@ def _decode_whole(text: str) -> dict[str, Any] | None:
 
 
 def _objects_in(text: str) -> list[dict[str, Any]]:
-    """The outermost complete objects; none of those inside or after a torn one."""
+    """Return the outermost complete objects; none of those inside or after a torn one."""
     objects: list[dict[str, Any]] = []
     at = text.find("{")
     while at >= 0:

@@ -1,6 +1,6 @@
 """`model_info` -> whom to ask, with which key, within which bounds and times.
 
-Checks every value and says which is wrong; asks nobody. The key is resolved here, before any
+Checks every value and says which is wrong; sends nothing. The key is resolved here, before any
 request: `api_key`, else the variable named by `api_key_env`, else the provider's usual one.
 """
 
@@ -54,7 +54,7 @@ class Overrides:
 
 
 def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> JudgeSettings:
-    """The settings in `model_info`; raises TypeError, ValueError or MissingAPIKeyError."""
+    """Return the settings in `model_info`; raise TypeError, ValueError or MissingAPIKeyError."""
     if not isinstance(model_info, Mapping):
         raise TypeError(f"model_info must be a mapping, not {type(model_info).__name__}")
     name = _name(model_info)

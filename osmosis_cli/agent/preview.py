@@ -60,7 +60,7 @@ def preview_command(path: Path, limit: int | None, as_json: bool) -> None:
 
 
 def _read(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
-    """What the file holds, how many of it, and the first `limit` of them."""
+    """Return what the file holds, how many of it, and the first `limit` of them."""
     if path.suffix.lower() in YAML_SUFFIXES:
         return _rubrics(path, limit)
     from pytest_osmosis.dataset.errors import DatasetError

@@ -38,7 +38,7 @@ _DECIDED = ("api-key", "only")
 
 
 def own_spellings(option: Option) -> tuple[str, ...]:
-    """How the command spells an option of the plugin."""
+    """Return how the command spells an option of the plugin."""
     return SPELLINGS.get(option.name, (f"--{option.name}",))
 
 
@@ -51,7 +51,7 @@ def click_options() -> list[click.Parameter]:
 
 
 def is_common(parameter: click.Parameter) -> bool:
-    """Whether the help lists the parameter among the first."""
+    """Return whether the help lists the parameter among the first."""
     return parameter in _SWITCHES or parameter.name in {_key(name) for name in COMMON}
 
 
@@ -90,7 +90,7 @@ def _key(name: str) -> str:
 
 
 def help_text(option: Option) -> str:
-    """What the command's help says about an option of the plugin."""
+    """Return what the command's help says about an option of the plugin."""
     text = option.help.replace("%%", "%").replace("--osmosis-", "--")
     if option.repeatable:
         text += "; repeatable"
@@ -100,7 +100,7 @@ def help_text(option: Option) -> str:
 
 
 def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list[str]:
-    """The pytest command line for the given option values; `extra` follows it untouched."""
+    """Return the pytest command line for the given option values; `extra` follows it untouched."""
     args = ["-p", "osmosis", "--osmosis-only"]
     for option in OPTIONS:
         if option.name not in _DECIDED:

@@ -1,7 +1,7 @@
 """`osmosis eval`: an evaluation as a pytest session in this process, and a group of subcommands.
 
 A first word that is no option names a subcommand; otherwise the words are options of the evaluation
-and what follows `--` goes to pytest. It adds nothing of its own to the evaluation.
+and what follows `--` goes to pytest. It adds nothing to the evaluation.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) 
 
 
 def _story(text: str) -> str:
-    """What pytest said went wrong, without its headings."""
+    """Return what pytest said went wrong, without its headings."""
     _, found, rest = text.partition("ERROR: ")
     if not found:
         return text.strip()[-2000:] or "pytest wrote no report"

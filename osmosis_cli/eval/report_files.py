@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read(path: Path) -> EvalResult:
-    """The result that a report tells of."""
+    """Return the result that a report tells of."""
     from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 
     try:
@@ -23,7 +23,7 @@ def read(path: Path) -> EvalResult:
 
 
 def gates_of(path: Path) -> list[AskedGate]:
-    """The gates that a report tells of."""
+    """Return the gates that a report tells of."""
     from pytest_osmosis.reports.json_reader import UnreadableReport, read_gates
 
     try:

@@ -202,7 +202,7 @@ def _named(folder: Path, name: str) -> Path:
 
 
 def _read(folder: Path) -> Run:
-    """What there is to say of an evaluation, damaged or not."""
+    """Return what there is to say of an evaluation, damaged or not."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     pid = None if run_directory.is_archived(folder) else run_directory.user_of(folder)
     common: dict[str, Any] = {

@@ -55,7 +55,7 @@ class ReportTaker(Guard):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """From here on the lines are progress, not the story of a wrong call."""
+        """Stop buffering: later lines are progress, not the explanation of a usage error."""
         from pytest_osmosis import evaluation
 
         asked = evaluation.of(session.config)
@@ -63,7 +63,7 @@ class ReportTaker(Guard):
             self._terminal.release()
 
     def report(self) -> str | None:
-        """The report that this session wrote, if it did."""
+        """Return the report that this session wrote, if it did."""
         now = _identity(self._path)
         return self._path.read_text("utf-8") if now and now != self._before else None
 

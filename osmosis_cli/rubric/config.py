@@ -49,7 +49,7 @@ class RubricConfig:
     """Where in the file it stands, as `rubrics[0]`."""
 
     def settings(self) -> JudgeSettings:
-        """Whom to ask; raises MissingAPIKeyError, TypeError or ValueError."""
+        """Return whom to ask; raise MissingAPIKeyError, TypeError or ValueError."""
         return judge_settings(self.model_info, Overrides())
 
     def asking(self, model: str) -> RubricConfig:
@@ -72,7 +72,7 @@ class RubricConfig:
 
 
 def load_rubrics(path: Path) -> list[RubricConfig]:
-    """Every rubric of the file, nested ones too; raises RubricFileError."""
+    """Return every rubric of the file, nested ones too; raise RubricFileError."""
     try:
         document = load_yaml(path)
     except YAMLFileError as error:
@@ -91,7 +91,7 @@ def load_rubrics(path: Path) -> list[RubricConfig]:
 
 
 def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricConfig:
-    """The rubric with this id; raises RubricFileError with the ids that there are."""
+    """Return the rubric with this id; raise RubricFileError with the ids that there are."""
     for rubric in rubrics:
         if rubric.id == wanted:
             return rubric
@@ -178,7 +178,7 @@ def _model_info(
 
 
 def _check_settings(where: str, config: RubricConfig) -> None:
-    """Look at everything but the key, which only whoever asks the judge must have."""
+    """Check everything but the key, which only asking the judge requires."""
     given = config.model_info.get("api_key")
     if given is not None and not isinstance(given, str):
         raise RubricFileError(f"{where}: model_info.api_key must be a string, not {_kind(given)}")

@@ -50,7 +50,7 @@ class Record:
         return {**asdict(self), "extra_info": mask_secrets(self.extra_info)}
 
     def context(self) -> dict[str, Any] | None:
-        """What of `metadata` and `extra_info` the judge is shown."""
+        """Return what of `metadata` and `extra_info` the judge is shown."""
         extra = mask_secrets(
             {k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS}
         )
@@ -63,7 +63,7 @@ class Record:
 
 
 def load_records(path: Path) -> list[Record]:
-    """Every record of the file; DatasetError names the wrong ones."""
+    """Return every record of the file; DatasetError names the wrong ones."""
     file, kind = open_dataset(path)
     with file, closing(_source(file, kind, path)) as source:
         problems = Problems(path, source.unit)

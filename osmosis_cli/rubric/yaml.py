@@ -21,7 +21,7 @@ class YAMLFileError(Exception):
 
 
 def load_yaml(path: Path) -> Any:
-    """The file's document, of plain types only; raises YAMLFileError."""
+    """Return the file's document, of plain types only; raise YAMLFileError."""
     import yaml  # 25 ms: only for the two commands that read such files
 
     text = _text(path)

@@ -161,7 +161,7 @@ def serve_command(
 
 
 def _trainers(typed: tuple[str, ...]) -> tuple[str, ...]:
-    """The origins of the command line, else those of the environment; each is one."""
+    """Return the origins of the command line, else those of the environment; each is one."""
     from osmosis_ai.rollout_server.settings import TRAINERS_VARIABLE, trainers_from
     from osmosis_ai.rollout_server.trainer.address_policy import check_origin
 
@@ -173,7 +173,7 @@ def _trainers(typed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | None, str]:
-    """The server's key, and what is to be said about it."""
+    """Return the server's key, and what is to be said about it."""
     typed = ctx.get_parameter_source("api_key") is ParameterSource.COMMANDLINE
     if typed and plan.local:
         raise click.UsageError(

@@ -74,7 +74,7 @@ class Plan:
 
 
 def load_agent(plan: Plan) -> RolloutAgentLoop:
-    """The agent, checked as `osmosis validate` does unless the plan says otherwise."""
+    """Return the agent, checked as `osmosis validate` does unless the plan says otherwise."""
     from pytest_osmosis.user_code.classify_agent import as_agent_loop
     from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
@@ -122,7 +122,7 @@ def find_platform() -> Login:
 
 
 def settings_of(plan: Plan) -> ServerSettings:
-    """The server's settings; what they refuse is a usage error."""
+    """Return the server's settings; what they refuse is a usage error."""
     from osmosis_ai.rollout_server.settings import ServerSettings
 
     try:
@@ -138,7 +138,7 @@ def settings_of(plan: Plan) -> ServerSettings:
 
 
 def bind(plan: Plan) -> socket.socket:
-    """The socket to listen on."""
+    """Return the socket to listen on."""
     try:
         from osmosis_ai.rollout_server.http.uvicorn import listen
     except ImportError:
@@ -155,7 +155,7 @@ def bind(plan: Plan) -> socket.socket:
 def make_app(
     plan: Plan, agent: RolloutAgentLoop, key: Secret | None, login: Login | None
 ) -> RolloutApp:
-    """The application that the plan describes."""
+    """Return the application that the plan describes."""
     from osmosis_ai.rollout import create_app
 
     return create_app(
@@ -180,7 +180,7 @@ def serve(app: RolloutApp, bound: socket.socket) -> None:
 
 
 def serve_with_reload(plan: Plan, key: Secret | None, bound: socket.socket) -> None:
-    """Serve in a process of its own, which is started anew when a source file changes."""
+    """Serve in a child process that is restarted when a source file changes."""
     from uvicorn.supervisors import ChangeReload
 
     from osmosis_ai.rollout_server.http.uvicorn import configure
@@ -224,7 +224,7 @@ class _ReloadedServer:
 
 
 def app_to_reload() -> RolloutApp:
-    """The application as the process that reloads was asked for it."""
+    """Return the application as the process that reloads was asked for it."""
     values = json.loads(os.environ[PLAN_VARIABLE])
     plan = Plan(**{**values, "allowed_trainers": tuple(values["allowed_trainers"])})
     value = os.environ.pop(KEY_VARIABLE, None)  # the agent's own child processes need no key

@@ -1,6 +1,6 @@
 """One rollout from its request to the body of its callback, whatever the agent does.
 
-The boundary where everything that an agent can raise or return wrongly becomes an outcome. Knows
+The boundary at which every exception and wrong result of an agent becomes an outcome. Knows
 neither threads nor deadlines.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...agents.client import LLMClient
 
 MESSAGE_LIMIT = 2000
-"""Characters of an error that the trainer is told."""
+"""Characters of an error message that is sent to the trainer."""
 
 Redact = Callable[[str], str]
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -43,7 +43,7 @@ class Outcome:
 
 
 class TracedLLM:
-    """`LLMClient` that notes each call in the rollout's trace."""
+    """`LLMClient` that records each call in the rollout's trace."""
 
     def __init__(self, llm: LLMClient) -> None:
         self._llm = llm
@@ -51,7 +51,7 @@ class TracedLLM:
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
     ) -> CompletionsResult:
-        """Ask, and note what was asked and answered."""
+        """Ask, and record request and answer."""
         started = time.monotonic()
         told: dict[str, Any] = {"messages": len(messages), "params": params}
         try:
@@ -68,7 +68,7 @@ class TracedLLM:
         return answer
 
     def get_metrics(self) -> RolloutMetrics:
-        """What all calls so far took."""
+        """Return the totals of all calls so far."""
         return self._llm.get_metrics()
 
 
@@ -81,7 +81,7 @@ async def execute(
     debug_dir: Path | None = None,
     redact: Redact = str,
 ) -> Outcome:
-    """Run the agent once; never raises but when it is cancelled."""
+    """Run the agent once; raise nothing but a cancellation."""
     trace = RolloutContext(request, debug_dir=debug_dir, redact=redact)
     trace.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
     client = TracedLLM(llm) if debug_dir is not None else llm
@@ -93,7 +93,7 @@ async def execute(
     except asyncio.CancelledError:
         trace.log_event("rollout_cancelled")
         raise
-    except BaseException as error:  # noqa: BLE001  the agent's failure is what the trainer is told
+    except BaseException as error:  # noqa: BLE001  the agent's failure is reported to the trainer
         outcome = failed(request.rollout_id, error, metrics=llm.get_metrics(), redact=redact)
     trace.log_event("rollout_ended", status=outcome.status, error=outcome.error)
     return outcome
@@ -106,7 +106,7 @@ def failed(
     metrics: RolloutMetrics | None = None,
     redact: Redact = str,
 ) -> Outcome:
-    """The outcome of a rollout that broke off."""
+    """Return the outcome of a failed rollout."""
     told = error if isinstance(error, str) else _told(error)
     result = RolloutResult("ERROR", [], "error", told, metrics)
     return _encoded(rollout_id, result, clip(redact(told), MESSAGE_LIMIT))

@@ -1,7 +1,7 @@
-"""Runs what an agent has to do for one rollout, in the workers' threads and within its time.
+"""Execution of an agent for one rollout, in a worker thread and within a time limit.
 
-Whatever the agent does, an outcome comes back: when it fails, hangs, swallows its cancellation, or
-when the server shuts down. Admits nothing and keeps no record.
+There always is an outcome: when the agent fails, hangs or ignores its cancellation, and when the
+server shuts down. Admits nothing and keeps no record.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Runner:
         await self._workers.close()
 
     async def tools(self, request: RolloutRequest, key: Secret | None) -> Tools | Outcome:
-        """The agent's tools for this request; an outcome when there will be no rollout."""
+        """Return the agent's tools for this request; an outcome when there will be no rollout."""
         agent = self._agent
 
         async def asked(client: TrainerClient) -> Tools:
@@ -81,13 +81,13 @@ class Runner:
             return failed(request.rollout_id, why)
         try:
             return job.result.result()
-        except BaseException as error:  # noqa: BLE001  the agent's failure: the trainer is told
+        except BaseException as error:  # noqa: BLE001  the agent's failure is reported to the trainer
             return failed(request.rollout_id, error, redact=self._redactor(key))
 
     async def run(
         self, request: RolloutRequest, key: Secret | None, trainer: Trainer, tools: Tools
     ) -> Outcome:
-        """How the rollout ended."""
+        """Return how the rollout ended."""
         settings = self._settings
 
         async def executed(client: TrainerClient) -> Outcome:

@@ -1,8 +1,8 @@
-"""Threads in which agents run, so that whatever an agent does the server goes on answering.
+"""Threads in which agents run, so that an agent never blocks the server.
 
 All rollouts share one thread's event loop, as in an evaluation, until one of them blocks it with
-synchronous code. Then the rollouts behind it and those to come get other threads, until it is free
-again. Knows nothing of rollouts but that they are coroutines.
+synchronous code. Then waiting and later rollouts get other threads, until the first is free
+again. Knows rollouts only as coroutines.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Job(Generic[R, T]):
         self.result: asyncio.Future[T] = self._home.create_future()
 
     def cancel(self) -> None:
-        """Cancel the coroutine; its result comes when it heeds that."""
+        """Cancel the coroutine; its result is set when it ends."""
         self._cancelled = True  # before the task is looked for: `start` looks in the other order
         task = self._task
         if task is not None and not task.get_loop().is_closed():
@@ -105,7 +105,7 @@ class Worker(Generic[R]):
             self.loop.call_soon_threadsafe(function, *args)
 
     def silent_looks(self) -> int:
-        """How often in a row it was found not to have given the sign of life it was asked for."""
+        """Return how many checks in a row the loop has not responded to."""
         if self._asked:
             self._looks += 1
         else:
@@ -114,16 +114,16 @@ class Worker(Generic[R]):
         return self._looks
 
     def where(self) -> str:
-        """What the thread is at: the innermost frames."""
+        """Return what the thread is at: the innermost frames."""
         frame = sys._current_frames().get(self._thread.ident or 0)
         return "".join(traceback.format_stack(frame, limit=3)).strip() if frame else "ended"
 
     def stop(self) -> None:
-        """Let the loop end, once it gets around to it."""
+        """End the loop after its current callback."""
         self.call(self._stop)
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the thread, but not for ever."""
+        """Wait for the thread at most `timeout_s`."""
         self._thread.join(timeout_s)
 
     def _answer(self) -> None:

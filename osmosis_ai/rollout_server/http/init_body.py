@@ -37,7 +37,7 @@ class Init:
 
 
 def read_init(body: bytes) -> Init:
-    """The init in `body`; raises Refused with status 422."""
+    """Return the init in `body`; raise Refused with status 422."""
     data = _load(body)
     unknown = len(data.keys() - _FIELDS)
     if unknown:

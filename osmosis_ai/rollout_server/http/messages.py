@@ -45,7 +45,7 @@ class Reply:
 
 
 def json_reply(status: int, document: Any) -> Reply:
-    """A reply with a JSON document."""
+    """Return a reply with a JSON document."""
     return Reply(status, _encode(document).encode("ascii"))
 
 
@@ -71,7 +71,7 @@ class Refused(Exception):
             self.headers["connection"] = "close"
 
     def reply(self) -> Reply:
-        """The refusal on the wire."""
+        """Return the refusal on the wire."""
         document = {"error": str(self), "code": self.code}
         if self.details is not None:
             document["details"] = self.details
@@ -105,14 +105,14 @@ class ByteBudget:
         self.held += size
 
     def give(self, size: int) -> None:
-        """Let go of `size` bytes."""
+        """Release `size` bytes."""
         self.held -= size
 
 
 class Turns:
     """Lets a few requests through in each pass of the event loop, the others in order.
 
-    A thousand inits at once would otherwise be one long pass in which nobody else is answered.
+    A thousand inits at once would otherwise be one long pass that delays all other requests.
     """
 
     def __init__(self, size: int) -> None:
@@ -121,7 +121,7 @@ class Turns:
         self._scheduled = False
 
     async def wait(self) -> None:
-        """Come back when it is this request's turn, mostly at once."""
+        """Wait for this request's turn, mostly without delay."""
         loop = asyncio.get_running_loop()
         if not self._scheduled:
             self._scheduled = True
@@ -154,10 +154,10 @@ class Body:
         self._timeout_s = timeout_s
         self._chunks: list[bytes] = []
         self.size = 0
-        """Bytes taken from the budget; whoever asked for the body gives them back."""
+        """Bytes taken from the budget; the caller gives them back."""
 
     async def read(self, headers: list[tuple[bytes, bytes]], receive: Receive) -> bytes:
-        """The whole body; refuses what is too large before reading on."""
+        """Return the whole body; refuses what is too large before reading on."""
         declared = next((value for name, value in headers if name == b"content-length"), b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > self._limit:
             raise self._too_large()

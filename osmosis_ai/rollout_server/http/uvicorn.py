@@ -1,7 +1,7 @@
-"""Running the application under uvicorn, with deadlines for clients that dawdle.
+"""Running the application under uvicorn, with deadlines for slow clients.
 
-uvicorn waits for ever for the head of a request and takes heads of any size: the protocol here
-does not. Knows the application as ASGI alone.
+uvicorn has no limit on the time and size of a request's head; the protocol here has. Knows the
+application only as ASGI.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEEP_ALIVE_S = 75
 """Longer than any Retry-After: who waits for that finds its connection still there."""
 SWITCH_INTERVAL_S = 0.00005
 """How long the agent's thread may keep the interpreter while the server has requests waiting. Each
-of the server's reads and writes lets go of it, so this is what a request waits several times."""
+read and write of the server releases it, so a request waits for this several times."""
 RESERVED_FILES = 256
 """Open files that are left to everything but clients."""
 GRACE_S = 5
@@ -43,7 +43,7 @@ class GuardedProtocol(HttpToolsProtocol):
     max_head_bytes = MAX_HEAD_BYTES
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Connected: the first head is due."""
+        """Start the deadline of the first head."""
         super().connection_made(transport)
         self._head_bytes = 0
         self._in_head = True
@@ -51,7 +51,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gone: nothing is due any more."""
+        """Cancel the deadline."""
         self._head_came()
         super().connection_lost(exc)
 
@@ -65,17 +65,17 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Note that a head begins."""
         self._in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head has come."""
+        """End the deadline of the head."""
         self._head_came()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body has come: what follows is the next head."""
+        """Note that the next head follows."""
         super().on_message_complete()
         self._in_head = True
         self._head_bytes = 0
@@ -94,8 +94,8 @@ class GuardedProtocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """uvicorn's server with a long queue before a short arm.
 
-    asyncio accepts as many connections in one go as the queue is long, which is why it is told of
-    a short one first. With `owns_process` the interpreter is tuned for requests as well.
+    asyncio accepts as many connections in one go as the queue is long, so it gets a short one
+    first. With `owns_process` the interpreter is tuned for requests as well.
     """
 
     def __init__(self, config: uvicorn.Config, *, owns_process: bool = False) -> None:
@@ -119,7 +119,7 @@ def _favour_requests() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that clients can connect to from now on, though they are answered only later.
+    """Return a socket that clients can connect to from now on, though they are answered only later.
 
     Raises OSError when the address is taken or not this machine's.
     """

@@ -1,8 +1,8 @@
 """Which trainers may be called, and at which address.
 
 An origin is `scheme://host[:port]`. With a list of origins only those are called, wherever they
-are; without one any public address is; `anywhere` lifts that. A name is resolved here and nowhere
-else: whoever connects does so to the addresses that were looked at. Opens no connection.
+are; without one any public address is; `anywhere` lifts that. A name is resolved only here, and
+connections go to the addresses that were checked. Opens no connection.
 
     Exception
     ├── TrainerRefused     the rules forbid it, or it is no address
@@ -30,7 +30,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class TrainerRefused(Exception):
-    """The rules forbid to call it; `str()` is a sentence for whoever asked."""
+    """The rules forbid to call it; `str()` is a sentence for the client."""
 
 
 class TrainerUnknown(Exception):
@@ -63,7 +63,7 @@ class Trainer:
 
 
 def check_origin(text: str) -> str:
-    """`text` as a normalised origin; ValueError with a sentence when it is none."""
+    """Return `text` as a normalised origin; ValueError with a sentence when it is none."""
     try:
         found = _parsed(text)
     except TrainerRefused:
@@ -83,7 +83,7 @@ class TrainerRules:
         self._cache: dict[tuple[str, int], tuple[float, asyncio.Future[tuple[str, ...]]]] = {}
 
     async def locate(self, server_url: str) -> Trainer:
-        """The trainer behind `server_url`; raises TrainerRefused or TrainerUnknown."""
+        """Return the trainer behind `server_url`; raise TrainerRefused or TrainerUnknown."""
         named = _parsed(server_url)
         if self._origins and named.origin not in self._origins:
             raise TrainerRefused("server_url is not one of the trainers that this server may call")
@@ -109,7 +109,7 @@ class TrainerRules:
 
 
 def is_public(address: str) -> bool:
-    """Whether anybody on the internet means the same machine by `address`."""
+    """Return whether `address` names one machine on the whole internet."""
     return _is_public(ipaddress.ip_address(address.partition("%")[0]))
 
 
@@ -125,7 +125,7 @@ def _is_public(address: Address) -> bool:
 
 
 def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that packets to `address` reach in the end."""
+    """Return the IPv4 address that packets to `address` reach in the end."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     teredo = address.teredo
@@ -150,7 +150,7 @@ def _parsed(url: str) -> Trainer:
 
 
 def _literal(host: str, port: int) -> tuple[str, ...]:
-    """The address when `host` is one, in any spelling that the system's resolver takes."""
+    """Return the address when `host` is one, in any spelling that the system's resolver takes."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):

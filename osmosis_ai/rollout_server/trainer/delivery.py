@@ -1,4 +1,4 @@
-"""Handing each result to its trainer once, however long the trainer is away.
+"""Delivery of each result to its trainer, once, with retries while the trainer is away.
 
 A round is the contract's three tries; rounds follow each other until the trainer has taken the
 result, has refused it with a 4xx, or the result is too old. Knows no agent.
@@ -48,7 +48,7 @@ class Callbacks:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self, timeout_s: float) -> None:
-        """Try what is left once more, at once and for at most `timeout_s`; then give up."""
+        """Try the rest once more immediately, for at most `timeout_s`; then give up."""
         self._last_round.set()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)

@@ -161,7 +161,7 @@ def _message(body: bytes) -> str:
 
 
 def _reachable(host: str) -> str:
-    """Where this machine reaches a server that is bound to `host`."""
+    """Return where this machine reaches a server that is bound to `host`."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
