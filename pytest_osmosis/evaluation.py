@@ -17,7 +17,8 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from . import api_keys, options
-from .distributed import scheduler
+from .distributed import processes
+from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
 from .distributed.heartbeat import end_with_parent
 from .errors import ConfigurationError, NoRows
 from .hookspecs import hooks_of
@@ -76,7 +77,7 @@ class Evaluation:
         self._end_routing: Callable[[], None] = lambda: None
         self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
-        if not scheduler.is_worker(config):
+        if not is_worker(config):
             from .session.recorder import Recorder
             from .session.result_sink import ResultSink
 
@@ -115,7 +116,7 @@ class Evaluation:
 
     def start(self) -> None:
         """Check all that options name, before anything is sent or any worker is started."""
-        if scheduler.is_worker(self.config):
+        if is_worker(self.config):
             self._start_worker()
         elif not self.config.option.collectonly:
             preflight.check(self.config, self.spec)
@@ -128,7 +129,7 @@ class Evaluation:
         for persona in preflight.personas(self.spec):
             self._endpoints[persona] = preflight.start_embedded(persona)
         self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
-        if self.config.pluginmanager.hasplugin("dsession"):
+        if is_controller(self.config):
             from .distributed.controller import Controller
 
             self.controller = Controller(
@@ -205,7 +206,7 @@ class Evaluation:
         known = [limit for limit in limits if limit is not None]
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
             self.spec = self.spec._replace(batch_size=sum(known))
-            scheduler.limit_processes(self.config, sum(known))
+            processes.limit_processes(self.config, sum(known))
 
     def add(self, suite: Suite) -> None:
         """A suite that items will be collected for."""
@@ -333,7 +334,7 @@ class Evaluation:
             recall=recall,
             on_stuck=self._stuck,
         )
-        self._phases = needs_phases(self.config)
+        self._phases = needs_phases(self.config, indifferent=WORKER_PACKAGES)
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
             assert isinstance(recall, ControllerCache)

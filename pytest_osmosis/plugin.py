@@ -45,11 +45,13 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if options.asked_for(config) and not hasattr(config, "workerinput"):
+    if options.asked_for(config):
         from . import build_spec
-        from .distributed import scheduler
+        from .distributed import processes
+        from .distributed.compat import is_worker
 
-        scheduler.choose_processes(config, build_spec.build(config).batch_size)
+        if not is_worker(config):
+            processes.choose_processes(config, build_spec.build(config).batch_size)
     return (yield)
 
 

@@ -1,11 +1,13 @@
-"""The xdist controller's part: workers introduced, fed, watched, and their results gathered.
+"""The xdist controller's part: starts, feeds and watches workers, and hands on their results.
 
-Told by workers over the channels of `schedule`; tells the session's `ResultSink`. Runs no item.
+Receives what workers send over their channels, and reports it to the session's `ResultSink`. Runs
+no item.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,12 +20,13 @@ from ..rollouts.suite import Suite
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
 from ..storage.fingerprint import EvalFingerprint
-from . import scheduler
+from . import channel
 from .heartbeat import Watch
+from .scheduler import CachedResult, WindowScheduling
 
 
 class Controller:
-    """One a session, in the controller's process."""
+    """One a session, in the controller's process; what the scheduler asks and reports to."""
 
     def __init__(
         self,
@@ -37,8 +40,8 @@ class Controller:
         """`loaded`: digests of the files that this process has loaded, by suite and name."""
         self._config = config
         self._gathering = gathering
-        self._link = scheduler.ControllerLink(self._told)
-        self._scheduling: scheduler.WindowScheduling | None = None
+        self._link = channel.ControllerLink(self._receive)
+        self._scheduling: WindowScheduling | None = None
         self._watch = Watch(silence_s=worker_timeout_s)
         self._pids: dict[Any, int] = {}
         self._loaded = dict(loaded)
@@ -46,34 +49,33 @@ class Controller:
         """What a worker has loaded that is not what the session began with."""
         self._selected: Mapping[str, int] = {}
         self._identities: dict[str, EvalFingerprint] = {}
-        """Those of marked functions, which only workers collect."""
+        """Fingerprints of marked functions, which only workers collect."""
         self._names = RunNames(gathering.recorder.infos, gathering.keeper.plans, suites)
 
     def introduce(self, node: Any, base_urls: Mapping[str, str]) -> None:
-        """A worker is about to start: what it must know."""
+        """Give a worker that is about to start its channel and what it must know."""
         given = {
             "base_urls": dict(base_urls),
             "places": self._gathering.keeper.places(),
         }
         self._link.open(node, json.dumps(given))
 
-    def make_scheduler(self, batch_size: int) -> scheduler.WindowScheduling:
-        """The scheduler that keeps every worker's window full."""
-        self._scheduling = scheduler.WindowScheduling(
-            self._config, batch_size=batch_size, channels=self._link.channels
+    def make_scheduler(self, batch_size: int) -> WindowScheduling:
+        """Return the scheduler that keeps every worker's window full."""
+        self._scheduling = WindowScheduling(
+            self._config, self, batch_size=batch_size, channels=self._link.channels
         )
-        self._scheduling.on_collected = self._collected
-        self._scheduling.on_other_items = self._gathering.halt
-        self._scheduling.is_judged = is_gate
-        self._scheduling.recall = self._kept
-        self._scheduling.is_reported = self._gathering.recorder.has_report
         return self._scheduling
 
-    def _collected(self) -> None:
-        """Main thread: the workers' items are known, and none has been given out."""
+    # ---- what the scheduler asks and reports, in the main thread
+
+    def collected(self, nodeids: Sequence[str]) -> None:
+        """Open what is kept of the suites, before any item is given out."""
         keeper = self._gathering.keeper
         if self._differs is not None:
             raise pytest.UsageError(self._differs)
+        if not self._selected:  # without a channel
+            self._select(self._suites_of(nodeids))
         with usage_errors():
             keeper.open(list(self._identities.values()))
             decisions = self._gathering.recorder.decisions
@@ -81,14 +83,39 @@ class Controller:
             keeper.lines += decisions.begin(marked, keeper.places())
             keeper.begin(name for name, runs in self._selected.items() if runs)
         decisions.count_runs_only()
-        self._link.broadcast("places", {name: list(at) for name, at in keeper.places().items()})
+        self._link.broadcast(
+            channel.PLACES, {name: list(at) for name, at in keeper.places().items()}
+        )
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         for line in keeper.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
                 terminal.write_line(line)
 
-    def _kept(self, nodeid: str) -> scheduler.CachedResult | None:
-        """The run of an item, if an earlier session kept it."""
+    def _suites_of(self, nodeids: Sequence[str]) -> Mapping[str, int]:
+        found = (self._names.find(nodeid, self._config.rootpath) for nodeid in nodeids)
+        return Counter(run.suite for run in found if run is not None)
+
+    def _select(self, selected: Mapping[str, int]) -> None:
+        self._selected = selected
+        self._gathering.recorder.select(dict(selected))
+
+    def other_items(self, worker: str) -> None:
+        """Halt: the worker's files are not those of the session."""
+        self._gathering.halt(
+            f"worker {worker}, in the place of one that was lost, collected other "
+            "items: have files changed? Nothing more is started; run the same command again"
+        )
+
+    def is_gate(self, nodeid: str) -> bool:
+        """Return whether the item is a gate."""
+        return is_gate(nodeid)
+
+    def is_reported(self, nodeid: str) -> bool:
+        """Return whether the item's report has come."""
+        return self._gathering.recorder.has_report(nodeid)
+
+    def cached(self, nodeid: str) -> CachedResult | None:
+        """Return the run of an item that an earlier session kept."""
         keeper = self._gathering.keeper
         if not keeper.resumes():
             return None
@@ -96,37 +123,37 @@ class Controller:
         kept = None if found is None else keeper.kept(found)
         if found is None or kept is None:
             return None
-        return scheduler.CachedResult(
-            kept.result.to_json(), kept.why, found.suite not in self._identities
-        )
+        return CachedResult(kept.result.to_json(), kept.why, found.suite not in self._identities)
+
+    # ---- what the session asks
 
     def halt(self, reason: str) -> None:
-        """Start nothing more anywhere."""
+        """Start nothing more in any worker."""
         if self._scheduling is not None:
             self._scheduling.halt(reason, keep_items=reason == DECIDED)
 
     def resize(self, window: int) -> None:
-        """So many rollouts may be in flight over all workers."""
+        """Set how many rollouts may be in flight over all workers."""
         if self._scheduling is not None:
             self._scheduling.resize(window)
 
     def cancel(self) -> None:
-        """The session ends now: workers cancel what they have in flight, and end."""
-        self._link.broadcast("cancel", None)
+        """End the session now: workers cancel what they have in flight, and end."""
+        self._link.broadcast(channel.CANCEL, None)
         for node in self._scheduling.nodes if self._scheduling is not None else ():
             node.shutdown()
 
     def worker_down(self, node: Any) -> None:
-        """A worker has ended, well or not."""
+        """Watch a worker no longer: it has ended."""
         if node in self._pids:
             self._watch.gone(self._pids[node])
 
     def close(self) -> None:
-        """End nobody any more."""
+        """Stop the watchdog."""
         self._watch.stop()
 
     def blame(self, report: pytest.TestReport, node: Any) -> None:
-        """A worker died of this item's run; its report tells it as a result."""
+        """Put the result of a run that ended its worker into the report."""
         found = self._names.find(report.nodeid, self._config.rootpath)
         if found is None:
             return
@@ -142,49 +169,49 @@ class Controller:
         report.longrepr = f"worker lost: {result.error}"
         setattr(report, REPORT_FIELD, result.to_json())
 
-    def _told(self, node: Any, message: tuple[Any, ...]) -> None:
-        """Receiver thread: what a worker told."""
+    # ---- what workers send, in xdist's receiver thread
+
+    def _receive(self, node: Any, message: tuple[Any, ...]) -> None:
         kind, *values = message
         gathering, scheduling = self._gathering, self._scheduling
-        if kind == "finished":
+        if kind == channel.FINISHED:
             self._run_ended(node, *values)
-        elif kind == "gave up" and scheduling is not None:
+        elif kind == channel.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
-        elif kind in ("problem", "unwritten"):
-            tell = gathering.halt if kind == "problem" else gathering.recorder.fail
-            tell(values[0])
-        elif kind == "alive":
+        elif kind == channel.PROBLEM:
+            gathering.halt(values[0])
+        elif kind == channel.UNWRITTEN:
+            gathering.recorder.fail(values[0])
+        elif kind == channel.ALIVE:
             self._pids[node] = values[0]
             self._watch.heard(values[0])
-        elif kind == "pace":
+        elif kind == channel.PACE:
             gathering.paced(*values)
             if values[1] > 0:
-                self._link.broadcast("hold", values[1], but=node)
+                self._link.broadcast(channel.HOLD, values[1], but=node)
         else:
-            self._introduced(node, kind, values)
+            self._introduced(node, kind, values[0])
 
     def _run_ended(self, node: Any, index: int, text: str, why: str, decided: bool) -> None:
         self._gathering.ended(RunResult.from_json(text), text, why, decided=decided)
         if self._scheduling is not None:
-            run = scheduler.CachedResult(text, why, decided)
-            self._scheduling.note_finished(node, index, run)
+            self._scheduling.note_finished(node, index, CachedResult(text, why, decided))
 
-    def _introduced(self, node: Any, kind: str, values: Sequence[Any]) -> None:
-        """What a worker tells before it runs anything."""
-        if kind == "loaded":
-            self._compare(node, values[0])
-        elif kind == "suites":
-            for text in values[0]:
+    def _introduced(self, node: Any, kind: str, value: Any) -> None:
+        """Note what a worker sends before it runs anything."""
+        if kind == channel.LOADED:
+            self._compare(node, value)
+        elif kind == channel.SUITES:
+            for text in value:
                 self._gathering.recorder.declare(SuiteInfo.from_json(text))
-        elif kind == "selected":
-            self._selected = values[0]
-            self._gathering.recorder.select(values[0])
-        elif kind == "identities":
-            told = [EvalFingerprint.from_json(json.loads(text)) for text in values[0]]
-            self._identities = {identity.info.name: identity for identity in told}
+        elif kind == channel.SELECTED:
+            self._select(value)
+        elif kind == channel.IDENTITIES:
+            found = [EvalFingerprint.from_json(json.loads(text)) for text in value]
+            self._identities = {identity.info.name: identity for identity in found}
 
     def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:
-        """A worker that has other files is of no use: runs of different versions are not mixed."""
+        """Halt when a worker has loaded other files: runs of different versions are not mixed."""
         for suite, files in loaded.items():
             known = self._loaded.setdefault(suite, files)
             changed = sorted(n for n in {*known, *files} if known.get(n) != files.get(n))

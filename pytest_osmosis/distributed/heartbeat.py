@@ -1,22 +1,20 @@
-"""Workers that no longer live: frozen ones are ended, and orphans end themselves.
+"""Workers that hang: the controller ends frozen ones, and orphans end themselves.
 
-xdist has no heartbeat: a worker that is stopped, or that holds the interpreter for ever, would hang
-the session. Each worker says that it lives, from a thread of its own; the controller ends the one
-that has been silent for too long, and xdist replaces it.
+xdist has no heartbeat: a worker that is stopped, or that never releases the interpreter, would hang
+the session. A thread of each worker sends a sign of life; the controller ends a worker that has
+been silent for too long, and xdist replaces it.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 
 BEAT_S = 1.0
-"""How often a worker says that it lives."""
+"""Seconds between two signs of life."""
 
 
 class Heartbeat:
@@ -30,7 +28,7 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """Say nothing more."""
+        """Send no further sign of life."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -52,7 +50,7 @@ class Watch:
         """Process ids that were ended, and how long each had been silent."""
 
     def heard(self, pid: int) -> None:
-        """A worker lives; from any thread. The first one starts the watch."""
+        """Note a sign of life, from any thread; the first one starts the watch."""
         if pid not in self.ended:
             self._heard[pid] = time.monotonic()
         if self._thread is None:
@@ -60,11 +58,11 @@ class Watch:
             self._thread.start()
 
     def gone(self, pid: int) -> None:
-        """A worker has ended: its silence is no news."""
+        """Watch a worker that has ended no longer."""
         self._heard.pop(pid, None)
 
     def stop(self) -> None:
-        """End nobody any more."""
+        """Stop the watchdog."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -72,7 +70,7 @@ class Watch:
         while not self._stopped.wait(self._check_s):
             now = time.monotonic()
             slept_s, checked = now - checked - self._check_s, now
-            if slept_s > self._check_s:  # this process was stopped too: nobody could be heard
+            if slept_s > self._check_s:  # this process was stopped too and could hear no worker
                 self._heard = {pid: when + slept_s for pid, when in self._heard.items()}
             for pid, when in list(self._heard.items()):
                 if now - when > self._silence_s:
@@ -84,31 +82,16 @@ class Watch:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            return  # it has ended by itself
+            return  # it has already ended
 
 
 def end_with_parent() -> None:
-    """In a worker: end when the controller has ended, however that happened.
-
-    On Linux the kernel sends the signal; elsewhere, and where a debugger or a sandbox forbids
-    that, a thread looks for the parent.
-    """
+    """In a worker: end when the controller has ended, however that happened."""
     parent = os.getppid()
-    if sys.platform == "linux" and _ask_kernel() and os.getppid() == parent:
-        return
 
     def look() -> None:
         while os.getppid() == parent:
             time.sleep(BEAT_S)
-        os._exit(1)
+        os._exit(1)  # a thread has no gentler way to end a process whose main thread may hang
 
     threading.Thread(target=look, name="osmosis-parent", daemon=True).start()
-
-
-def _ask_kernel() -> bool:
-    """prctl(PR_SET_PDEATHSIG, SIGKILL): see prctl(2)."""
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        return libc.prctl(1, signal.SIGKILL, 0, 0, 0) == 0  # type: ignore[no-any-return]
-    except (OSError, AttributeError):
-        return False

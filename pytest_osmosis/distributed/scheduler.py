@@ -1,76 +1,29 @@
-"""Which rollouts are in flight where: the only module that knows how xdist feeds its workers.
+"""Which rollouts are in flight where.
 
-The controller's scheduler gives every worker a share of the batch size and as many items as it
-needs to keep that share in flight; a channel of our own beside xdist's tells each worker its coming
-items, and tells the controller what has finished ahead of pytest's reports. When a worker dies,
-what it may have had in flight is run again one at a time, so that only the culprit is blamed.
-
-The channel is an execnet channel handed over in `workerinput`. Messages are `(kind, value)` pairs
-of builtins:
-
-    controller -> worker   ("window", n) ("coming", [index, ...]) ("halt", reason)
-                           ("cached", [(index, json, text), ...]) ("places", {suite: place})
-                           ("hold", seconds) ("cancel", None)
-    worker -> controller   ("suites", [json, ...]) ("selected", {suite: n}) ("alive", pid)
-                           ("finished", index, json, text, decided) ("pace", kind, seconds)
-                           ("identities", [json, ...]) ("problem", reason) ("gave up", reason)
-                           ("loaded", {suite: {file: digest}})
+The scheduler gives every worker a share of the batch size, and as many items as it needs to keep
+that share in flight; the channel beside xdist's tells each worker its coming items, and the
+scheduler what has finished ahead of pytest's reports. When a worker dies, what it may have had in
+flight is run again one at a time, so that only the culprit is blamed.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pytest
 
-CHANNEL = "osmosis_channel"
-"""Key of the channel in xdist's `workerinput`."""
-INPUT = "osmosis"
-"""Key of the JSON text for the worker in `workerinput`."""
-READY = 256
-"""So many runs that need not be waited for may be with a worker, besides those in flight."""
-REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
+from .channel import CACHED, COMING, HALT, WINDOW, send
+
+PREFETCH = 256
+"""At most so many runs that need not be waited for are with a worker, besides those in flight."""
 
 
-def choose_processes(config: pytest.Config, batch_size: int) -> None:
-    """Set xdist's number of workers: min(B, cores) for B > 1, unless the user said `-n`."""
-    option = config.option
-    if not config.pluginmanager.hasplugin("xdist") or not hasattr(option, "numprocesses"):
-        return
-    if option.dist in REFUSED_DIST:
-        raise pytest.UsageError(
-            f"--dist {option.dist} does not go with an evaluation: use --dist load, the default"
-        )
-    if getattr(option, "trace", False) and option.numprocesses:
-        raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")
-    if option.numprocesses is None:
-        alone = option.usepdb or getattr(option, "trace", False) or option.tx or option.collectonly
-        if batch_size > 1 and not alone:
-            option.numprocesses = min(batch_size, cores())
-    elif isinstance(option.numprocesses, int):
-        option.numprocesses = min(option.numprocesses, batch_size)
-
-
-def limit_processes(config: pytest.Config, most: int) -> None:
-    """Before any worker is started: no more than `most` of those that `-n` asked for."""
-    option = config.option
-    if isinstance(getattr(option, "numprocesses", None), int) and len(option.tx or ()) > most:
-        option.numprocesses = most
-        option.tx = option.tx[:most]
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
-
-
-class CachedResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CachedResult:
     """A run that need not be run."""
 
     text: str
@@ -78,11 +31,30 @@ class CachedResult(NamedTuple):
     why: str
     """What its item prints when it did not pass."""
     decided: bool
-    """Whether nothing but the report is left of it."""
+    """Whether the result is final: no asserts of a test are still to come."""
+
+
+class SchedulerListener(Protocol):
+    """What the scheduler asks, and what it reports; in the main thread."""
+
+    def collected(self, nodeids: Sequence[str]) -> None:
+        """The items are known, and none has been given out."""
+
+    def other_items(self, worker: str) -> None:
+        """A worker that came later has collected other items, and runs none."""
+
+    def is_gate(self, nodeid: str) -> bool:
+        """Return whether an item is not for a worker to run: the controller evaluates it."""
+
+    def cached(self, nodeid: str) -> CachedResult | None:
+        """Return the result of an item's run that need not be run."""
+
+    def is_reported(self, nodeid: str) -> bool:
+        """Return whether an item's report has come."""
 
 
 class _Worker:
-    """What the controller knows of one worker."""
+    """The controller's record of one worker."""
 
     def __init__(self, node: Any, channel: Any) -> None:
         self.node = node
@@ -98,7 +70,7 @@ class _Worker:
         """Given, and in flight when another worker died: they are run again one at a time."""
 
         self.excused = False
-        """It has told whose fault its end is."""
+        """It has reported the run that makes it end."""
 
     @property
     def alone(self) -> bool:
@@ -114,9 +86,18 @@ class _Worker:
 class WindowScheduling:
     """xdist's `Scheduling`, feeding windows instead of fractions of all items."""
 
-    def __init__(self, config: pytest.Config, *, batch_size: int, channels: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        listener: SchedulerListener,
+        *,
+        batch_size: int,
+        channels: Mapping[str, Any],
+    ) -> None:
+        """`channels` are those of the workers, by the id of their gateway."""
         self.config = config
         self.collection: list[str] | None = None
+        self._listener = listener
         self._batch_size = batch_size
         self._channels = channels
         self._workers: dict[Any, _Worker] = {}
@@ -130,16 +111,6 @@ class WindowScheduling:
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
         self._lock = threading.RLock()
-        self.on_collected: Callable[[], None] = lambda: None
-        """Called once, when the items are known and before any is given out."""
-        self.on_other_items: Callable[[str], None] = lambda reason: None
-        """Told why a worker that came later is of no use."""
-        self.is_judged: Callable[[str], bool] = lambda nodeid: False
-        """Whether an item is no worker's to run: the controller tells of it at the end."""
-        self.recall: Callable[[str], CachedResult | None] = lambda nodeid: None
-        """What is known of an item's run without running it."""
-        self.is_reported: Callable[[str], bool] = lambda nodeid: False
-        """Whether an item's report has come."""
 
     # ---- what xdist asks
 
@@ -150,7 +121,7 @@ class WindowScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether every worker that was started has told its items."""
+        """Whether every worker that was started has sent its items."""
         return self._ready or len(self._collections) >= self._expected
 
     @property
@@ -168,17 +139,14 @@ class WindowScheduling:
         with self._lock:
             worker = self._workers[node] = _Worker(node, self._channels.get(node.gateway.id))
             if self.halted is not None:
-                _tell(worker, "halt", self.halted)
+                send(worker.channel, HALT, self.halted)
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         """A worker's items; they must be those of the others, in the same order."""
         items = list(collection)
         if self.collection is not None and items != self.collection:
             node.shutdown()  # a replacement that sees other items can do nothing
-            self.on_other_items(
-                f"worker {node.gateway.id}, in the place of one that was lost, collected other "
-                "items: have files changed? Nothing more is started; run the same command again"
-            )
+            self._listener.other_items(node.gateway.id)
             return
         self._collections[node] = items
 
@@ -192,8 +160,10 @@ class WindowScheduling:
                         "the workers did not collect the same items: has the data file changed?"
                     )
                 self.collection = first
-                self.on_collected()
-                self._pool.extend(i for i, name in enumerate(first) if not self.is_judged(name))
+                self._listener.collected(first)
+                self._pool.extend(
+                    i for i, name in enumerate(first) if not self._listener.is_gate(name)
+                )
                 self._ready = True
             self._share_out()
             self._feed()
@@ -220,7 +190,7 @@ class WindowScheduling:
             self._feed()
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
-        """Items that a worker gave back; this scheduler never asks for any."""
+        """Do nothing: this scheduler never asks a worker to give items back."""
 
     def remove_node(self, node: Any) -> str | None:
         """A worker is gone: the item to blame, if it is known, and the rest is given to others.
@@ -232,7 +202,7 @@ class WindowScheduling:
             worker = self._workers.pop(node)
             self._collections.pop(node, None)
             collection = self.collection or []
-            for index in [i for i in worker.pending if self.is_reported(collection[i])]:
+            for index in [i for i in worker.pending if self._listener.is_reported(collection[i])]:
                 del worker.pending[index]  # it died between the report and the word of its end
             self._rescued.update(worker.finished)
             done = [index for index in worker.pending if index in worker.finished]
@@ -262,13 +232,13 @@ class WindowScheduling:
                 self._feed()
 
     def excuse(self, node: Any) -> None:
-        """A worker is about to end by itself, and has reported the run that is to blame."""
+        """Blame no run for the end of a worker that has reported the run that is to blame."""
         with self._lock:
             if node in self._workers:
                 self._workers[node].excused = True
 
     def resize(self, batch_size: int) -> None:
-        """So many rollouts may be in flight over all workers; at least one each."""
+        """Set how many rollouts may be in flight over all workers; at least one each."""
         with self._lock:
             self._batch_size = batch_size
             self._share_out()
@@ -285,7 +255,7 @@ class WindowScheduling:
                 self._pool.clear()
                 self._suspects.clear()
             for worker in self._workers.values():
-                _tell(worker, "halt", reason)
+                send(worker.channel, HALT, reason)
             self._feed()
 
     # ---- giving out
@@ -302,7 +272,7 @@ class WindowScheduling:
     def _resize(self, worker: _Worker, share: int) -> None:
         if worker.share != share:
             worker.share = share
-            _tell(worker, "window", share)
+            send(worker.channel, WINDOW, share)
 
     def _feed(self) -> None:
         """Give every worker what it lacks, a few at a time, so that the tail is level."""
@@ -315,7 +285,7 @@ class WindowScheduling:
         for worker in sorted(workers, key=lambda w: len(w.unfinished) - w.share):
             reserve = min(worker.share, spare // len(workers))
             lacking = worker.share + reserve - len(worker.unfinished)
-            lacking = min(lacking, worker.share + reserve + READY - len(worker.pending))
+            lacking = min(lacking, worker.share + reserve + PREFETCH - len(worker.pending))
             lacking = max(lacking, 2 - len(worker.pending))  # xdist runs one once it has the next
             if lacking > 0 and (lacking > reserve // 2 or lacking >= len(self._pool)):
                 self._give(
@@ -326,7 +296,7 @@ class WindowScheduling:
                 worker.node.shutdown()
 
     def _takers(self) -> list[_Worker]:
-        """The workers that have collected and have not been told that there is nothing more."""
+        """The workers that have collected and have not been shut down."""
         return [
             worker
             for node, worker in self._workers.items()
@@ -356,15 +326,17 @@ class WindowScheduling:
         worker.unfinished.update(indices)
         known = self._known(worker, indices)
         if known:
-            _tell(worker, "cached", [(i, run.text, run.why) for i, run in known.items()])
-        _tell(worker, "coming", indices)
+            send(worker.channel, CACHED, [(i, run.text, run.why) for i, run in known.items()])
+        send(worker.channel, COMING, indices)
         worker.node.send_runtest_some(indices)
 
     def _known(self, worker: _Worker, indices: list[int]) -> dict[int, CachedResult]:
         """Those of a worker's items whose runs need not be run: they are in flight nowhere."""
         assert self.collection is not None
+        if worker.channel is None:
+            return {}
         found = {
-            index: self._rescued.get(index) or self.recall(self.collection[index])
+            index: self._rescued.get(index) or self._listener.cached(self.collection[index])
             for index in indices
         }
         known = {index: run for index, run in found.items() if run is not None}
@@ -373,69 +345,3 @@ class WindowScheduling:
             if run.decided:
                 worker.finished[index] = run
         return known
-
-
-def _tell(worker: _Worker, kind: str, value: Any) -> None:
-    if worker.channel is not None:
-        _send(worker.channel, kind, value)
-
-
-def _send(channel: Any, kind: str, value: Any) -> None:
-    try:
-        channel.send((kind, value))
-    except OSError:
-        return  # closed, or its worker is dying: xdist tells of that itself
-
-
-class ControllerLink:
-    """The controller's ends of the channels, one a worker."""
-
-    def __init__(self, receive: Callable[[Any, tuple[Any, ...]], None]) -> None:
-        self.channels: dict[str, Any] = {}
-        self._receive = receive
-
-    def open(self, node: Any, text: str) -> None:
-        """Hand a new worker its end of a channel, and `text`."""
-        channel = node.gateway.newchannel()
-        node.workerinput[CHANNEL] = channel
-        node.workerinput[INPUT] = text
-        self.channels[node.gateway.id] = channel
-        channel.setcallback(lambda message: self._receive(node, message))
-
-    def broadcast(self, kind: str, value: Any, *, but: Any = None) -> None:
-        """Tell all workers, or all but one."""
-        spared = None if but is None else but.gateway.id
-        for worker, channel in self.channels.items():
-            if worker != spared:
-                _send(channel, kind, value)
-
-
-class WorkerLink:
-    """A worker's end of its channel; harmless where there is none."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._channel = config.workerinput[CHANNEL]  # type: ignore[attr-defined]
-
-    def send(self, *message: Any) -> None:
-        """Tell the controller; a controller that is gone is no news."""
-        try:
-            self._channel.send(message)
-        except OSError:
-            return
-
-    def listen(self, handle: dict[str, Callable[[Any], None]]) -> None:
-        """Call `handle[kind](value)` for every message, in xdist's receiver thread.
-
-        When the controller is gone, that is `cancel`.
-        """
-
-        def receive(message: tuple[str, Any]) -> None:
-            kind, value = message
-            handle[kind](value)
-
-        self._channel.setcallback(receive, endmarker=("cancel", None))
-
-
-def is_worker(config: pytest.Config) -> bool:
-    """Whether this process is an xdist worker."""
-    return hasattr(config, "workerinput")

@@ -1,6 +1,6 @@
-"""An xdist worker's part: it runs what the controller feeds it and tells what has ended.
+"""An xdist worker's part: starts what the controller says is coming, and sends what has ended.
 
-Knows the channel of `schedule` and this process's rollouts; gathers and decides nothing.
+Knows the channel and this process's rollouts; gathers and decides nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..rollouts.rollout import RolloutRecord
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.journal import encode
 from ..storage.transcripts import ConversationLogs, Place
-from . import scheduler
+from . import channel
 from .heartbeat import Heartbeat
 
 
@@ -28,19 +28,19 @@ class Worker:
     """One a session, in each worker's process."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._link = scheduler.WorkerLink(config)
-        given = json.loads(config.workerinput[scheduler.INPUT])  # type: ignore[attr-defined]
+        self._link = channel.WorkerLink(config)
+        given = json.loads(self._link.text)
         self.base_urls: Mapping[str, str] = given["base_urls"]
         """Where the embedded endpoint listens, by persona."""
         self.places: dict[str, Place] = {}
-        """Where conversations go, by suite."""
-        self._logs = ConversationLogs(config.workerinput["workerid"])  # type: ignore[attr-defined]
+        """Where transcripts are written, by suite."""
+        self._logs = ConversationLogs(self._link.worker_id)
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
         self._heartbeat = Heartbeat(self._beat)
 
     def _beat(self) -> None:
-        self._link.send("alive", os.getpid())
+        self._link.send(channel.ALIVE, os.getpid())
 
     def introduce(
         self,
@@ -53,10 +53,11 @@ class Worker:
 
         `loaded`: digests of each suite's files, by name.
         """
-        self._link.send("loaded", {suite: dict(files) for suite, files in loaded.items()})
-        self._link.send("suites", [info.to_json() for info in infos])
-        self._link.send("selected", dict(selected))
-        self._link.send("identities", [encode(identity.to_json()) for identity in identities])
+        self._link.send(channel.LOADED, {suite: dict(files) for suite, files in loaded.items()})
+        self._link.send(channel.SUITES, [info.to_json() for info in infos])
+        self._link.send(channel.SELECTED, dict(selected))
+        texts = [encode(identity.to_json()) for identity in identities]
+        self._link.send(channel.IDENTITIES, texts)
 
     def serve(
         self,
@@ -65,7 +66,7 @@ class Worker:
         items: Sequence[pytest.Item],
         key_of: Callable[[pytest.Item], RunId | None],
     ) -> None:
-        """Start what the controller says is coming, from here on."""
+        """Start what the controller says is coming."""
         self._indices = {
             key: index for index, item in enumerate(items) if (key := key_of(item)) is not None
         }
@@ -85,13 +86,13 @@ class Worker:
 
         self._link.listen(
             {
-                "window": rollouts.resize,
-                "coming": coming,
-                "cached": cached,
-                "places": self._take_places,
-                "halt": rollouts.halt,
-                "hold": rollouts.hold,
-                "cancel": cancel,
+                channel.WINDOW: rollouts.resize,
+                channel.COMING: coming,
+                channel.CACHED: cached,
+                channel.PLACES: self._take_places,
+                channel.HALT: rollouts.halt,
+                channel.HOLD: rollouts.hold,
+                channel.CANCEL: cancel,
             }
         )
 
@@ -103,7 +104,7 @@ class Worker:
     def ended(
         self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
-        """A run has ended; `decided` unless asserts of a test are still to come."""
+        """Send a run that has ended; `decided` unless asserts of a test are still to come."""
         text = finished.encoded()
         problem = self._logs.write(
             finished.result,
@@ -114,24 +115,27 @@ class Worker:
             redact=redact,
         )
         index = self._indices[key]
-        self._link.send("finished", index, text, finished.explanation, decided)
+        self._link.send(channel.FINISHED, index, text, finished.explanation, decided)
         if problem is not None:
-            self._link.send("problem", problem)
+            self._link.send(channel.PROBLEM, problem)
 
     def cannot_write(self, problem: str) -> None:
-        """A report cannot be written from here: the session's end tells."""
-        self._link.send("unwritten", problem)
+        """Report a file that cannot be written to the end of the session."""
+        self._link.send(channel.UNWRITTEN, problem)
 
     def give_up(self, reason: str) -> None:
-        """Nothing more can be run here: end, so that another worker takes the rest."""
-        self._link.send("gave up", reason)
+        """End the process, which cannot run anything more: another worker takes the rest.
+
+        The main thread may never get its turn again, so nothing gentler is left.
+        """
+        self._link.send(channel.GAVE_UP, reason)
         os._exit(1)
 
     def paced(self, kind: str, not_before_s: float) -> None:
-        """The endpoint said that it is too much, or that it bears it."""
-        self._link.send("pace", kind, not_before_s)
+        """Report that the endpoint limited the rate, or answered again."""
+        self._link.send(channel.PACE, kind, not_before_s)
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Send nothing more."""
         self._heartbeat.stop()
         self._logs.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
@@ -39,22 +39,23 @@ _PHASE_HOOKS = (
 _INDIFFERENT = (
     "_pytest",
     "pytest_osmosis",
-    "xdist",
-    "__channelexec__",  # what the worker's part of xdist is there
     "_hypothesis_pytestplugin",  # looks at test functions only
 )
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
 
 
-def needs_phases(config: pytest.Config) -> bool:
-    """Whether something in the session looks at the three phases of an item."""
+def needs_phases(config: pytest.Config, *, indifferent: Collection[str]) -> bool:
+    """Return whether something in the session looks at the three phases of an item.
+
+    `indifferent`: packages besides `_INDIFFERENT` for which one report does as well.
+    """
     option = config.option
     if getattr(option, "xmlpath", None) or getattr(option, "setupshow", False):
         return True
     if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
         return True
     return any(
-        _package_of(implementation.plugin) not in _INDIFFERENT
+        _package_of(implementation.plugin) not in (*_INDIFFERENT, *indifferent)
         for name in _PHASE_HOOKS
         for implementation in getattr(config.hook, name).get_hookimpls()
     )

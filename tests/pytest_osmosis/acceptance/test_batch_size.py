@@ -63,7 +63,7 @@ def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
 def test_a_batch_size_of_its_own_starts_workers(
     slow: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_osmosis.distributed.scheduler.cores", lambda: 2)
+    monkeypatch.setattr("pytest_osmosis.distributed.processes.cores", lambda: 2)
     session = slow.plain(*slow.options("--batch-size=6"))
     assert "6 in flight over 2 workers" in session.out
     assert slow.endpoint.max_in_flight == 6

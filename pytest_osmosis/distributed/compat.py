@@ -1,0 +1,48 @@
+"""Private names of xdist and execnet, each with a plain fallback.
+
+Without a channel beside xdist's own, workers run one rollout at a time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+WORKER_PACKAGES = ("xdist", "__channelexec__")
+"""Packages of xdist's plugins; the second is what the plugin of a worker is called there."""
+
+_CONTROLLER = "dsession"
+"""The name of xdist's plugin in the controller."""
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Return whether this process is an xdist worker."""
+    return hasattr(config, "workerinput")
+
+
+def is_controller(config: pytest.Config) -> bool:
+    """Return whether this process is a controller, whose workers run the items."""
+    return config.pluginmanager.hasplugin(_CONTROLLER)
+
+
+def worker_input(config: pytest.Config) -> dict[str, Any]:
+    """Return what the controller gave to this worker when it started."""
+    given: dict[str, Any] = config.workerinput  # type: ignore[attr-defined]
+    return given
+
+
+def open_channel(node: Any) -> Any:
+    """Return a channel to a worker beside xdist's; None, with a warning, if there is none."""
+    new = getattr(node.gateway, "newchannel", None)
+    if new is None:
+        warnings.warn(
+            pytest.PytestWarning(
+                "this version of execnet has no channels that pytest-osmosis knows: each worker "
+                "runs one rollout at a time; use -n 0 to have --batch-size rollouts in flight"
+            ),
+            stacklevel=2,
+        )
+        return None
+    return new()
