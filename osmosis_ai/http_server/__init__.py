@@ -1,8 +1,8 @@
-"""A small HTTP/1.1 server for loopback: what the embedded endpoint and the bridge answer through.
+"""A small HTTP/1.1 server for loopback: that of the embedded endpoint and the bridge.
 
     Request, Response, problem    what comes in, what goes out, OpenAI's error object
     Connection                    one client: bytes to requests, responses to bytes
-    ThreadedServer                a port, a thread with an event loop of its own, and their end
+    ThreadedServer                a port, a thread with its own event loop, and their end
 
 Knows no chat, no keys and no routes: a `Handler` turns a `Request` into a `Response`.
 """

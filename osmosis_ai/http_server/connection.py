@@ -1,17 +1,19 @@
-"""HTTP/1.1 for one connection: requests in, answers out, keep-alive.
+"""HTTP/1.1 for one connection of a server: requests in, answers out, keep-alive.
 
-What it does not do: upgrades and TLS. It knows neither chat nor keys: a `Handler` turns a `Request`
-into a `Response`, at once or in its own time; when the client hangs up first, it is cancelled.
+httptools parses. Serves neither upgrades nor TLS. Knows neither chat nor keys: a `Handler` turns a
+`Request` into a `Response`, at once or later; it is cancelled when the client hangs up first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from .heads import ChunkedBody, Head, Malformed, parse_head
+import httptools
+
 from .messages import Request, Response, encode, problem
 
 MAX_HEAD = 64 * 1024
@@ -31,32 +33,47 @@ class Connection(asyncio.Protocol):
         self._handler = handler
         self._connections = connections
         self._max_body = max_body
-        self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
-        self._head: Head | None = None
-        self._chunks: ChunkedBody | None = None
-        self._discarded = 0
+        self._parser = httptools.HttpRequestParser(self)
+        self._head_bytes = 0
+        """Bytes of a head that is not complete yet."""
+        self._refusal: Response | None = None
+        """Answer to a request that cannot be read; the last one of the connection."""
+        self._waiting: deque[tuple[Request | Response, bool]] = deque()
+        """Requests that are not answered yet, or refusals; whether the connection is kept alive."""
         self._delayed: asyncio.TimerHandle | None = None
         self.answering: asyncio.Task[None] | None = None
-        """An answer that a handler is taking its time over."""
+        """The handler's work on an answer."""
+        self.on_message_begin()
+
+    # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio with a new client."""
+        """Register a new client."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio once, whoever hung up; an answer that is due is not sent."""
+        """Drop the answers that are due."""
         self._connections.discard(self)
+        self._waiting.clear()
         if self._delayed is not None:
             self._delayed.cancel()
         if self.answering is not None:
             self.answering.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio with the next bytes, wherever they were cut."""
-        self._buffer += data
+        """Parse the next bytes, and answer the requests that are complete."""
+        if self._refusal is not None:
+            return
+        self._in_next_head = False
+        self._parse(data)
+        if self._in_head and not self._in_next_head:
+            self._head_bytes += len(data)
+            self._check_head(self._head_bytes)
+        if self._refusal is not None:
+            self._waiting.append((self._refusal, False))
         self._serve()
 
     def abort(self) -> None:
@@ -64,72 +81,117 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _serve(self) -> None:
-        try:
-            while self._is_listening() and self._step():
-                pass
-        except Malformed as error:
-            self._send(problem(error.status, str(error)), keep_alive=False)
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        """Expect a head."""
+        self._in_head = self._in_next_head = True
+        self._head_bytes = 0
+        self._size = 0
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._body_size = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Add a piece of the URL."""
+        self._url += url
+        self._size += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep one header; those behind the body are ignored."""
+        if self._in_head:
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+            self._size += len(name) + len(value)
+
+    def on_headers_complete(self) -> None:
+        """Check the head, and ask for the body where the client waits for that."""
+        self._in_head = False
+        self._check_head(self._size)
+        expects = self._headers.get("expect", "").lower() == "100-continue"
+        if expects and self._transport is not None and self._is_idle():
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, piece: bytes) -> None:
+        """Keep a piece within the limit; beyond it, read on so that the client gets to listen."""
+        self._body_size += len(piece)
+        if self._body_size <= self._max_body:
+            self._body.append(piece)
+        elif "content-length" not in self._headers:
+            self._refusal = self._refusal or self._too_large()
+
+    def on_message_complete(self) -> None:
+        """Queue the request."""
+        if self._parser.should_upgrade():
+            return  # without its body: `_parse` begins anew
+        if self._refusal is None:
+            if self._body_size > self._max_body:
+                self._refusal = self._too_large()
+            else:
+                path = httptools.parse_url(self._url).path or b"/"
+                method = self._parser.get_method().decode("latin-1")
+                body = b"".join(self._body)
+                request = Request(method, path.decode("latin-1"), self._headers, body)
+                self._waiting.append((request, self._parser.should_keep_alive()))
+        self.on_message_begin()
+
+    # Parsing and answering.
+
+    def _parse(self, data: bytes) -> None:
+        while data:
+            try:
+                self._parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._parser.get_method() == b"CONNECT":
+                    self._refusal = problem(400, "This server is no proxy.")
+                    return
+                data = self._head_without_upgrade() + data[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserError as error:
+                why = str(error).partition("\n")[0]
+                self._refusal = self._refusal or problem(400, f"The request is not HTTP/1.1: {why}")
+                return
+
+    def _head_without_upgrade(self) -> bytes:
+        """Return the head without the offer of another protocol, which Java's clients make."""
+        lines = [b"%b %b HTTP/1.1" % (self._parser.get_method(), self._url)]
+        for name, value in self._headers.items():
+            if name not in ("connection", "upgrade", "http2-settings"):
+                lines.append(f"{name}: {value}".encode("latin-1"))
+        return b"\r\n".join([*lines, b"", b""])
+
+    def _check_head(self, size: int) -> None:
+        if size > MAX_HEAD and self._refusal is None:
+            self._refusal = problem(431, f"The request's head is longer than {MAX_HEAD} bytes.")
+
+    def _too_large(self) -> Response:
+        return problem(413, f"The request's body is longer than {self._max_body} bytes.")
+
+    def _is_idle(self) -> bool:
+        """Return whether every complete request is answered, and the connection goes on."""
+        return not self._waiting and self._is_listening()
 
     def _is_listening(self) -> bool:
-        """Not while an answer is due, nor once the connection is on its way out."""
         return (
             self._delayed is None
             and self.answering is None
             and not (self._transport is None or self._transport.is_closing())
         )
 
-    def _step(self) -> bool:
-        """Move on by a head or a body; False when more has to arrive first."""
-        if self._head is None:
-            self._head = self._take_head()
-            return self._head is not None
-        body = self._take_chunks() if self._head.chunked else self._take_body(self._head)
-        if body is None:
-            return False
-        head, self._head = self._head, None
-        request = head.request
-        self._handle(Request(request.method, request.path, request.headers, body), head.keep_alive)
-        return True
-
-    def _take_head(self) -> Head | None:
-        end = self._buffer.find(b"\r\n\r\n")
-        if end > MAX_HEAD or (end < 0 and len(self._buffer) > MAX_HEAD):
-            raise Malformed(431, f"The request's head is longer than {MAX_HEAD} bytes.")
-        if end < 0:
-            return None
-        text = self._buffer[:end].decode("latin-1")
-        del self._buffer[: end + 4]
-        head = parse_head(text)
-        if head.request.headers.get("expect", "").lower() == "100-continue" and self._transport:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return head
-
-    def _take_body(self, head: Head) -> bytes | None:
-        if head.length > self._max_body:
-            self._discard(head)
-            return None
-        if len(self._buffer) < head.length:
-            return None
-        body = bytes(self._buffer[: head.length])
-        del self._buffer[: head.length]
-        return body
-
-    def _take_chunks(self) -> bytes | None:
-        if self._chunks is None:
-            self._chunks = ChunkedBody(self._max_body)
-        if not self._chunks.take(self._buffer):
-            return None
-        body, self._chunks = bytes(self._chunks.body), None
-        return body
-
-    def _discard(self, head: Head) -> None:
-        """Read a body past its limit to its end and keep none of it: then the client listens."""
-        taken = min(len(self._buffer), head.length)
-        del self._buffer[:taken]
-        self._discarded += taken
-        if self._discarded >= head.length:
-            raise Malformed(413, f"The request's body is longer than {self._max_body} bytes.")
+    def _serve(self) -> None:
+        while self._waiting and self._is_listening():
+            asked, keep_alive = self._waiting.popleft()
+            if isinstance(asked, Response):
+                self._send(asked, keep_alive=keep_alive)
+            else:
+                self._handle(asked, keep_alive)
+        if self._transport is not None and not self._transport.is_closing():
+            # A client that sends ahead waits for its answers before it is read from again.
+            if self._waiting:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
     def _handle(self, request: Request, keep_alive: bool) -> None:
         answer = self._handler(request)

@@ -1,6 +1,6 @@
-"""What a server of ours is asked and answers, and how an answer is written.
+"""Requests and responses of a server, and the bytes of a response.
 
-Knows the bytes of a response; those of requests are read in `connection`.
+`connection` parses the bytes of requests.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def problem(status: int, message: str, **more: Any) -> Response:
 
 
 def encode(response: Response, *, keep_alive: bool) -> bytes:
-    """The response as it goes over the wire."""
+    """Return the bytes of a response."""
     body = response.body
     if not isinstance(body, bytes):
         body = json.dumps(body, ensure_ascii=True).encode("ascii")

@@ -1,7 +1,7 @@
-"""A server's life: a socket, a thread with an event loop of its own, and their end.
+"""A server in a thread: its socket, its event loop, and their end.
 
-The loop being its own, whoever blocks any other loop of the process does not keep it from
-answering. Knows nothing of what is served.
+The loop is separate, so code that blocks another loop of the process delays no answer. Knows
+nothing of what is served.
 """
 
 from __future__ import annotations

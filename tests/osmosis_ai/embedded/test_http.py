@@ -63,7 +63,16 @@ def exchange(endpoint: EmbeddedEndpoint, *pieces: bytes) -> bytes:
         (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
         (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"GET /v1/models HTTP/1.1\r\nX: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
+        (b"POST /v1/models HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (
+            b"POST /v1/models HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+        ),
+        (b"GET /v1/models HTTP/1.1\r\nX: a\0b\r\n\r\n", 400),
+        (b"CONNECT a.example:1 HTTP/1.1\r\nHost: a.example:1\r\n\r\n", 400),
         (b"GET /v1/models HTTP/1.0\r\n\r\n", 200),
+        (b"GET /v1/models HTTP/1.1\r\nConnection: foo, close\r\n\r\n", 200),
+        (b"GET http://127.0.0.1/v1/models HTTP/1.1\r\nConnection: close\r\n\r\n", 200),
         (b"GET /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n", 200),
     ],
 )
@@ -103,6 +112,20 @@ def test_a_client_that_asks_first_is_told_to_go_on(perfect: EmbeddedEndpoint) ->
     raw = raw_chat().replace(b"HTTP/1.1\r\n", b"HTTP/1.1\r\nExpect: 100-continue\r\n")
     received = exchange(perfect, raw)
     assert received.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+
+
+def test_a_client_that_offers_an_upgrade_is_answered_in_http_1(perfect: EmbeddedEndpoint) -> None:
+    offer = b"HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    raw = raw_chat().replace(b"HTTP/1.1\r\n", offer)
+    assert exchange(perfect, raw * 2).count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_headers_behind_a_body_count_for_nothing(perfect: EmbeddedEndpoint) -> None:
+    body = raw_chat().partition(b"\r\n\r\n")[2]
+    head = b"POST %s HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % CHAT.encode()
+    chunks = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
+    received = exchange(perfect, head, chunks, b"X-Osmosis-Rollout: r\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 def test_a_hundred_clients_at_once_are_served() -> None:
