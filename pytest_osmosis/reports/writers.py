@@ -24,7 +24,7 @@ Writer = Callable[[EvalResult, Path, Sections], None]
 
 @dataclass(frozen=True, slots=True)
 class ReportFormat:
-    """A kind of file that a session can be asked_reports for."""
+    """A kind of file that a session can be asked for."""
 
     option: str
     """Without the prefix: `--osmosis-<option>`."""
@@ -55,7 +55,7 @@ REPORTS = (
 
 
 def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:
-    """The reports that a session was asked_reports for, and where each goes."""
+    """The reports that a session was asked for, and where each goes."""
     for report in REPORTS:
         place = spec if report.option == "output" else spec.reports
         path = getattr(place, report.option.replace("-", "_"))
