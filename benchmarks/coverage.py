@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pytest_osmosis.analysis.metrics import pass_at_k, pass_hat_k
+from pytest_osmosis.analysis.statistics.estimators import pass_at_k, pass_hat_k
 from pytest_osmosis.analysis.statistics.intervals import (
     Interval,
     bootstrap_interval,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from .analysis.comparison import BaselineReport
-    from .analysis.statistics.intervals import Interval
     from .gates.result import GateResult
 
 Outcome = Literal["passed", "failed", "error"]
@@ -42,6 +41,11 @@ class RunId:
     suite: str
     row_index: int
     run_index: int
+
+
+def passes(score: float | None, threshold: float) -> bool:
+    """Return whether a score passes; no score (None or NaN) does not."""
+    return score is not None and score >= threshold
 
 
 class RunResult(NamedTuple):
@@ -156,23 +160,51 @@ class SuiteInfo:
         return cls(**{**data, "eval_fns": tuple(data["eval_fns"])})
 
 
-class FunctionResult(NamedTuple):
-    """One eval function over all runs; a missing score counts as 0.0."""
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval and how it was found."""
+
+    low: float
+    """Lower limit."""
+    high: float
+    """Upper limit."""
+    method: str
+    """"t", "wilson", "wilson (effective rows)", "normal", "bootstrap-t", …"""
+    confidence: float
+    """Nominal coverage, such as 0.95."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One metric of one eval function, over the runs that have ended."""
+
+    metric: str
+    """As people write it: "mean", "pass@3", "pass^3"."""
+    field: str
+    """Its name in the JSON summary: "pass_at_3"."""
+    value: float
+    interval: Interval | None = None
+    """None where it is undefined."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """One eval function over all runs that have ended; a missing score counts as 0.0."""
 
     name: str
-    mean: float
-    std: float
-    """Population standard deviation over all runs."""
-    min: float
-    max: float
-    pass_at: Mapping[int, float]
-    """pass@k by k; empty for n = 1."""
-    pass_hat: Mapping[int, float]
-    """pass^k by k; empty for n = 1."""
+    figures: Mapping[str, Figure]
+    """By metric: "mean", "std", "min", "max", "pass@1", …; no pass@k for n = 1."""
     scored: int
     missing: int
-    intervals: Mapping[str, Interval] = _NOTHING
-    """By metric ("mean", "pass@3", "pass^3"); one that is undefined is absent."""
+
+    def __getitem__(self, metric: str) -> float:
+        """Return the value of a metric: `function["pass@3"]`."""
+        return self.figures[metric].value
+
+    @property
+    def mean(self) -> float:
+        """The mean score."""
+        return self["mean"]
 
 
 class RowResult(NamedTuple):

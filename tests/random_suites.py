@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
-from pytest_osmosis.gates.early_stopping import Decider
-from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
+from pytest_osmosis.gates.early_stopping import SuiteGates
+from pytest_osmosis.gates.evaluate import evaluate
+from pytest_osmosis.gates.parser import parse_gate
 
 FUNCTIONS = ("a:f", "b:g")
 
@@ -53,17 +54,16 @@ class Suite:
         builder = self.builder()
         for key in self.order:
             builder.add(*key, **self.runs[key])
-        return builder.tally()
+        return builder.table()
 
     def until_decided(self, gates, **settings):
         builder = self.builder()
-        decider = Decider(gates, builder.tally(), **settings)
+        followed = SuiteGates(gates, builder, **settings)
         for key in self.order:
-            if decider.decided():
+            if followed.are_settled():
                 break
-            builder.add(*key, **self.runs[key])
-            decider.add(*key, **self.runs[key])
-        return builder.tally(), decider
+            followed.add(*key, **self.runs[key])
+        return builder.table(), followed
 
 
 def random_gate(draw: random.Random, n: int, *, baseline: bool, measured: bool = True):
@@ -97,4 +97,4 @@ def suites(count: int, seed: int):
 
 def outcomes(gates, tally, **settings):
     """The verdicts' outcomes."""
-    return [verdict.outcome for verdict in evaluate_all(gates, tally, **settings)]
+    return [evaluate(gate, tally, **settings).outcome for gate in gates]

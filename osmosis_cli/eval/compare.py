@@ -96,7 +96,7 @@ def _compared(
 
 def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str]) -> Iterator[str]:
     from pytest_osmosis.escaping import escape_control_chars
-    from pytest_osmosis.reports.changes import WIDTH, lines
+    from pytest_osmosis.reports.terminal import COLUMNS, changes
     from pytest_osmosis.reports.view import against
 
     yield escape_control_chars(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
@@ -105,10 +105,10 @@ def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str
         if len(pairs) > 1 or alone:
             yield from ["", escape_control_chars(pair.current.info.name)]
         for note in pair.report.notes:
-            yield from wrap(f"note: {escape_control_chars(note)}", WIDTH, subsequent_indent="  ")
+            yield from wrap(f"note: {escape_control_chars(note)}", COLUMNS, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
-            for line in lines(against(comparison)):
+            for line in changes(against(comparison)):
                 yield escape_control_chars(line)
     if alone:
         yield from [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import CommandDone, CommandError
-from .rejudging import judged, together
+from .merge_gates import confidence_of, judged, together
 from .report_files import gates_of, read
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def merge_command(
 
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
-    whole = _merged(parts)
-    merged = judged(whole, together([part.gates for part in parts]), baseline)
+    asked = together([part.gates for part in parts])
+    merged = judged(_merged(parts, confidence_of(asked)), asked, baseline)
     try:
         json_report.write(merged, output)
     except OSError as error:
@@ -154,14 +154,14 @@ def _with_rivals(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
     return [each for suite in suites for each in (suite, suite.rival) if each is not None]
 
 
-def _merged(parts: Sequence[Part]) -> EvalResult:
+def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
     from pytest_osmosis.results import EvalResult
 
     first = parts[0]
     for part in parts[1:]:
         _check_settings(first, part)
     suites = [
-        _joined([(part, part.result.suites[number]) for part in parts])
+        _joined([(part, part.result.suites[number]) for part in parts], confidence)
         for number in range(len(first.result.suites))
     ]
     return EvalResult(
@@ -229,8 +229,8 @@ def _commit(part: Part) -> str | None:
     return str(commit) if commit else None
 
 
-def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
-    from pytest_osmosis.analysis.aggregate import aggregate
+def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None) -> SuiteResult:
+    from pytest_osmosis.analysis.aggregate import CONFIDENCE, aggregate
 
     info = shards[0][1].info
     _check_overlap(shards)
@@ -247,12 +247,13 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]]) -> SuiteResult:
         for row in suite.rows
         for run in row.runs
     ]
-    joined = aggregate(whole, runs, selected=sum(suite.selected for _, suite in shards))
+    selected = sum(suite.selected for _, suite in shards)
+    joined = aggregate(whole, runs, selected=selected, confidence=confidence or CONFIDENCE)
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
     return joined._replace(
         rows=tuple(row._replace(digest=digests[row.row_index]) for row in joined.rows),
-        rival=_joined(rivals) if rivals else None,
+        rival=_joined(rivals, confidence) if rivals else None,
     )
 
 

@@ -1,26 +1,47 @@
-"""Runs to results: pure counting, in one place, whatever order the runs finished in."""
+"""Runs to a suite's result: pure counting, whatever order the runs finished in."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
-from ..results import FunctionResult, RowResult, RunResult, SuiteInfo, SuiteResult
-from .metrics import mean, pass_at_k, pass_hat_k, population_std, reported_ks
+from ..results import (
+    Figure,
+    FunctionResult,
+    Interval,
+    RowResult,
+    RunResult,
+    SuiteInfo,
+    SuiteResult,
+)
+from .metrics import Metric, row_values, summary_metrics
+from .planned_rows import score_table_of
+from .score_table import ScoreTable
+from .statistics.intervals import mean_interval, pass_interval
+
+CONFIDENCE = 0.95
+"""Of the intervals that reports show, unless `--osmosis-confidence` says otherwise."""
 
 
-def aggregate(info: SuiteInfo, runs: Iterable[RunResult], *, selected: int) -> SuiteResult:
-    """Everything that the reports say about one suite."""
+def aggregate(
+    info: SuiteInfo,
+    runs: Iterable[RunResult],
+    *,
+    selected: int,
+    confidence: float | None = None,
+) -> SuiteResult:
+    """Return everything that the reports say about one suite; no intervals without a confidence."""
     rows = _rows(runs)
     every = [run for row in rows for run in row.runs]
     tokens = [run.tokens for run in every if run.tokens is not None]
     costs = [run.cost_usd for run in every]
-    return SuiteResult(
+    suite = SuiteResult(
         info=info,
         rows=rows,
-        functions=tuple(_function(name, info, rows) for name in _names(info, every)),
+        functions=(),
         selected=selected,
         finished=len(every),
         short_rows=sum(len(row.runs) < info.n for row in rows),
@@ -33,6 +54,10 @@ def aggregate(info: SuiteInfo, runs: Iterable[RunResult], *, selected: int) -> S
         cost_usd=_total_cost(costs),
         retries=sum(run.retries for run in every),
     )
+    names = _names(info, every)
+    table = score_table_of(suite, eval_fns=names)
+    functions = (_function(name, suite, table, confidence) for name in names)
+    return suite._replace(functions=tuple(functions))
 
 
 def _rows(runs: Iterable[RunResult]) -> tuple[RowResult, ...]:
@@ -47,31 +72,42 @@ def _names(info: SuiteInfo, runs: Sequence[RunResult]) -> list[str]:
     return [*info.eval_fns, *sorted(recorded.difference(info.eval_fns))]
 
 
-def _function(name: str, info: SuiteInfo, rows: Sequence[RowResult]) -> FunctionResult:
-    scores = [run.scores.get(name) for row in rows for run in row.runs]
-    values = [0.0 if score is None else score for score in scores]
-    tallies = [(len(row.runs), sum(_passes(run, name, info) for run in row.runs)) for row in rows]
+def _function(
+    name: str, suite: SuiteResult, table: ScoreTable, confidence: float | None
+) -> FunctionResult:
+    scores = [run.scores.get(name) for row in suite.rows for run in row.runs]
+    scored = sum(score is not None for score in scores)
+    figures = (_figure(metric, table, confidence) for metric in summary_metrics(suite.info.n, name))
     return FunctionResult(
-        name=name,
-        mean=mean(values),
-        std=population_std(values),
-        min=min(values, default=0.0),
-        max=max(values, default=0.0),
-        pass_at={k: _over_rows(pass_at_k, tallies, k) for k in reported_ks(info.n)},
-        pass_hat={k: _over_rows(pass_hat_k, tallies, k) for k in reported_ks(info.n)},
-        scored=sum(score is not None for score in scores),
-        missing=sum(score is None for score in scores),
+        name, {figure.metric: figure for figure in figures}, scored, len(scores) - scored
     )
 
 
-def _passes(run: RunResult, name: str, info: SuiteInfo) -> bool:
-    score = run.scores.get(name)
-    return score is not None and score >= info.pass_threshold
+def _figure(metric: Metric, table: ScoreTable, confidence: float | None) -> Figure:
+    definition = metric.definition
+    if definition.of_table is not None:
+        found = definition.of_table(table, table.rows, metric.eval_fn)
+        return Figure(metric.label, metric.field, found.value or 0.0)
+    values = row_values(metric, table, table.rows)
+    value = definition.over_rows(values) if values else 0.0
+    interval = None if confidence is None else interval_of(metric, values, table, confidence)
+    return Figure(metric.label, metric.field, value, interval)
 
 
-def _over_rows(estimator, tallies: Sequence[tuple[int, int]], k: int) -> float:  # type: ignore[no-untyped-def]
-    """The mean over rows; a row with fewer than k runs is estimated with all that it has."""
-    return mean([estimator(n, c, min(k, n)) for n, c in tallies])
+def interval_of(
+    metric: Metric, values: Sequence[float], table: ScoreTable, confidence: float, *, seed: int = 0
+) -> Interval | None:
+    """Return the interval of a metric that has one, from its rows' values; None if undefined.
+
+    A mean cannot lie beyond min(0, lowest score) and max(1, highest): its interval ends there.
+    """
+    if metric.definition.interval == "share":
+        return pass_interval(values, confidence=confidence, seed=seed)
+    found = mean_interval(values, confidence=confidence) if metric.definition.interval else None
+    if found is None:
+        return None
+    low, high = table.score_range(metric.function(table))
+    return replace(found, low=max(low, found.low), high=min(high, found.high))
 
 
 def _total_cost(costs: Sequence[float | None]) -> float | None:

@@ -1,7 +1,7 @@
 """What a session is compared with: an earlier report, the last evaluation that was kept, or another
 model's runs in the same session.
 
-Pure but for `read_baselines`, which reads the report. Knows neither options nor pytest.
+Pure: knows neither files nor options nor pytest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..results import RowResult, RunResult, SuiteInfo, SuiteResult
+from ..results import EvalResult, RowResult, RunResult, SuiteInfo, SuiteResult, passes
 from .comparison import BaselineReport, Change, compare
 from .planned_rows import PlannedRows, ran, score_table_of
 from .score_table import ScoreTable
@@ -23,33 +23,28 @@ class Baseline:
     source: str
     """Where it is from, as people see it."""
     suite: SuiteResult
-    tally: ScoreTable
+    table: ScoreTable
     rows: Mapping[int, RowResult]
-    """By position in the tally."""
+    """By position in the table."""
 
 
 def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None) -> Baseline:
     """A suite as a baseline; `rows` where those that never ran are known too."""
-    tally = score_table_of(suite, rows)
-    return Baseline(source, suite, tally, _rows_by_place(suite, rows or ran(suite)))
+    table = score_table_of(suite, rows)
+    return Baseline(source, suite, table, _rows_by_place(suite, rows or ran(suite)))
 
 
-def read_baselines(
-    path: Path, infos: Iterable[SuiteInfo], *, shown: str, alone: bool
+def baselines_of(
+    report: EvalResult, infos: Iterable[SuiteInfo], *, source: str, alone: bool
 ) -> dict[str, Baseline]:
-    """By suite: what a JSON report tells of it; a suite that it does not tell of is left out.
+    """Return, by suite, what a report tells of it; a suite that it does not tell of is left out.
 
-    `shown` is the path as people see it. `alone`: the session has one suite; a report of one is
-    then compared whatever that is called.
-
-    Raises:
-        UnreadableReport: when the file is no report.
+    `source` is the report's path as people see it. `alone`: the session has one suite; a report of
+    one is then compared whatever that is called.
     """
-    from ..reports.json_reader import read_report
-
-    there = {suite.info.name: suite for suite in read_report(path).suites}
+    there = {suite.info.name: suite for suite in report.suites}
     found = {info.name: _match(info, there, alone=alone) for info in infos}
-    return {name: baseline_of(suite, shown) for name, suite in found.items() if suite is not None}
+    return {name: baseline_of(suite, source) for name, suite in found.items() if suite is not None}
 
 
 def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) -> SuiteResult | None:
@@ -64,18 +59,18 @@ def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) ->
 
 def compared(
     suite: SuiteResult,
-    tally: ScoreTable,
+    table: ScoreTable,
     rows: PlannedRows,
     *,
     baseline: Baseline,
     confidence: float,
 ) -> BaselineReport:
     """The comparison of a suite with its baseline, with what both answered where a row changed."""
-    report = compare(tally, baseline.tally, confidence=confidence)
+    report = compare(table, baseline.table, confidence=confidence)
     here = _rows_by_place(suite, rows)
 
     def told(eval_fn: str) -> Callable[[Change], Change]:
-        return lambda change: _with_answers(change, eval_fn, tally, here, baseline.rows)
+        return lambda change: _with_answers(change, eval_fn, table, here, baseline.rows)
 
     comparisons = tuple(
         replace(
@@ -85,16 +80,16 @@ def compared(
         )
         for each in report.comparisons
     )
-    notes = (*_whole_data(suite.info, baseline, tally), *report.notes)
+    notes = (*_whole_data(suite.info, baseline, table), *report.notes)
     return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
 
 
-def _whole_data(info: SuiteInfo, baseline: Baseline, tally: ScoreTable) -> Sequence[str]:
+def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Sequence[str]:
     """The data differ, and which rows do cannot be told."""
     there = baseline.suite.info.digest
-    if all(baseline.tally.row_digests) or not there or there == info.digest:
+    if all(baseline.table.row_digests) or not there or there == info.digest:
         return ()
-    by = "id" if all(key.startswith("id ") for key in tally.row_keys) else "index"
+    by = "id" if all(key.startswith("id ") for key in table.row_keys) else "index"
     return (
         "the data differ, and the baseline does not tell in which rows: "
         f"they are compared by {by} alone",
@@ -109,7 +104,7 @@ def _rows_by_place(suite: SuiteResult, rows: PlannedRows) -> dict[int, RowResult
 def _with_answers(
     change: Change,
     eval_fn: str,
-    tally: ScoreTable,
+    table: ScoreTable,
     here: Mapping[int, RowResult],
     there: Mapping[int, RowResult],
 ) -> Change:
@@ -117,7 +112,7 @@ def _with_answers(
 
     def answer(row: RowResult | None, passing: bool) -> str | None:
         runs = row.runs if row is not None else ()
-        return _answer(runs, eval_fn, threshold=tally.pass_threshold, passing=passing)
+        return _answer(runs, eval_fn, threshold=table.pass_threshold, passing=passing)
 
     return replace(
         change,
@@ -131,7 +126,6 @@ def _answer(
 ) -> str | None:
     """What the first run answered that passed, or did not; else the error that it ended in."""
     for run in runs:
-        score = run.scores.get(eval_fn)
-        if (score is not None and score >= threshold) == passing:
+        if passes(run.scores.get(eval_fn), threshold) == passing:
             return run.answer if run.error is None else run.error
     return None

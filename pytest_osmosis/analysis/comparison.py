@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..gates.parser import Gate
-from .metric_values import row_values
-from .metrics import finite, mean, reported_ks
+from .metrics import Case, Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows
 from .score_table import Count, ScoreTable
 from .statistics.bootstrap import RESAMPLES
+from .statistics.estimators import finite, mean
 from .statistics.paired import Paired, paired
 
 
@@ -91,7 +90,7 @@ def compare(
     seed: int = 0,
 ) -> BaselineReport:
     """Compares the eval functions that both sessions have, over the rows that both have."""
-    matching = match_rows(current, baseline)
+    matching = _with_runs(match_rows(current, baseline), current, baseline)
     held = at_threshold(baseline, current.pass_threshold)
     comparisons = tuple(
         compare_function(
@@ -115,12 +114,6 @@ def compare_function(
     seed: int = 0,
 ) -> Comparison:
     """Compares one eval function over matched rows."""
-    metrics = [_metric("mean", eval_fn)]
-    n = min(current.n, baseline.n)
-    for kind in ("pass@", "pass^"):
-        metrics += [_metric(kind, eval_fn, k) for k in reported_ks(n) or (1,)]
-    if n == 1:
-        metrics.pop()  # With one run pass^1 is pass@1.
     changes = _changes(current, baseline, eval_fn, matching)
     return Comparison(
         eval_fn,
@@ -130,7 +123,7 @@ def compare_function(
                 metric, current, baseline, matching=matching, confidence=confidence,
                 resamples=resamples, seed=seed,
             )
-            for metric in metrics
+            for metric in _compared(min(current.n, baseline.n), eval_fn)
         ),
         broken=tuple(change for change in changes if _passes(change.baseline)),
         mended=tuple(sorted(filter(_is_mended, changes), key=_fall)),
@@ -143,13 +136,22 @@ def at_threshold(tally: ScoreTable, pass_threshold: float) -> ScoreTable:
 
 
 def paired_values(
-    metric: Gate, current: ScoreTable, baseline: ScoreTable, matching: Matching
+    metric: Metric,
+    current: ScoreTable,
+    baseline: ScoreTable,
+    pairs: Sequence[tuple[int, int]],
+    case: Case = "value",
+    there: Case = "value",
 ) -> tuple[list[float], list[float]]:
-    """The metric's figure a row, here and there."""
-    here, there = rows_of(matching)
+    """Return the metric's value a row, here and in the baseline, `there` being the case there.
+
+    A value needs a run that has ended on both sides.
+    """
+    if case == "value":
+        pairs = [pair for pair in pairs if current.has_run(pair[0]) and baseline.has_run(pair[1])]
     return (
-        row_values(metric, current, here, "figure"),
-        row_values(metric, baseline, there, "figure"),
+        row_values(metric, current, [here for here, _ in pairs], case),
+        row_values(metric, baseline, [other for _, other in pairs], there),
     )
 
 
@@ -163,11 +165,11 @@ def differences(here: Sequence[float], there: Sequence[float]) -> list[float]:
     return [finite(one - other) for one, other in zip(here, there, strict=True)]
 
 
-def span_of(metric: Gate, current: ScoreTable, baseline: ScoreTable) -> float:
+def span_of(metric: Metric, current: ScoreTable, baseline: ScoreTable) -> float:
     """How far apart a row's values here and there can lie."""
-    if metric.metric != "mean":
+    if metric.definition.interval == "share":
         return 1.0
-    name = metric.eval_fn or current.eval_fns[0]
+    name = metric.function(current)
     (low, high), (other_low, other_high) = (
         tally.score_range(name) for tally in (current, baseline)
     )
@@ -181,7 +183,7 @@ def is_binary(current: ScoreTable, baseline: ScoreTable, values: Sequence[Sequen
 
 
 def _difference(
-    metric: Gate,
+    metric: Metric,
     current: ScoreTable,
     baseline: ScoreTable,
     *,
@@ -190,7 +192,7 @@ def _difference(
     resamples: int,
     seed: int,
 ) -> Difference:
-    here, there = paired_values(metric, current, baseline, matching)
+    here, there = paired_values(metric, current, baseline, matching.pairs)
     found = paired(
         differences(here, there),
         confidence=confidence,
@@ -244,8 +246,17 @@ def _share(found: Count) -> float:
     return found.passes / found.known
 
 
-def _metric(kind: str, eval_fn: str, k: int | None = None) -> Gate:
-    return Gate(kind, kind, ">=", 0.0, k, eval_fn)
+def _compared(n: int, eval_fn: str) -> list[Metric]:
+    """Return what is compared of n runs a row; with one run pass^1 is pass@1, and is left out."""
+    if n > 1:
+        return [each for each in summary_metrics(n, eval_fn) if each.definition.is_comparable]
+    return [Metric("mean", None, eval_fn), Metric("pass@", 1, eval_fn)]
+
+
+def _with_runs(matching: Matching, current: ScoreTable, baseline: ScoreTable) -> Matching:
+    """Leave out the rows of which no run has ended on one side."""
+    pairs = (pair for pair in matching.pairs if current.has_run(pair[0]))
+    return replace(matching, pairs=tuple(pair for pair in pairs if baseline.has_run(pair[1])))
 
 
 def _notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:

@@ -1,159 +1,288 @@
-"""The figures of a summary: pass@k, pass^k, and the usual moments of a set of scores.
+"""The table of metrics: every figure of a summary, a gate or a comparison is defined here, once.
 
-Pure numbers from the standard library. Nothing here knows what a run, a row or a report is;
-how sure a figure is lives in `intervals`, what it decides in `gates`.
+A metric has a value, a worst case and a best case over rows of a `ScoreTable`. The value is that
+of the runs that have ended, one without a score counting as 0.0 and as no pass. The worst and the
+best case also put every run that was never started, and every one without a score, at the worst
+and at the best that it could have given.
+
+A further metric is one entry in `METRICS`. Knows no thresholds of gates, no sampling error.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal
 
-REPORTED_KS = (1, 3, 5, 10)
-"""The k that summaries give besides n itself."""
+from .score_table import RowScores, ScoreTable
+from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, reported_ks
 
-_CERTAIN = 40
-"""exp(-40) is below half the spacing of floats under 1.0: 1 - exp(-40) is 1.0."""
+Case = Literal["value", "worst", "best"]
+"""What runs are taken for whose score is not known."""
 
-_VANISHED = 746
-"""exp(-746) is below half the smallest positive float: it rounds to 0.0."""
-
-
-@lru_cache(maxsize=65_536)
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """Chance that at least one of k runs, drawn without replacement from n with c passes, passed.
-
-    `1 - C(n-c, k) / C(n, k)`, the unbiased estimator of Chen et al. 2021, "Evaluating Large
-    Language Models Trained on Code" (arXiv:2107.03374), equation 1. The result is the exact
-    rational, rounded once: both binomials are reduced to products of min(c, k) integers, and where
-    those would be long the result is 1.0 to the last bit already.
-
-    Raises:
-        ValueError: unless 0 <= c <= n and 1 <= k <= n.
-    """
-    _check(n, c, k)
-    if n - c < k:
-        return 1.0
-    few, many = sorted((c, k))
-    if few * many > _CERTAIN * n:
-        return 1.0
-    whole = math.perm(n, few)
-    return (whole - math.perm(n - many, few)) / whole
+P95 = 0.95
 
 
-@lru_cache(maxsize=65_536)
-def pass_hat_k(n: int, c: int, k: int) -> float:
-    """Chance that all k runs, drawn without replacement from n with c passes, passed: pass^k.
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """One metric three ways; worst == best when nothing that matters is unknown."""
 
-    `C(c, k) / C(n, k)`, Yao et al. 2024, "tau-bench" (arXiv:2406.12045), section 3. Exact and
-    rounded once, as `pass_at_k` is.
-
-    Raises:
-        ValueError: unless 0 <= c <= n and 1 <= k <= n.
-    """
-    _check(n, c, k)
-    if c < k:
-        return 0.0
-    few, many = sorted((n - c, k))
-    if few * many > _VANISHED * n:
-        return 0.0
-    return math.perm(n - many, few) / math.perm(n, few)
+    value: float | None
+    """As reported; None when no run has ended."""
+    worst: float
+    """With every unknown run at its worst."""
+    best: float
+    """With every unknown run at its best; infinite where a sum has no upper bound."""
+    unknown: int
+    """Runs whose value the metric lacks."""
 
 
-def reported_ks(n: int) -> tuple[int, ...]:
-    """The k for which a session of n runs a row reports pass@k: none when n is 1.
-
-    >>> reported_ks(1), reported_ks(4), reported_ks(12)
-    ((), (1, 3, 4), (1, 3, 5, 10, 12))
-    """
-    if n <= 1:
-        return ()
-    return (*(k for k in REPORTED_KS if k < n), n)
+RowValue = Callable[[RowScores, Case, int], float]
+"""A row's value from its scores, for a case and a K (1 where the metric takes none)."""
+TableBounds = Callable[[ScoreTable, Sequence[int], str | None], Bounds]
+"""Value and bounds over some rows, for an eval function."""
 
 
-def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float | None:
-    """pass@k averaged over rows, each given as (finished runs, passes).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """An entry of the table. It has `of_row` and `over_rows`, or else `of_table`."""
 
-    A row with fewer than k finished runs uses those it has (k becomes their number); a row with
-    none is left out. None when no row is left.
-    """
-    values = [pass_at_k(n, c, min(n, k)) for n, c in counts if n]
-    return mean(values) if values else None
+    name: str
+    """As gates write it, K left out."""
+    field: str
+    """Its name in the JSON summary, K as `{k}`."""
+    of_row: RowValue | None = None
+    """A row's value; `over_rows` makes one of all."""
+    over_rows: Callable[[Sequence[float]], float] = mean
+    of_table: TableBounds | None = None
+    """For what is not made of rows."""
+    takes_k: bool = False
+    """The name is followed by a K."""
+    eval_fn: Literal["one", "either", "none"] = "one"
+    """Whether it belongs to one eval function, to the runs, or to either."""
+    in_summary: bool = False
+    """Whether summaries give it for each eval function."""
+    in_tables: Literal["no", "yes", "largest k"] = "no"
+    """Whether the tables that people read show it: for all K, or for the largest alone."""
+    in_gates: bool = True
+    """Whether a gate may be about it."""
+    interval: Literal["mean", "share"] | None = None
+    """What its confidence interval is one of; None: it estimates nothing beyond these rows."""
+    unit_scores: bool = False
+    """Whether its bounds depend on between what unknown scores lie."""
+    is_share: bool = True
+    """Whether a percentage says anything about it."""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether its difference from a baseline's is tested, in reports and by gates."""
+        return self.interval is not None
 
 
-def mean_pass_hat_k(counts: Iterable[tuple[int, int]], k: int) -> float | None:
-    """pass^k averaged over rows, each given as (finished runs, passes), as `mean_pass_at_k`."""
-    values = [pass_hat_k(n, c, min(n, k)) for n, c in counts if n]
-    return mean(values) if values else None
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure that can be computed: a kind of metric, its K and its eval function."""
+
+    kind: str
+    """The name of an entry of `METRICS`."""
+    k: int | None = None
+    """K, where the kind takes one."""
+    eval_fn: str | None = None
+    """None: that of a table with one, or none where the kind needs none."""
+
+    @property
+    def label(self) -> str:
+        """The metric as people write it: "pass@5"."""
+        return self.kind if self.k is None else f"{self.kind}{self.k}"
+
+    @property
+    def field(self) -> str:
+        """Its name in the JSON summary: "pass_at_5"."""
+        return self.definition.field.format(k=self.k)
+
+    @property
+    def definition(self) -> Definition:
+        """Its entry in the table."""
+        return METRICS[self.kind]
+
+    def function(self, table: ScoreTable) -> str:
+        """The eval function whose scores it takes."""
+        return self.eval_fn or table.eval_fns[0]
 
 
-class Moments(NamedTuple):
-    """What a summary says about a set of scores."""
-
-    mean: float
-    """Arithmetic mean."""
-    std: float
-    """Population standard deviation (divided by the number of scores, not one less)."""
-    min: float
-    """Lowest score."""
-    max: float
-    """Highest score."""
-
-
-def moments(scores: Iterable[float | None]) -> Moments | None:
-    """Mean, population standard deviation, lowest and highest; a missing score (None) is 0.0.
-
-    None when there are no scores at all.
-    """
-    values = [0.0 if score is None else float(score) for score in scores]
-    if not values:
+def bounds(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> Bounds | None:
+    """Return the metric's value and bounds over some rows; None when there are no rows."""
+    if not rows:
         return None
-    centre = _mean(values)
-    return Moments(
-        mean=centre, std=_population_std(values, centre), min=min(values), max=max(values)
+    definition = metric.definition
+    if definition.of_table is not None:
+        return definition.of_table(table, rows, metric.eval_fn)
+    values = row_values(metric, table, rows)
+    worst, best = (
+        definition.over_rows(row_values(metric, table, rows, case)) for case in ("worst", "best")
+    )
+    value = definition.over_rows(values) if values else None
+    return Bounds(value, worst, best, unknown_scores(metric, table, rows))
+
+
+def unknown_scores(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> int:
+    """Count the runs of some rows that have no score of the metric's eval function."""
+    values = table.run_values(table.scores[metric.function(table)], rows)
+    return len(values) - _known(values)
+
+
+def row_values(
+    metric: Metric,
+    table: ScoreTable,
+    rows: Sequence[int],
+    case: Case = "value",
+    limits: tuple[float, float] | None = None,
+) -> list[float]:
+    """Return one value a row; for the value itself, of the rows of which a run has ended.
+
+    `limits`: between what unknown scores lie, unless it is `ScoreTable.score_range`.
+    """
+    of_row, k = metric.definition.of_row, metric.k or 1
+    assert of_row is not None, f"{metric.kind} is not made of rows"
+    each = table.rows_of_scores(metric.function(table), rows, limits)
+    return [of_row(row, case, k) for row in each if case != "value" or row.ended]
+
+
+def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
+    """Yield the metrics that summaries of n runs a row give, in the order of the table."""
+    for definition in METRICS.values():
+        if definition.in_summary and not definition.takes_k:
+            yield Metric(definition.name, None, eval_fn)
+        elif definition.in_summary:
+            yield from (Metric(definition.name, k, eval_fn) for k in reported_ks(n))
+
+
+def estimates(label: str) -> bool:
+    """Return whether a metric, as people write it, has a confidence interval."""
+    kind = label if label in METRICS else label.rstrip("0123456789")
+    return METRICS[kind].interval is not None
+
+
+def quantile_95(known: Sequence[float], *, zeros: int, total: int) -> float:
+    """Return the 95th percentile, by nearest rank, of `known` (rising), zeros, and infinities."""
+    rank = math.ceil(P95 * total - 1e-9)
+    if rank <= zeros:
+        return 0.0
+    return known[rank - zeros - 1] if rank - zeros <= len(known) else math.inf
+
+
+def _pass_at(row: RowScores, case: Case, k: int) -> float:
+    runs, passes = row.passes_of(case)
+    return pass_at_k(runs, passes, min(k, runs))
+
+
+def _pass_hat(row: RowScores, case: Case, k: int) -> float:
+    runs, passes = row.passes_of(case)
+    return pass_hat_k(runs, passes, min(k, runs))
+
+
+def _ended(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> list[float]:
+    """The scores of all runs that have ended, one without a score as 0.0."""
+    name = eval_fn or table.eval_fns[0]
+    return [score for row in table.rows_of_scores(name, rows) for score in row.filled("value")]
+
+
+def _over_runs(take: Callable[[Sequence[float]], float]) -> TableBounds:
+    """What only summaries give: no gate asks for its bounds."""
+
+    def of_table(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+        scores = _ended(table, rows, eval_fn)
+        return Bounds(take(scores) if scores else None, -math.inf, math.inf, 0)
+
+    return of_table
+
+
+def _errors(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+    """Runs that ended in an error; with an eval function, runs that ended without its score."""
+    ended = sum(table.run_values(table.finished, rows))
+    left = len(rows) * table.n - ended
+    if eval_fn is None:
+        found = sum(table.run_values(table.errors, rows))
+    else:
+        found = ended - _known(table.run_values(table.scores[eval_fn], rows))
+    return Bounds(float(found) if ended else None, float(found + left), float(found), left)
+
+
+def _scored(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+    """The share of runs that have a score."""
+    known = _known(table.run_values(table.scores[eval_fn or table.eval_fns[0]], rows))
+    ended, runs = sum(table.run_values(table.finished, rows)), len(rows) * table.n
+    left = runs - ended
+    return Bounds(known / ended if ended else None, known / runs, (known + left) / runs, left)
+
+
+def _known(values: Sequence[float]) -> int:
+    return len(values) - sum(map(isnan, values))
+
+
+def _sum(column: Callable[[ScoreTable], Sequence[float]]) -> TableBounds:
+    def of_table(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+        values = table.run_values(column(table), rows)
+        known = [value for value in values if not isnan(value)]
+        total, unknown = math.fsum(known), len(values) - len(known)
+        return Bounds(total, total, math.inf if unknown else total, unknown)
+
+    return of_table
+
+
+def _p95(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+    values = table.run_values(table.duration_s, rows)
+    known = sorted(value for value in values if not isnan(value))
+    zeros = len(values) - len(known)
+    return Bounds(
+        value=quantile_95(known, zeros=0, total=len(known)) if known else 0.0,
+        worst=quantile_95(known, zeros=zeros, total=len(values)),
+        best=quantile_95(known, zeros=0, total=len(values)),
+        unknown=zeros,
     )
 
 
-def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean, summed without loss; 0.0 when there are no values, as for no score."""
-    return _mean(values) if values else 0.0
-
-
-def population_std(values: Sequence[float]) -> float:
-    """Square root of the mean squared deviation from the mean; 0.0 when there are no values."""
-    return _population_std(values, _mean(values)) if values else 0.0
-
-
-def finite(value: float) -> float:
-    """The value, or the largest float in the place of an infinity: huge scores can be that far."""
-    return max(-sys.float_info.max, min(sys.float_info.max, value))
-
-
-def _mean(values: Sequence[float]) -> float:
-    if len(values) == 1:
-        return values[0]
-    scale = scale_of(values)
-    centre = math.fsum(value / scale for value in values) / len(values) * scale
-    return min(max(centre, min(values)), max(values))
-
-
-def _population_std(values: Sequence[float], centre: float) -> float:
-    scale = scale_of(values)
-    squares = math.fsum(((value / scale) - (centre / scale)) ** 2 for value in values)
-    return math.sqrt(squares / len(values)) * scale
-
-
-def scale_of(values: Sequence[float]) -> float:
-    """A power of two that keeps sums and squares of huge scores finite; 1.0 for sane ones."""
-    largest = max(abs(value) for value in values)
-    return 2.0**600 if largest > 2.0**400 else 1.0
-
-
-def _check(n: int, c: int, k: int) -> None:
-    if not 0 <= c <= n:
-        raise ValueError(f"passes must be between 0 and the number of runs, not {c} of {n}")
-    if not 1 <= k <= n:
-        raise ValueError(f"k must be between 1 and the number of runs ({n}), not {k}")
+METRICS = {
+    definition.name: definition
+    for definition in (
+        Definition(
+            name="mean", field="mean", of_row=lambda row, case, k: mean(row.filled(case)),
+            unit_scores=True, in_summary=True, in_tables="yes", interval="mean",
+        ),
+        Definition(
+            name="pass@", field="pass_at_{k}", of_row=_pass_at, takes_k=True,
+            in_summary=True, in_tables="yes", interval="share",
+        ),
+        Definition(
+            name="pass^", field="pass_hat_{k}", of_row=_pass_hat, takes_k=True,
+            in_summary=True, in_tables="largest k", interval="share",
+        ),
+        Definition(
+            name="std", field="std", of_table=_over_runs(population_std),
+            in_summary=True, in_gates=False,
+        ),
+        Definition(
+            name="min", field="min", of_row=lambda row, case, k: min(row.filled(case)),
+            over_rows=min, unit_scores=True, in_summary=True,
+        ),
+        Definition(
+            name="max", field="max", of_table=_over_runs(max), in_summary=True, in_gates=False
+        ),
+        Definition(name="errors", field="errors", of_table=_errors, eval_fn="either",
+                   is_share=False),
+        Definition(name="scored", field="scored_share", of_table=_scored),
+        Definition(
+            name="rows@0", field="rows_at_0", over_rows=math.fsum, is_share=False,
+            of_row=lambda row, case, k: float(row.passes_of(case)[1] == 0),
+        ),
+        Definition(name="cost_usd", field="cost_usd", of_table=_sum(lambda table: table.cost_usd),
+                   eval_fn="none", is_share=False),
+        Definition(name="tokens", field="tokens", of_table=_sum(lambda table: table.tokens),
+                   eval_fn="none", is_share=False),
+        Definition(name="p95_duration_s", field="p95_duration_s", of_table=_p95, eval_fn="none",
+                   is_share=False),
+    )
+}  # fmt: skip
+"""Every metric, by name."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..results import RunResult, SuiteInfo, SuiteResult
-from .score_table import ScoreTable, ScoreTableBuilder, match_column
+from .score_table import ScoreTable, ScoreTableBuilder, match_column, reads_as
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -33,6 +33,18 @@ class PlannedRows:
     digests: Sequence[str]
     columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Every column's name; values only of those that were asked for."""
+
+    def places(self, indices: Iterable[int]) -> list[int]:
+        """Return where the rows of these indices stand, in their order here."""
+        wanted = set(indices)
+        return [place for place, index in enumerate(self.indices) if index in wanted]
+
+    def where(self, column: str, value: str) -> tuple[int, ...]:
+        """Return the indices of the rows whose column reads as the value."""
+        values = self.columns[match_column(self.columns, column)]
+        return tuple(
+            index for index, each in zip(self.indices, values, strict=True) if reads_as(each, value)
+        )
 
     def digest_of(self) -> Mapping[int, str]:
         """Digest by row index."""
@@ -71,13 +83,13 @@ def score_table_of(
             for run in row.runs:
                 if run.run_index < suite.info.n:
                     builder.add(place, run.run_index, **measured(run, names))
-    return builder.tally()
+    return builder.table()
 
 
 def empty_score_table(
     info: SuiteInfo, rows: PlannedRows, eval_fns: Sequence[str] | None = None
 ) -> tuple[ScoreTableBuilder, Mapping[int, int]]:
-    """A tally of which nothing has run yet, and the place in it of each row index."""
+    """A table of which nothing has run yet, and the place in it of each row index."""
     builder = ScoreTableBuilder(
         n=info.n,
         pass_threshold=info.pass_threshold,
@@ -91,7 +103,7 @@ def empty_score_table(
 
 
 def measured(run: RunResult, eval_fns: Iterable[str]) -> dict[str, Any]:
-    """A run that has ended, as `ScoreTableBuilder.add` and `Decider.add` take it."""
+    """A run that has ended, as `ScoreTableBuilder.add` takes it."""
     scores: Mapping[str, float | None] = run.scores
     if run.error_type in AGENTS_OWN:
         scores = {name: run.scores.get(name, 0.0) for name in eval_fns}

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
+from typing import Literal, TypeVar
+
+from ..results import passes
+
+T = TypeVar("T")
 
 UNKNOWN = math.nan
 """A number that is not known: no score, no price, not run."""
@@ -56,16 +61,38 @@ class ScoreTable:
         return range(len(self.row_names))
 
     def row_scores(self, eval_fn: str, row: int) -> Sequence[float]:
-        """The n scores of one row."""
+        """Return the n scores of one row."""
         return self.scores[eval_fn][row * self.n : (row + 1) * self.n]
 
-    def row_finished(self, row: int) -> Sequence[int]:
-        """Which of the n runs of one row ended."""
-        return self.finished[row * self.n : (row + 1) * self.n]
+    def rows_of_scores(
+        self, eval_fn: str, rows: Iterable[int], limits: tuple[float, float] | None = None
+    ) -> Iterator[RowScores]:
+        """Yield what is known of the scores of some rows; `limits` stand for `score_range`."""
+        low, high = limits or self.score_range(eval_fn)
+        n, column, finished = self.n, self.scores[eval_fn], self.finished
+        for row in rows:
+            start, end = row * n, (row + 1) * n
+            known = [score for score in column[start:end] if not isnan(score)]
+            ended = sum(finished[start:end])
+            yield RowScores(known, ended, n, self.pass_threshold, low, high)
+
+    def has_run(self, row: int) -> bool:
+        """Return whether a run of the row has ended."""
+        return any(self.finished[row * self.n : (row + 1) * self.n])
+
+    def run_values(self, column: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
+        """Return the values of all runs of some different rows."""
+        if len(rows) == len(self.row_names):
+            return column
+        n = self.n
+        return [value for row in rows for value in column[row * n : (row + 1) * n]]
 
     def count(self, eval_fn: str, row: int) -> Count:
-        """Passes, fails and unknown runs of one row."""
-        return count(self.row_scores(eval_fn, row), self.pass_threshold)
+        """Return the passes, fails and unknown runs of one row."""
+        scores = self.row_scores(eval_fn, row)
+        known = sum(not isnan(score) for score in scores)
+        found = sum(passes(score, self.pass_threshold) for score in scores)
+        return Count(found, known, len(scores) - known)
 
     def score_range(self, eval_fn: str) -> tuple[float, float]:
         """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen)."""
@@ -93,11 +120,32 @@ class Count:
     """Runs without one."""
 
 
-def count(scores: Sequence[float], pass_threshold: float) -> Count:
-    """Sorts scores; NaN is unknown."""
-    known = sum(not isnan(score) for score in scores)
-    passes = sum(score >= pass_threshold for score in scores)
-    return Count(passes, known, len(scores) - known)
+@dataclass(frozen=True, slots=True)
+class RowScores:
+    """The scores of one row and function, and between what those that are unknown lie."""
+
+    known: Sequence[float]
+    ended: int
+    """Runs that have ended, whether with a score or not."""
+    n: int
+    """Runs planned."""
+    pass_threshold: float
+    low: float
+    high: float
+
+    def filled(self, case: Literal["value", "worst", "best"]) -> list[float]:
+        """Return the scores of a case: for the value, of the runs that have ended."""
+        if case == "value":
+            return [*self.known, *[0.0] * (self.ended - len(self.known))]
+        filling = self.low if case == "worst" else self.high
+        return [*self.known, *[filling] * (self.n - len(self.known))]
+
+    def passes_of(self, case: Literal["value", "worst", "best"]) -> tuple[int, int]:
+        """Return the runs of a case, and how many of them pass."""
+        found = sum(score >= self.pass_threshold for score in self.known)
+        if case == "best":
+            found += self.n - len(self.known)
+        return (self.ended if case == "value" else self.n), found
 
 
 def match_column(columns: Mapping[str, object], name: str) -> str:
@@ -134,7 +182,7 @@ def written(value: object) -> str:
 
 
 class ScoreTableBuilder:
-    """Collects runs, in any order, into a Tally."""
+    """Collects runs, in any order, into a ScoreTable."""
 
     def __init__(
         self,
@@ -153,7 +201,7 @@ class ScoreTableBuilder:
         self._finished, self._errors = bytearray(runs), bytearray(runs)
         self._duration_s, self._tokens = _unknown(runs), _unknown(runs)
         self._cost_usd = _unknown(runs)
-        self._tally = ScoreTable(
+        self._table = ScoreTable(
             n=n,
             pass_threshold=pass_threshold,
             row_names=row_names,
@@ -184,7 +232,7 @@ class ScoreTableBuilder:
         What the agent itself is to blame for (it raised, it ran out of time) is no unknown: give
         it the score 0.0.
         """
-        at = row * self._tally.n + run
+        at = row * self._table.n + run
         self._finished[at], self._errors[at] = 1, int(error)
         for name, column in self._scores.items():
             column[at] = _number(scores.get(name))
@@ -192,9 +240,13 @@ class ScoreTableBuilder:
         self._tokens[at] = _number(tokens)
         self._cost_usd[at] = _number(cost_usd)
 
-    def tally(self) -> ScoreTable:
+    def has(self, row: int, run: int) -> bool:
+        """Return whether the run has been added."""
+        return bool(self._finished[row * self._table.n + run])
+
+    def table(self) -> ScoreTable:
         """What was added so far. It shares this builder's columns: later runs show in it."""
-        return self._tally
+        return self._table
 
 
 def _unknown(runs: int) -> array[float]:

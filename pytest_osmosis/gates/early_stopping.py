@@ -1,215 +1,275 @@
-"""Whether any verdict can still change: what stopping early needs to know.
+"""Early stopping: start no further run once no result of the rest could change a gate.
 
-Each gate is followed by a tracker that keeps, run by run, between what its two bounds can end.
-A gate is settled when every end gives one outcome; the verdict on what has run so far is then that
-outcome too. Never optimistic: a tracker may see a gate settled late, not wrongly.
+The runs that are left are unknown, so a gate's own worst and best case tell whether it can still
+change; they are looked at after each 1 % of a suite's runs. With a confidence, the limits of any
+interval that can still come about are looked at instead.
 
-Two things are taken for granted: scores lie in 0..1 (once one was seen outside, a mean or min
-counts as open until the end, except below a min already seen), and costs and tokens are not
-negative. Knows no pytest and starts nothing.
+Two things are assumed: scores lie in 0..1 (once one was seen outside, unknown scores are taken for
+anything), and costs and tokens are not negative. Knows no pytest and not how runs are started.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..analysis.comparison import at_threshold
-from ..analysis.metric_values import over_rows, row_values
-from ..analysis.row_matching import match_rows
-from ..analysis.score_table import ScoreTable
-from .evaluate import resolved, slice_rows
+from ..analysis.metrics import Case, row_values
+from ..analysis.planned_rows import empty_score_table, measured
+from ..analysis.score_table import ScoreTable, ScoreTableBuilder
+from ..results import DECIDED, EvalResult, RunResult, Saved, SuiteInfo
+from .evaluate import matching_rows, slice_rows
 from .interval_bounds import Box, widest_limits
-from .parser import Gate
-from .reach import Reach, Run, Tracker
-from .result import holds, outcome_of
-from .tracking import tracker_for
+from .parser import Gate, resolved
+from .result import holds
 
-CHECKS = 200
-"""How often in a session, at most, a gate with a confidence is looked at: that takes all rows."""
+if TYPE_CHECKING:
+    from .session_gates import GateEvaluator
+
+CHECKS = 100
+"""How often in a session, at most, the gates of a suite are looked at."""
+
+_ANY = (-math.inf, math.inf)
+_UNIT = (0.0, 1.0)
 
 
-class Decider:
-    """Follows a session's runs and tells when no verdict can change any more."""
+def is_settled(gate: Gate, low: float, high: float) -> bool:
+    """Return whether the gate holds for every value from low to high, or for none."""
+    if gate.operator == "==" and low < gate.threshold < high:
+        return False
+    at_low, at_high = (holds(gate.operator, end, gate.threshold) for end in (low, high))
+    return at_low == at_high
+
+
+class OpenGate:
+    """One gate, and the worst and best value of each of its rows so far."""
 
     def __init__(
         self,
-        gates: Iterable[Gate],
-        tally: ScoreTable,
+        gate: Gate,
+        table: ScoreTable,
         *,
         confidence: float | None = None,
         baseline: ScoreTable | None = None,
     ) -> None:
-        """`tally` is the session's plan; runs that it holds as finished are taken in.
+        """Take the runs in that the table holds; raise GateError as `evaluate` does."""
+        self._gate = gate = resolved(
+            gate,
+            eval_fns=table.eval_fns,
+            n=table.n,
+            baseline_n=baseline.n if baseline else None,
+            has_baseline=baseline is not None,
+        )
+        self._table, self._definition = table, gate.metric.definition
+        self._confidence = confidence if self._definition.interval else None
+        self._limits = _UNIT
+        self._shift = 0.0, 0.0
+        rows = slice_rows(gate, table)
+        if gate.against_baseline and baseline is not None:
+            rows = self._against(at_threshold(baseline, table.pass_threshold), rows)
+        self._places = {row: place for place, row in enumerate(rows)}
+        self._values: dict[Case, list[float]] = {case: [0.0] * len(rows) for case in _ENDS}
+        self.update(rows)
 
-        Raises:
-            GateError: as `gates.evaluate`.
-        """
-        self._n = tally.n
-        self._seen = bytearray(len(tally.row_names) * tally.n)
+    def update(self, rows: Iterable[int]) -> None:
+        """Compute the rows anew of which a run has ended."""
+        if self._definition.of_row is None:
+            return
+        own = [row for row in rows if row in self._places]
+        if self._definition.unit_scores and self._limits == _UNIT and self._leaves_unit(own):
+            self._limits, own = _ANY, list(self._places)
+        for case, values in self._values.items():
+            found = row_values(self._gate.metric, self._table, own, case, self._limits)
+            for row, value in zip(own, found, strict=True):
+                values[self._places[row]] = value
+
+    def is_settled(self) -> bool:
+        """Return whether no result of the runs that are left can change the gate's."""
+        if not self._places:
+            return True  # nothing can be measured: it is inconclusive already
+        worst, best = self._bounds()
+        if not is_settled(self._gate, min(worst, best), max(worst, best)):
+            return False
+        return self._confidence is None or self._is_settled_with(self._confidence)
+
+    def _bounds(self) -> tuple[float, float]:
+        if self._definition.of_table is not None:
+            found = self._definition.of_table(
+                self._table, list(self._places), self._gate.metric.eval_fn
+            )
+            return found.worst, found.best
+        worst, best = (self._definition.over_rows(self._values[case]) for case in _ENDS)
+        return worst - self._shift[0], best - self._shift[1]
+
+    def _is_settled_with(self, confidence: float) -> bool:
+        """A paired interval is not bounded before the end, nor one of scores outside of 0..1."""
+        if self._gate.against_baseline or self._limits != _UNIT:
+            return False
+        limits = widest_limits(
+            Box(self._values["worst"], self._values["best"]),
+            confidence=confidence,
+            may_be_undefined=self._definition.interval == "mean",
+        )
+        return is_settled(self._gate, limits.low, limits.high)
+
+    def _against(self, baseline: ScoreTable, rows: Sequence[int]) -> list[int]:
+        """The rows that match; the baseline's best and worst shift the worst and the best."""
+        metric = self._gate.metric
+        pairs = matching_rows(self._table, baseline, rows)
+        if not pairs or metric.function(self._table) not in baseline.scores:
+            return []
+        there = [other for _, other in pairs]
+        worst, best = (
+            self._definition.over_rows(row_values(metric, baseline, there, case))
+            for case in ("worst", "best")
+        )
+        self._shift = best, worst
+        return [here for here, _ in pairs]
+
+    def _leaves_unit(self, rows: Iterable[int]) -> bool:
+        name, table = self._gate.metric.function(self._table), self._table
+        scores = (score for row in rows for score in table.row_scores(name, row))
+        return any(score < 0.0 or score > 1.0 for score in scores)
+
+
+_ENDS: tuple[Case, Case] = ("worst", "best")
+
+
+class SuiteGates:
+    """The gates of one suite, and its runs so far."""
+
+    def __init__(
+        self,
+        gates: Iterable[Gate],
+        builder: ScoreTableBuilder,
+        *,
+        confidence: float | None = None,
+        baseline: ScoreTable | None = None,
+    ) -> None:
+        """`builder` has the suite's rows, and the runs that have ended already."""
+        table = builder.table()
+        self._builder, self._finished = builder, table.finished
+        self._left = len(table.finished) - sum(table.finished)
+        self._step = max(1, len(table.finished) // CHECKS)
+        self._next_check = self._left
+        self._touched: set[int] = set()
         self._open = [
-            followed
-            for gate in gates
-            if (followed := _follow(gate, tally, confidence=confidence, baseline=baseline))
+            OpenGate(gate, table, confidence=confidence, baseline=baseline) for gate in gates
         ]
-        self._take_in(tally)
 
     @property
     def left(self) -> int:
-        """Runs that have not ended yet: what stopping now saves."""
-        return self._seen.count(0)
+        """Runs that have not ended: what stopping now saves."""
+        return self._left
 
-    def add(
-        self,
-        row: int,
-        run: int,
-        *,
-        scores: Mapping[str, float | None],
-        error: bool = False,
-        duration_s: float | None = None,
-        tokens: float | None = None,
-        cost_usd: float | None = None,
-    ) -> None:
-        """Notes a run that ended, as `TallyBuilder.add` does.
+    def add(self, row: int, run: int, **measures: object) -> None:
+        """Take a run in that ended, as `ScoreTableBuilder.add` does; a second time is ignored."""
+        if self._builder.has(row, run):
+            return
+        self._builder.add(row, run, **measures)  # type: ignore[arg-type]
+        self._left -= 1
+        self._touched.add(row)
 
-        Raises:
-            ValueError: when this run was noted before.
-        """
-        at = row * self._n + run
-        if self._seen[at]:
-            raise ValueError(f"run {run} of row {row} was noted before")
-        self._seen[at] = 1
-        measures = {"duration_s": duration_s, "tokens": tokens, "cost_usd": cost_usd}
-        ended = Run(scores, error, measures)
-        for followed in self._open:
-            followed.add(row, ended)
-
-    def decided(self) -> bool:
-        """Whether no outcome of the runs that are left can change any verdict."""
-        self._open = [followed for followed in self._open if not followed.is_settled()]
+    def are_settled(self) -> bool:
+        """Return whether no gate can change any more; it is looked at now and then."""
+        if self._left and self._left > self._next_check:
+            return not self._open
+        self._next_check = self._left - self._step
+        for gate in self._open:
+            gate.update(self._touched)
+        self._touched.clear()
+        self._open = [gate for gate in self._open if self._left and not gate.is_settled()]
         return not self._open
 
-    def _take_in(self, tally: ScoreTable) -> None:
-        for row in tally.rows:
-            for run in range(self._n):
-                at = row * self._n + run
-                if tally.finished[at]:
-                    self.add(
-                        row,
-                        run,
-                        scores={name: _known(column[at]) for name, column in tally.scores.items()},
-                        error=bool(tally.errors[at]),
-                        duration_s=_known(tally.duration_s[at]),
-                        tokens=_known(tally.tokens[at]),
-                        cost_usd=_known(tally.cost_usd[at]),
-                    )
+
+class EarlyStopping:
+    """Follows the gates of a session; calls `halt` at most once."""
+
+    def __init__(
+        self,
+        judge: GateEvaluator,
+        *,
+        infos: Callable[[], Mapping[str, SuiteInfo]],
+        selected: Callable[[Gate, SuiteInfo], bool],
+        halt: Callable[[str], None],
+    ) -> None:
+        """`infos` and `selected` are asked when the first run has ended."""
+        self._judge = judge
+        self._infos = infos
+        self._selected = selected
+        self._halt = halt
+        self._suites: dict[str, _Suite] | None = None
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def ended(self, result: RunResult) -> None:
+        """Take a run in that ended; from any thread, and more than once for the same run."""
+        with self._lock:
+            if self._stopped:
+                return
+            if self._suites is None:
+                self._suites = {suite.info.name: suite for suite in self._gated()}
+            if (suite := self._suites.get(result.suite)) is not None:
+                suite.ended(result)
+            gates = [suite.gates for suite in self._suites.values()]
+            self._stopped = all(each and each.are_settled() for each in gates) and any(
+                each.left for each in gates if each
+            )
+            if not self._stopped:
+                return
+        self._halt(DECIDED)
+
+    def _gated(self) -> list[_Suite]:
+        """The suites that gates decide; none where another suite's runs decide for themselves."""
+        infos = self._infos().values()
+        rivals = {info.baseline_of for info in infos}
+        found = []
+        for info in (each for each in infos if each.baseline_of is None):
+            gates = [gate for gate in self._judge.gates(info) if self._selected(gate, info)]
+            if not gates:
+                return []
+            found.append(_Suite(self._judge, info, gates, has_rival=info.name in rivals))
+        return found
 
 
-def decided(
-    gates: Iterable[Gate],
-    tally: ScoreTable,
-    *,
-    confidence: float | None = None,
-    baseline: ScoreTable | None = None,
-) -> bool:
-    """Whether the runs that a tally has as not finished could still change any verdict."""
-    return Decider(gates, tally, confidence=confidence, baseline=baseline).decided()
+class _Suite:
+    """The gates of one suite of the session, and its rows."""
+
+    def __init__(
+        self, judge: GateEvaluator, info: SuiteInfo, gates: list[Gate], *, has_rival: bool
+    ) -> None:
+        names = dict.fromkeys([*info.eval_fns, *(gate.eval_fn for gate in gates if gate.eval_fn)])
+        self.info = info
+        self._names = tuple(names)
+        baseline = judge.baselines.get(info.name)
+        builder, self._places = empty_score_table(info, judge.rows(info), self._names)
+        self.gates: SuiteGates | None = None
+        """None: what another model will have scored is not known before the end."""
+        if (not has_rival and baseline is not None) or not any(g.against_baseline for g in gates):
+            self.gates = SuiteGates(
+                gates,
+                builder,
+                confidence=judge.confidence,
+                baseline=None if baseline is None else baseline.table,
+            )
+
+    def ended(self, result: RunResult) -> None:
+        place = self._places.get(result.row_index)
+        if self.gates is not None and place is not None and result.run_index < self.info.n:
+            self.gates.add(place, result.run_index, **measured(result, self._names))
 
 
-def is_settled(gate: Gate, reach: Reach) -> bool:
-    """Whether every end within reach gives the gate the same outcome."""
-    outcomes = {
-        outcome_of(at_worst, at_best)
-        for at_worst in _possible(gate, *reach.worst)
-        for at_best in _possible(gate, *reach.best)
-    }
-    return len(outcomes) == 1
+def saved(result: EvalResult) -> Saved:
+    """Return what a session that was stopped has saved, by the average of the runs that it ran."""
+    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    selected = sum(suite.selected for suite in result.suites)
+    left = selected - len(runs)
+    tokens = [run.tokens for run in runs if run.tokens is not None]
+    costs = [run.cost_usd for run in runs if run.cost_usd is not None]
+    return Saved(left, selected, _scaled(tokens, left), _scaled(costs, left))
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A gate, its tracker, and the rows that matter to it."""
-
-    gate: Gate
-    tracker: Tracker
-    rows: frozenset[int]
-    confidence: float | None
-    shift: tuple[float, float] = (0.0, 0.0)
-    """What the baseline takes from the worst and from the best bound."""
-    next_check: int = 0
-
-    def add(self, row: int, run: Run) -> None:
-        if row in self.rows:
-            self.tracker.add(row, run)
-
-    def is_settled(self) -> bool:
-        if self.tracker.left == 0:
-            return True
-        if self.confidence is None:
-            return is_settled(self.gate, self.tracker.reach().shifted(*self.shift))
-        return self._is_settled_with(self.confidence)
-
-    def _is_settled_with(self, confidence: float) -> bool:
-        """Looks now and then only: the limits of an interval take all rows to bound."""
-        if self.gate.against_baseline or self.tracker.ended < self.next_check:
-            return False
-        self.next_check = self.tracker.ended + max(1, self.tracker.runs // CHECKS)
-        boxes = self.tracker.boxes()
-        return boxes is not None and is_settled(self.gate, self._limits(boxes, confidence))
-
-    def _limits(self, boxes: tuple[Box, Box], confidence: float) -> Reach:
-        """Between what the limits of an interval can end, for the worst and the best bound."""
-        worst, best = (
-            widest_limits(box, confidence=confidence, may_be_undefined=self.gate.metric == "mean")
-            for box in boxes
-        )
-        return Reach((worst.low, boxes[0].highest_mean), (boxes[1].lowest_mean, best.high))
-
-
-def _follow(
-    gate: Gate, tally: ScoreTable, *, confidence: float | None, baseline: ScoreTable | None
-) -> _Followed | None:
-    """None for a gate that nothing can be measured for: its verdict is inconclusive already."""
-    gate = resolved(
-        gate,
-        eval_fns=tally.eval_fns,
-        n=tally.n,
-        baseline_n=baseline.n if baseline else None,
-        has_baseline=baseline is not None,
-    )
-    rows, shift = slice_rows(gate, tally), (0.0, 0.0)
-    if gate.against_baseline and baseline is not None:
-        rows, shift = _against(gate, tally, baseline, rows)
-    if not rows:
-        return None
-    uncertain = gate.metric in ("mean", "pass@", "pass^")
-    tracker = tracker_for(gate, tally, rows)
-    return _Followed(gate, tracker, frozenset(rows), confidence if uncertain else None, shift)
-
-
-def _against(
-    gate: Gate, tally: ScoreTable, baseline: ScoreTable, rows: Sequence[int]
-) -> tuple[list[int], tuple[float, float]]:
-    """The rows that match, and what the baseline's best and worst take from worst and best."""
-    wanted = set(rows)
-    pairs = [pair for pair in match_rows(tally, baseline).pairs if pair[0] in wanted]
-    if not pairs or (gate.eval_fn or tally.eval_fns[0]) not in baseline.scores:
-        return [], (0.0, 0.0)
-    there, held = [other for _, other in pairs], at_threshold(baseline, tally.pass_threshold)
-    worst, best = (
-        -over_rows(gate, row_values(gate, held, there, fill)) for fill in ("best", "worst")
-    )
-    return [here for here, _ in pairs], (worst, best)
-
-
-def _possible(gate: Gate, low: float, high: float) -> set[bool]:
-    """Whether the gate holds, for the values from low to high."""
-    ends = {holds(gate.operator, low, gate.threshold), holds(gate.operator, high, gate.threshold)}
-    if gate.operator == "==" and low < gate.threshold < high:
-        return ends | {True, False}
-    return ends
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _scaled(known: list[int] | list[float], runs: int) -> float | None:
+    return sum(known) / len(known) * runs if known else None

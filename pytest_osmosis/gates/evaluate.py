@@ -1,47 +1,35 @@
-"""Gates to verdicts: does a tally pass, fail, or not tell.
+"""Gates to results: does a score table pass a gate, fail it, or not tell.
 
 A gate is held at two bounds: every unknown run at its worst, every unknown run at its best. It
 passes if it holds at both, fails if it holds at neither and is inconclusive otherwise, whatever its
 operator. With a confidence, each bound is moved outwards to the limit of its interval. Pure: knows
-neither reports nor pytest; `grammar` says what a gate is, `figures` what a metric is.
+neither reports nor pytest; `parser` says what a gate is, `..analysis.metrics` what a metric is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan
 
-from ..analysis.comparison import at_threshold, differences, is_binary, span_of
-from ..analysis.metric_values import Bounds, Fill, bounds, over_rows, row_values
+from ..analysis.aggregate import interval_of
+from ..analysis.comparison import at_threshold, differences, is_binary, paired_values, span_of
+from ..analysis.metrics import Bounds, Case, Metric, bounds, row_values, unknown_scores
 from ..analysis.row_matching import match_rows
 from ..analysis.score_table import ScoreTable
-from ..analysis.statistics.intervals import Interval, mean_interval, pass_interval
+from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.paired import paired_interval
-from .parser import GRAMMAR, Gate, GateError, Slice, parse_gate, resolved
-from .result import EQUAL_WITHIN, GateResult, Outcome, exit_status, holds, outcome_of
+from ..results import Interval
+from .parser import Gate, GateError, resolved
+from .result import EQUAL_WITHIN, GateResult, holds, outcome_of
 
-__all__ = [
-    "GRAMMAR",
-    "Gate",
-    "GateError",
-    "GateResult",
-    "Outcome",
-    "Slice",
-    "evaluate",
-    "evaluate_all",
-    "exit_status",
-    "holds",
-    "parse_gate",
-    "resolved",
-    "unmeasured",
-]
+Pairs = Sequence[tuple[int, int]]
+"""Rows that match: (row here, row in the baseline)."""
 
 
 def evaluate(
     gate: Gate,
-    tally: ScoreTable,
+    table: ScoreTable,
     *,
     confidence: float | None = None,
     baseline: ScoreTable | None = None,
@@ -56,66 +44,48 @@ def evaluate(
     """
     gate = resolved(
         gate,
-        eval_fns=tally.eval_fns,
-        n=tally.n,
+        eval_fns=table.eval_fns,
+        n=table.n,
         baseline_n=baseline.n if baseline else None,
         has_baseline=baseline is not None,
     )
     if rows is None:
-        rows = slice_rows(gate, tally)
+        rows = slice_rows(gate, table)
     if not rows and gate.where:
         return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
     if gate.against_baseline and baseline is not None:
-        return _against(gate, tally, rows, baseline=baseline, confidence=confidence, seed=seed)
-    found = bounds(gate, tally, rows)
+        return _against(gate, table, rows, baseline=baseline, confidence=confidence, seed=seed)
+    found = bounds(gate.metric, table, rows)
     if found is None:
         return unmeasured(gate, "there are no rows to measure")
-    intervals = _Intervals(None, None, None)
-    confidence = confidence if gate.metric in _UNCERTAIN else None
-    if confidence is not None:
+    intervals = _Intervals()
+    metric = gate.metric
+    if confidence is not None and metric.definition.interval is not None:
         figure, worst, best = (
-            _interval(gate, row_values(gate, tally, rows, fill), confidence, seed)
-            for fill in _FILLS
+            interval_of(metric, row_values(metric, table, rows, case), table, confidence, seed=seed)
+            for case in _CASES
         )
-        low, high = _scale(gate, tally)
+        low, high = scale_of_rows(metric, table)
         intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
-    unknown = _unknown_runs(gate, tally, rows)
-    return _verdict(gate, found, intervals, rows=len(rows), unknown=unknown)
+    return _verdict(gate, found, intervals, rows=len(rows))
 
 
-def evaluate_all(
-    gates: Iterable[Gate],
-    tally: ScoreTable,
-    *,
-    confidence: float | None = None,
-    baseline: ScoreTable | None = None,
-    seed: int = 0,
-) -> tuple[GateResult, ...]:
-    """The verdicts on several gates, in their order."""
-    return tuple(
-        evaluate(gate, tally, confidence=confidence, baseline=baseline, seed=seed) for gate in gates
-    )
-
-
-def slice_rows(gate: Gate, tally: ScoreTable) -> Sequence[int]:
+def slice_rows(gate: Gate, table: ScoreTable) -> Sequence[int]:
     """The rows that a gate looks at.
 
     Raises:
         GateError: when the dataset has no such column.
     """
     if gate.where is None:
-        return tally.rows
+        return table.rows
     try:
-        return tally.rows_where(gate.where.column, gate.where.value)
+        return table.rows_where(gate.where.column, gate.where.value)
     except KeyError:
         raise GateError(gate.text, f"the data have no column {gate.where.column!r}") from None
 
 
-_FILLS: tuple[Fill, Fill, Fill] = ("figure", "worst", "best")
-
-_UNCERTAIN = ("mean", "pass@", "pass^")
-"""Metrics that estimate something beyond these rows; the others count what happened."""
-
+_CASES: tuple[Case, Case, Case] = ("value", "worst", "best")
+_OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
 
 _FARTHEST = 1_000.0
 """With the interval so many times as far as the threshold, no number of rows is worth naming."""
@@ -125,15 +95,15 @@ _FARTHEST = 1_000.0
 class _Intervals:
     """What a confidence adds: the figure's interval, and the limits that widen the bounds."""
 
-    figure: Interval | None
-    low: float | None
-    high: float | None
+    figure: Interval | None = None
+    low: float | None = None
+    high: float | None = None
     confidence: float | None = None
 
 
 def _against(
     gate: Gate,
-    tally: ScoreTable,
+    table: ScoreTable,
     rows: Sequence[int],
     *,
     baseline: ScoreTable,
@@ -141,53 +111,47 @@ def _against(
     seed: int,
 ) -> GateResult:
     """A gate on the paired difference; the baseline's unknown runs count against each bound."""
-    name = gate.eval_fn or tally.eval_fns[0]
+    name, metric = gate.metric.function(table), gate.metric
     if name not in baseline.scores:
         return unmeasured(gate, f"the baseline has no eval function {name}")
-    wanted = set(rows)
-    pairs = [pair for pair in match_rows(tally, baseline).pairs if pair[0] in wanted]
+    pairs = matching_rows(table, baseline, rows)
     if not pairs:
         return unmeasured(gate, "the baseline has none of these rows")
-    there = at_threshold(baseline, tally.pass_threshold)
-    sides = {fill: _differences(gate, tally, there, pairs, fill) for fill in _FILLS}
-    found = Bounds(*(over_rows(gate, sides[fill]) for fill in _FILLS))
-    intervals = _Intervals(None, None, None)
+    there = at_threshold(baseline, table.pass_threshold)
+    sides = {case: paired_differences(metric, table, there, pairs, case) for case in _CASES}
+    value = mean(sides["value"]) if sides["value"] else None
+    unknown = unknown_scores(metric, table, [here for here, _ in pairs])
+    unknown += unknown_scores(metric, there, [other for _, other in pairs])
+    found = Bounds(value, mean(sides["worst"]), mean(sides["best"]), unknown)
+    intervals = _Intervals()
     if confidence is not None:
-        binary = is_binary(tally, there, [[abs(value) for value in sides["figure"]]])
-        span = span_of(gate, tally, there)
+        binary = is_binary(table, there, [[abs(value) for value in sides["value"]]])
+        span = span_of(metric, table, there)
         figure, worst, best = (
-            paired_interval(sides[fill], confidence=confidence, binary=binary, span=span, seed=seed)
-            for fill in _FILLS
+            paired_interval(sides[case], confidence=confidence, binary=binary, span=span, seed=seed)
+            for case in _CASES
         )
         intervals = _Intervals(figure, _low(worst, -span), _high(best, span), confidence)
-    ours = _unknown_runs(gate, tally, [here for here, _ in pairs])
-    theirs = _unknown_runs(gate, there, [other for _, other in pairs])
-    return _verdict(gate, found, intervals, rows=len(pairs), unknown=ours + theirs)
+    return _verdict(gate, found, intervals, rows=len(pairs))
 
 
-def _differences(
-    gate: Gate,
-    tally: ScoreTable,
-    baseline: ScoreTable,
-    pairs: Sequence[tuple[int, int]],
-    fill: Fill,
+def matching_rows(table: ScoreTable, baseline: ScoreTable, rows: Sequence[int]) -> Pairs:
+    """Return the rows, of those given, that the baseline has too."""
+    wanted = set(rows)
+    return [pair for pair in match_rows(table, baseline).pairs if pair[0] in wanted]
+
+
+def paired_differences(
+    metric: Metric, table: ScoreTable, baseline: ScoreTable, pairs: Pairs, case: Case
 ) -> list[float]:
-    opposite: dict[Fill, Fill] = {"figure": "figure", "worst": "best", "best": "worst"}
-    here = row_values(gate, tally, [pair[0] for pair in pairs], fill)
-    there = row_values(gate, baseline, [pair[1] for pair in pairs], opposite[fill])
-    return differences(here, there)
+    """Return one difference a row; the baseline's unknown runs count against the case."""
+    return differences(*paired_values(metric, table, baseline, pairs, case, _OPPOSITE[case]))
 
 
-def _interval(gate: Gate, values: Sequence[float], confidence: float, seed: int) -> Interval | None:
-    if gate.metric == "mean":
-        return mean_interval(values, confidence=confidence)
-    return pass_interval(values, confidence=confidence, seed=seed)
-
-
-def _scale(gate: Gate, tally: ScoreTable) -> tuple[float, float]:
-    """Between what the metric lies: how wide an interval is that is undefined."""
-    if gate.metric == "mean":
-        return tally.score_range(gate.eval_fn or tally.eval_fns[0])
+def scale_of_rows(metric: Metric, table: ScoreTable) -> tuple[float, float]:
+    """Return between what a row's value lies: as wide is an interval that is undefined."""
+    if metric.definition.interval == "mean":
+        return table.score_range(metric.function(table))
     return 0.0, 1.0
 
 
@@ -199,9 +163,7 @@ def _high(interval: Interval | None, undefined: float) -> float:
     return undefined if interval is None else min(interval.high, undefined)
 
 
-def _verdict(
-    gate: Gate, found: Bounds, intervals: _Intervals, *, rows: int, unknown: int
-) -> GateResult:
+def _verdict(gate: Gate, found: Bounds, intervals: _Intervals, *, rows: int) -> GateResult:
     worst = found.worst if intervals.low is None else min(found.worst, intervals.low)
     best = found.best if intervals.high is None else max(found.best, intervals.high)
     outcome = outcome_of(
@@ -209,10 +171,10 @@ def _verdict(
     )
     low, high = min(worst, best), max(worst, best)
     more = None
-    if outcome == "inconclusive" and intervals.figure is not None:
-        more = _more_rows(gate, found.figure, intervals.figure, rows)
+    if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
+        more = _more_rows(gate, found.value, intervals.figure, rows)
     return GateResult(
-        gate, outcome, found.figure, low, high, intervals.figure, rows, unknown, more,
+        gate, outcome, found.value, low, high, intervals.figure, rows, found.unknown, more,
         confidence=intervals.confidence,
     )  # fmt: skip
 
@@ -228,19 +190,6 @@ def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int 
     if distance <= EQUAL_WITHIN or reach <= distance or reach > _FARTHEST * distance:
         return None
     return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
-
-
-def _unknown_runs(gate: Gate, tally: ScoreTable, rows: Sequence[int]) -> int:
-    """Runs of some rows whose value the gate's metric lacks; 0 for the exact metrics."""
-    if gate.metric in ("errors", "scored"):
-        return 0
-    sums = {"cost_usd": tally.cost_usd, "tokens": tally.tokens, "p95_duration_s": tally.duration_s}
-    if gate.metric in sums:
-        column = sums[gate.metric]
-    else:
-        column = tally.scores[gate.eval_fn or tally.eval_fns[0]]
-    n = tally.n
-    return sum(isnan(value) for row in rows for value in column[row * n : (row + 1) * n])
 
 
 def unmeasured(gate: Gate, reason: str) -> GateResult:

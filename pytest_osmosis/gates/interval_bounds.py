@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..analysis.metrics import mean
 from ..analysis.statistics import student_t
-from ..analysis.statistics.intervals import WIDEST_PIVOT, Interval, wilson_at
+from ..analysis.statistics.estimators import mean
+from ..analysis.statistics.intervals import WIDEST_PIVOT, wilson_at
+from ..results import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,8 @@ def widest_limits(box: Box, *, confidence: float, may_be_undefined: bool) -> Int
     reach = WIDEST_PIVOT * t * box.largest_error()
     low, high = box.lowest_mean, box.highest_mean
     return Interval(
-        max(0.0, min(low - reach, wilson_at(low, rows, t).low)),
-        min(1.0, max(high + reach, wilson_at(high, rows, t).high)),
+        max(0.0, min(low - reach, wilson_at(low, rows, t)[0])),
+        min(1.0, max(high + reach, wilson_at(high, rows, t)[1])),
         "widest",
         confidence,
     )

@@ -12,29 +12,23 @@ from difflib import get_close_matches
 from fractions import Fraction
 from unicodedata import category
 
+from ..analysis.metrics import METRICS, Metric
 from ..analysis.score_table import match_column, reads_as, written
 
-GRAMMAR = """\
+GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
+"""The metrics that a gate may be about."""
+
+_NAMES = "  ".join(f"{name}K" if metric.takes_k else name for name, metric in GATED.items())
+
+GRAMMAR = f"""\
 a gate is:  METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]
-  METRIC    pass@K  pass^K  mean  min  errors  scored  rows@0  cost_usd  tokens  p95_duration_s
+  METRIC    {_NAMES}
   [EVAL_FN] the eval function, in brackets; needed when there are several
   OP        >=  >  <=  <  ==
   NUMBER    0.9, 90% or -0.02
 such as  "pass@5 >= 0.9",  "mean[rewards:compute_reward] >= 80% where difficulty = hard",
          "errors == 0",  "mean - baseline >= -0.02"\
 """
-
-SCORED = ("pass@", "pass^", "mean", "min", "scored", "rows@0")
-"""Metrics of one eval function."""
-
-SESSION = ("cost_usd", "tokens", "p95_duration_s")
-"""Metrics of the runs, whatever they scored; `errors` is either."""
-
-COMPARABLE = ("pass@", "pass^", "mean")
-"""Metrics that a gate may compare with the baseline's."""
-
-COUNTS = ("errors", "rows@0", *SESSION)
-"""Metrics that no percentage says anything about."""
 
 OPERATORS = (">=", ">", "<=", "<", "==")
 
@@ -65,17 +59,12 @@ class Gate:
 
     text: str
     """As given, blanks made single: its name in every report."""
-    metric: str
-    """"pass@" and "pass^" (with `k`), "mean", "min", "errors", "scored", "rows@0", "cost_usd",
-    "tokens" or "p95_duration_s"."""
+    metric: Metric
+    """Its eval function as given; `resolved` makes that a whole name."""
     operator: str
     """One of >= > <= < ==."""
     threshold: float
     """The number; a percentage is divided by 100."""
-    k: int | None = None
-    """K of pass@K and pass^K."""
-    eval_fn: str | None = None
-    """The eval function as given; `resolved` makes it a whole name."""
     against_baseline: bool = False
     """Whether the metric's difference from the baseline's is meant."""
     where: Slice | None = None
@@ -83,13 +72,17 @@ class Gate:
 
     @property
     def label(self) -> str:
-        """The metric as people write it: "pass@5"."""
-        return self.metric if self.k is None else f"{self.metric}{self.k}"
+        """The metric as people write it: "pass@5 - baseline"."""
+        return f"{self.metric.label} - baseline" if self.against_baseline else self.metric.label
 
     @property
-    def is_scored(self) -> bool:
-        """Whether the metric belongs to one eval function."""
-        return self.metric in SCORED
+    def eval_fn(self) -> str | None:
+        """The eval function that the gate names."""
+        return self.metric.eval_fn
+
+    def with_function(self, eval_fn: str | None) -> Gate:
+        """Return the gate about another eval function."""
+        return replace(self, metric=replace(self.metric, eval_fn=eval_fn))
 
 
 def parse_gate(text: str) -> Gate:
@@ -139,14 +132,14 @@ class _Parser:
         for char in self._text:
             if category(char) in ("Cc", "Cs"):
                 raise self._error(f"it holds {char!r}, which cannot be shown")
-        metric, k = self._metric()
-        eval_fn = self._bracket()
+        kind, k = self._metric()
+        metric = Metric(kind, k, self._bracket())
         against_baseline = self._take(r"-\s*baseline\b") is not None
         operator = self._operator()
-        threshold = self._number(metric)
+        threshold = self._number(kind)
         where = self._where()
-        self._check_shape(metric, eval_fn, against_baseline)
-        return Gate(self._text, metric, operator, threshold, k, eval_fn, against_baseline, where)
+        self._check_shape(metric, against_baseline)
+        return Gate(self._text, metric, operator, threshold, against_baseline, where)
 
     def _take(self, pattern: str) -> re.Match[str] | None:
         found = re.match(pattern, self._rest)
@@ -155,20 +148,18 @@ class _Parser:
         return found
 
     def _metric(self) -> tuple[str, int | None]:
-        if self._take(r"rows\s?@\s?0(?![\w.])"):
-            return "rows@0", None
-        if found := self._take(r"pass\s?([@^])\s?([1-9]\d{0,9})(?![\w.])"):
-            return f"pass{found[1]}", int(found[2])
+        for name, metric in GATED.items():
+            written = r"\s?".join(map(re.escape, re.findall(r"\w+|\W", name)))
+            k = r"\s?([1-9]\d{0,9})" if metric.takes_k else "()"
+            if found := self._take(rf"{written}{k}(?![\w.@^])"):
+                return name, int(found[1]) if metric.takes_k else None
         found = self._take(r"[a-z]\w*(?![\w@^])") or self._take(r"[^\s\[<>=]*")
-        word = found[0] if found else ""
-        if word in (*SCORED, *SESSION, "errors") and word not in ("pass@", "pass^"):
-            return word, None
-        raise self._error(self._unknown_metric(word))
+        raise self._error(self._unknown_metric(found[0] if found else ""))
 
     def _unknown_metric(self, word: str) -> str:
         if re.match(r"pass\W", word + " "):
             return f"{word!r} has no whole number K from 1 up, as in pass@5 or pass^5"
-        known = ("pass@1", "pass^1", *SCORED[2:], "errors", *SESSION)
+        known = [f"{name}1" if metric.takes_k else name for name, metric in GATED.items()]
         close = get_close_matches(word.lower(), known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         return f"{word!r} is not a metric{hint}" if word else "it does not start with a metric"
@@ -191,12 +182,12 @@ class _Parser:
             raise self._error(f"{found[0]!r} is not one of {_listed(OPERATORS)}{meant}")
         return found[0]
 
-    def _number(self, metric: str) -> float:
+    def _number(self, kind: str) -> float:
         found = self._take(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s?(%?)(?![\w.])")
         if found is None:
             raise self._error(f"expected a number such as 0.9 or 90% {self._here()}")
-        if found[2] and metric in COUNTS:
-            raise self._error(f"{metric} is no share: {found[0].strip()} of what? Give a number")
+        if found[2] and not GATED[kind].is_share:
+            raise self._error(f"{kind} is no share: {found[0].strip()} of what? Give a number")
         try:
             return float(Fraction(found[1]) / (100 if found[2] else 1))
         except (OverflowError, ValueError):  # too large for a float, too long for an int
@@ -215,23 +206,27 @@ class _Parser:
     def _here(self) -> str:
         return f"before {self._rest!r}" if self._rest else "at the end"
 
-    def _check_shape(self, metric: str, eval_fn: str | None, against_baseline: bool) -> None:
-        if eval_fn and metric in SESSION:
-            raise self._error(f"{metric} is that of the whole run: it takes no [eval function]")
-        if against_baseline and metric not in COMPARABLE:
-            raise self._error(f"only pass@K, pass^K and mean compare with a baseline, not {metric}")
+    def _check_shape(self, metric: Metric, against_baseline: bool) -> None:
+        if metric.eval_fn and metric.definition.eval_fn == "none":
+            problem = f"{metric.kind} is that of the whole run: it takes no [eval function]"
+            raise self._error(problem)
+        if against_baseline and not metric.definition.is_comparable:
+            raise self._error(
+                f"only pass@K, pass^K and mean compare with a baseline, not {metric.kind}"
+            )
 
     def _error(self, problem: str) -> GateError:
         return GateError(self._text, problem)
 
 
 def _check_runs(gate: Gate, n: int, baseline_n: int | None) -> None:
-    if gate.k is None:
+    k, label = gate.metric.k, gate.metric.label
+    if k is None:
         return
-    if gate.k > n:
-        raise GateError(gate.text, f"{gate.label} needs --n {gate.k} or more, and n is {n}")
-    if gate.against_baseline and baseline_n is not None and gate.k > baseline_n:
-        problem = f"the baseline has {baseline_n} runs a row, too few for {gate.label}"
+    if k > n:
+        raise GateError(gate.text, f"{label} needs --n {k} or more, and n is {n}")
+    if gate.against_baseline and baseline_n is not None and k > baseline_n:
+        problem = f"the baseline has {baseline_n} runs a row, too few for {label}"
         raise GateError(gate.text, problem)
 
 
@@ -250,22 +245,20 @@ def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object
 
 
 def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
-    if gate.eval_fn is None:
-        if gate.is_scored and len(eval_fns) != 1:
-            problem = f"name the eval function: {gate.label}[…], one of {_listed(eval_fns)}"
+    given = gate.metric.eval_fn
+    if given is None:
+        needs_one = gate.metric.definition.eval_fn == "one"
+        if needs_one and len(eval_fns) != 1:
+            problem = f"name the eval function: {gate.metric.label}[…], one of {_listed(eval_fns)}"
             raise GateError(gate.text, problem)
-        return _replaced(gate, eval_fns[0]) if gate.is_scored else gate
-    if gate.eval_fn in eval_fns:
+        return gate.with_function(eval_fns[0]) if needs_one else gate
+    if given in eval_fns:
         return gate
-    short = [name for name in eval_fns if name.rpartition(":")[2] == gate.eval_fn]
+    short = [name for name in eval_fns if name.rpartition(":")[2] == given]
     if len(short) == 1:
-        return _replaced(gate, short[0])
-    problem = f"{gate.eval_fn!r} is not an eval function here, only {_listed(eval_fns)}"
+        return gate.with_function(short[0])
+    problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}"
     raise GateError(gate.text, problem)
-
-
-def _replaced(gate: Gate, eval_fn: str) -> Gate:
-    return replace(gate, eval_fn=eval_fn)
 
 
 def _short(text: str) -> str:

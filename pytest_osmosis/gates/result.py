@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..analysis.statistics.intervals import Interval
-from .parser import SESSION, Gate
+from ..results import Interval
+from .parser import Gate
 
 Outcome = Literal["passed", "failed", "inconclusive"]
 
@@ -61,14 +61,15 @@ class GateResult:
 
     def sentence(self) -> str:
         """Figure, bounds and what to do next, in one line."""
-        if self.figure is None or self.low is None or self.high is None:
+        if self.low is None or self.high is None:
             return self.reason or "nothing was measured"
         return "; ".join([self._found(), *self._next()])
 
     def _found(self) -> str:
+        value = "no run has ended" if self.figure is None else f"{self.figure:.4g}"
         if self.low == self.high:
-            return f"{self.figure:.4g}"
-        found = [f"{self.figure:.4g}, between {self.low:.4g} and {self.high:.4g}"]
+            return value
+        found = [f"{value}, between {self.low:.4g} and {self.high:.4g}"]
         if self.confidence:
             found.append(f"with {self.confidence:.4g} confidence")
         if self.unknown:
@@ -79,8 +80,9 @@ class GateResult:
         if self.outcome != "inconclusive":
             return []
         steps = []
-        if self.unknown and self.gate.metric in SESSION:
-            steps.append(f"{self.gate.metric} of {_count(self.unknown, 'run')} is not known")
+        metric = self.gate.metric
+        if self.unknown and metric.definition.eval_fn == "none":
+            steps.append(f"{metric.kind} of {_count(self.unknown, 'run')} is not known")
         elif self.unknown:
             enough = "" if self.more_rows else " to settle it"
             steps.append(f"repeat {_count(self.unknown, 'run')}{enough}")

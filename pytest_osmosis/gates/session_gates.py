@@ -1,13 +1,13 @@
-"""What a session's results decide: intervals, the comparison with a baseline, a verdict per gate.
+"""The gates of a session: what suits which suite, and the judging of suites that have ended.
 
-One a session, in the process that reports: suites with results become suites with verdicts. Knows
-no pytest; who is told, and with what exit status, is in `deciding_session`.
+`judge_suite` is pure, and serves `osmosis eval merge` too. Knows no pytest: the gates' reports and
+the exit status are `session.gates_plugin`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..results import EvalResult, SuiteInfo, SuiteResult
@@ -24,6 +24,66 @@ RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
 
 Selected = Callable[["Gate", SuiteInfo], bool]
 """Whether a gate is to be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedGate:
+    """A gate to be judged, and the rows that it looks at."""
+
+    gate: Gate
+    """Its eval function as a whole name."""
+    confidence: float | None = None
+    """What its bounds are widened with."""
+    row_indices: tuple[int, ...] | None = None
+    """By their position in the data file; None: all rows."""
+    problem: str | None = None
+    """Why nothing can be measured, if so."""
+
+
+def judge_suite(
+    suite: SuiteResult,
+    gates: Sequence[AskedGate],
+    rows: PlannedRows,
+    *,
+    baseline: Baseline | None,
+    confidence: float | None,
+) -> SuiteResult:
+    """Return the suite with a result for each gate, and with what changed against a baseline.
+
+    `confidence` is that of the comparison's intervals; None: the usual. Raises GateError when a
+    gate does not suit the suite.
+    """
+    from ..analysis.planned_rows import score_table_of
+
+    functions = [asked.gate.eval_fn for asked in gates if asked.gate.eval_fn]
+    table = score_table_of(suite, rows, functions)
+    if baseline is not None:
+        from ..analysis.aggregate import CONFIDENCE
+        from ..analysis.baseline import compared
+
+        level = confidence or CONFIDENCE
+        report = compared(suite, table, rows, baseline=baseline, confidence=level)
+        suite = suite._replace(baseline=report)
+    results = tuple(_judge(asked, table, rows, baseline) for asked in gates)
+    return suite._replace(verdicts=results)
+
+
+def _judge(
+    asked: AskedGate, table: ScoreTable, rows: PlannedRows, baseline: Baseline | None
+) -> GateResult:
+    from .evaluate import evaluate, unmeasured
+
+    if asked.problem is not None:
+        result = unmeasured(asked.gate, asked.problem)
+    else:
+        result = evaluate(
+            asked.gate,
+            table,
+            confidence=asked.confidence,
+            baseline=None if baseline is None else baseline.table,
+            rows=None if asked.row_indices is None else rows.places(asked.row_indices),
+        )
+    return replace(result, row_indices=asked.row_indices)
 
 
 class GateEvaluator:
@@ -75,7 +135,7 @@ class GateEvaluator:
                 eval_fns=_functions(gate, info, eval_fns),
                 n=info.n,
                 columns=known.columns if known is not None and gate.where else None,
-                baseline_n=None if baseline is None else baseline.tally.n,
+                baseline_n=None if baseline is None else baseline.table.n,
                 has_baseline=self._has_baseline,
                 is_part=_is_part(info),
             )
@@ -102,65 +162,39 @@ class GateEvaluator:
         return rows
 
     def judged(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
-        """The result with all that was decided; `digests`: rows with that of their content."""
+        """Return the result with gates judged; `digests`: each row with that of its content."""
+        suites = list(result.suites)
         if digests:
             from ..analysis.planned_rows import with_digests
 
-            told = [with_digests(suite, self.rows(suite.info)) for suite in result.suites]
-        else:
-            told = list(result.suites)
-        rivals = {suite.info.baseline_of: suite for suite in told}
-        suites = (
-            self._judged(suite, rivals.get(suite.info.name), selected)
-            for suite in told
-            if suite.info.baseline_of is None
+            suites = [with_digests(suite, self.rows(suite.info)) for suite in suites]
+        rivals = {suite.info.baseline_of: suite for suite in suites}
+        own = (suite for suite in suites if suite.info.baseline_of is None)
+        return result._replace(
+            suites=tuple(
+                self._judged(suite._replace(rival=rivals.get(suite.info.name)), selected)
+                for suite in own
+            )
         )
-        return result._replace(suites=tuple(suites))
 
-    def _judged(
-        self, suite: SuiteResult, rival: SuiteResult | None, selected: Selected
-    ) -> SuiteResult:
-        from ..analysis.uncertainty import CONFIDENCE, with_intervals
-
-        level = self.confidence or CONFIDENCE
-        suite = with_intervals(suite, level)
-        if rival is not None:
-            suite = suite._replace(rival=with_intervals(rival, level))
+    def _judged(self, suite: SuiteResult, selected: Selected) -> SuiteResult:
         names = [function.name for function in suite.functions]
         gates = [gate for gate in self.gates(suite.info, names) if selected(gate, suite.info)]
         baseline = self._baseline(suite)
-        return self._decided(suite, gates, baseline, level)
-
-    def _decided(
-        self, suite: SuiteResult, gates: Sequence[Gate], baseline: Baseline | None, level: float
-    ) -> SuiteResult:
         if not gates and baseline is None:
             return suite
-        from ..analysis.planned_rows import score_table_of
-
+        asked = [self._asked(gate, suite.info, baseline) for gate in gates]
         rows = self.rows(suite.info)
-        tally = score_table_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
-        if baseline is not None:
-            from ..analysis.baseline import compared
+        return judge_suite(suite, asked, rows, baseline=baseline, confidence=self.confidence)
 
-            report = compared(suite, tally, rows, baseline=baseline, confidence=level)
-            suite = suite._replace(baseline=report)
-        verdicts = tuple(self._verdict(gate, tally, rows, baseline) for gate in gates)
-        return suite._replace(verdicts=verdicts)
-
-    def _verdict(
-        self, gate: Gate, tally: ScoreTable, rows: PlannedRows, baseline: Baseline | None
-    ) -> GateResult:
-        from .evaluate import evaluate, slice_rows, unmeasured
-
-        seen = slice_rows(gate, tally) if gate.where else None
-        indices = None if seen is None else tuple(rows.indices[row] for row in seen)
-        if gate.against_baseline and baseline is None:
-            verdict = unmeasured(gate, "there is no earlier evaluation to compare with")
-        else:
-            there = None if baseline is None else baseline.tally
-            verdict = evaluate(gate, tally, confidence=self.confidence, baseline=there, rows=seen)
-        return replace(verdict, row_indices=indices)
+    def _asked(self, gate: Gate, info: SuiteInfo, baseline: Baseline | None) -> AskedGate:
+        rows, problem = self.rows(info), "there is no earlier evaluation to compare with"
+        return AskedGate(
+            gate,
+            self.confidence,
+            row_indices=rows.where(gate.where.column, gate.where.value) if gate.where else None,
+            problem=problem if gate.against_baseline and baseline is None else None,
+        )
 
     def _baseline(self, suite: SuiteResult) -> Baseline | None:
         if suite.rival is None:

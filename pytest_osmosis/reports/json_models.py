@@ -1,25 +1,20 @@
-"""What was decided, as the JSON report tells it: intervals, gates, and what changed.
+"""The JSON report's one definition, as pydantic models: its schema, and what the writer fills.
 
-A number that is not defined, or has no bound, is null.
+Fields may be added; none of the core's is renamed or removed. A field of a run, a row or a figure
+is filled from the attribute of that name. A number that is not defined, or has no bound, is null.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ..analysis.comparison import Change, Comparison
-from ..analysis.comparison import Difference as Found
-from ..analysis.statistics.intervals import Interval
-from ..gates.result import GateResult
-from ..results import EvalResult, FunctionResult, SuiteResult
+SCHEMA_VERSION = 1
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, from_attributes=True)
 
 
 class Figure(_Model):
@@ -104,108 +99,145 @@ class Savings(_Model):
     cost_usd: float | None
 
 
-def figures(function: FunctionResult) -> dict[str, Figure]:
-    """The figures that have intervals, under their names in the summary."""
-    named = {"mean": ("mean", function.mean)}
-    named |= {f"pass_at_{k}": (f"pass@{k}", value) for k, value in function.pass_at.items()}
-    named |= {f"pass_hat_{k}": (f"pass^{k}", value) for k, value in function.pass_hat.items()}
-    return {
-        name: _figure(value, function.intervals.get(metric))
-        for name, (metric, value) in named.items()
-    }
+class Config(_Model):
+    """What was asked."""
+
+    model: str
+    n_runs: int
+    pass_threshold: float
+    eval_fns: list[str]
+    agent: str
+    data: str
+    data_sha256: str
+    endpoint: str
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
-def gates(result: EvalResult) -> Iterator[GateReport]:
-    """The verdicts of every suite."""
-    for suite in result.suites:
-        for verdict in suite.verdicts:
-            yield _gate(verdict, suite)
+class EvalFnSummary(BaseModel):
+    """One eval function over all runs; a missing score counts as 0.0.
 
+    For n > 1 there are further `pass_at_<k>` and `pass_hat_<k>` fields, for k in 1, 3, 5, 10 and n.
+    """
 
-def baseline(suite: SuiteResult) -> BaselineChanges | None:
-    """What changed, if the suite was compared."""
-    if suite.baseline is None:
-        return None
-    return BaselineChanges(
-        source=suite.baseline.source,
-        notes=list(suite.baseline.notes),
-        eval_fns={each.eval_fn: _changes(each) for each in suite.baseline.comparisons},
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+    mean: float
+    std: float
+    min: float
+    max: float
+    scored: int
+    missing: int
+    intervals: dict[str, Figure] = Field(
+        default_factory=dict, description="of the mean, pass_at_<k> and pass_hat_<k>, by name"
     )
 
 
-def savings(result: EvalResult) -> Savings | None:
-    """What stopping early has saved, if it did."""
-    saved = result.saved
-    if saved is None:
-        return None
-    return Savings(runs=saved.runs, of=saved.of, tokens=saved.tokens, cost_usd=saved.cost_usd)
+class Summary(_Model):
+    """All runs taken together."""
+
+    total_rows: int
+    total_runs: int
+    eval_fns: dict[str, EvalFnSummary]
+    total_tokens: int | None
+    total_duration_ms: float
+    selected: int
+    total: int
+    complete: bool
+    incomplete_rows: int
+    errors: dict[str, int]
+    finish_reasons: dict[str, int]
+    unknown_tokens: int
+    retries: int
+    cost_usd: float | None
+    halted: str | None = None
+    interrupted: str | None = None
+    cached: int = 0
+    unknown_cost: int = 0
 
 
-def _gate(verdict: GateResult, suite: SuiteResult) -> GateReport:
-    gate = verdict.gate
-    return GateReport(
-        gate=gate.text,
-        suite=suite.info.name,
-        outcome=verdict.outcome,
-        metric=f"{gate.label} - baseline" if gate.against_baseline else gate.label,
-        eval_fn=gate.eval_fn,
-        operator=gate.operator,
-        threshold=gate.threshold,
-        figure=None if verdict.figure is None else _figure(verdict.figure, verdict.interval),
-        low=_finite(verdict.low),
-        high=_finite(verdict.high),
-        rows=verdict.rows,
-        unknown=verdict.unknown,
-        more_rows=verdict.more_rows,
-        sentence=verdict.sentence(),
-        confidence=verdict.confidence,
-        row_indices=None if verdict.row_indices is None else list(verdict.row_indices),
+class Run(_Model):
+    """One run."""
+
+    run_index: int
+    success: bool
+    scores: dict[str, float]
+    duration_ms: float
+    tokens: int | None
+    passed: bool
+    outcome: str
+    answer: str | None = None
+    error: str | None = None
+    error_type: str | None = None
+    error_kind: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    llm_calls: int = 0
+    tool_calls: int = 0
+    llm_ms: float = 0.0
+    retries: int = 0
+    cost_usd: float | None = None
+    model: str | None = None
+    started_at: Annotated[float | None, BeforeValidator(lambda at: at or None)] = None
+    cached: bool = False
+
+
+class Row(_Model):
+    """One row and its runs."""
+
+    row_index: int
+    runs: list[Run]
+    row_id: str | None = None
+    digest: str = ""
+    suite: str | None = None
+
+
+class Git(_Model):
+    """The project's repository."""
+
+    commit: str
+    dirty: bool | None = Field(description="tracked files had been changed since the commit")
+
+
+class Environment(_Model):
+    """Where the session ran."""
+
+    versions: dict[str, str]
+    platform: str
+    git: Git | None
+    command_line: str = Field(description="without the values of keys")
+
+
+class Suite(_Model):
+    """One of several evaluations in the session."""
+
+    name: str
+    config: Config
+    summary: Summary
+    baseline: BaselineChanges | None = None
+
+
+class OtherModel(Suite):
+    """The baseline model's runs of the same rows."""
+
+    baseline_of: str
+    rows: list[Row]
+
+
+class Report(_Model):
+    """The report. With several suites the core holds them all, and `suites` tells them apart."""
+
+    schema_version: int = SCHEMA_VERSION
+    config: Config
+    summary: Summary
+    rows: list[Row]
+    suites: list[Suite] = Field(default_factory=list)
+    gates: list[GateReport] = Field(default_factory=list)
+    baseline: BaselineChanges | None = Field(
+        default=None, description="of the one suite; with several, each has its own"
     )
-
-
-def _figure(value: float, interval: Interval | None) -> Figure:
-    if interval is None:
-        return Figure(value=value)
-    return Figure(
-        value=value,
-        low=interval.low,
-        high=interval.high,
-        method=interval.method,
-        confidence=interval.confidence,
+    baseline_models: list[OtherModel] = Field(default_factory=list)
+    saved: Savings | None = Field(
+        default=None, description="by stopping as soon as every gate was decided"
     )
-
-
-def _changes(comparison: Comparison) -> FunctionChanges:
-    return FunctionChanges(
-        rows=comparison.rows,
-        differences=[_difference(each) for each in comparison.differences],
-        broken=[_changed(each) for each in comparison.broken],
-        mended=[_changed(each) for each in comparison.mended],
-    )
-
-
-def _difference(found: Found) -> Difference:
-    return Difference(
-        metric=found.metric,
-        current=found.current,
-        baseline=found.baseline,
-        difference=_figure(found.paired.difference, found.paired.interval),
-        p=found.paired.p,
-        p_method=found.paired.p_method,
-    )
-
-
-def _changed(change: Change) -> ChangedRow:
-    return ChangedRow(
-        name=change.name,
-        passes=change.current.passes,
-        runs=change.current.known,
-        baseline_passes=change.baseline.passes,
-        baseline_runs=change.baseline.known,
-        answer=change.answer,
-        baseline_answer=change.baseline_answer,
-    )
-
-
-def _finite(value: float | None) -> Any:
-    return value if value is not None and math.isfinite(value) else None
+    environment: Environment | None = None

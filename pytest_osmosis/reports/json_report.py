@@ -1,170 +1,39 @@
-"""The JSON report: its one definition as models, and the file that is written whole or not at all.
-
-Fields may be added; none of the core's is renamed or removed.
-"""
+"""The JSON report, made from a result; the file is written whole or not at all."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
+from ..analysis.comparison import Change, Comparison
+from ..analysis.comparison import Difference as Found
+from ..analysis.metrics import estimates
+from ..gates.result import GateResult
+from ..results import EvalResult, FunctionResult, Interval, RowResult, SuiteResult
 from ..storage.atomic_write import write_whole
-from . import json_models
+from .json_models import (
+    BaselineChanges,
+    ChangedRow,
+    Config,
+    Difference,
+    Environment,
+    EvalFnSummary,
+    Figure,
+    FunctionChanges,
+    GateReport,
+    OtherModel,
+    Report,
+    Row,
+    Run,
+    Savings,
+    Suite,
+    Summary,
+)
 from .writers import Sections
-
-SCHEMA_VERSION = 1
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-
-class Config(_Model):
-    """What was asked."""
-
-    model: str
-    n_runs: int
-    pass_threshold: float
-    eval_fns: list[str]
-    agent: str
-    data: str
-    data_sha256: str
-    endpoint: str
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-
-class EvalFnSummary(BaseModel):
-    """One eval function over all runs; a missing score counts as 0.0.
-
-    For n > 1 there are further `pass_at_<k>` and `pass_hat_<k>` fields, for k in 1, 3, 5, 10 and n.
-    """
-
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
-
-    mean: float
-    std: float
-    min: float
-    max: float
-    scored: int
-    missing: int
-    intervals: dict[str, json_models.Figure] = Field(
-        default_factory=dict, description="of the mean, pass_at_<k> and pass_hat_<k>, by name"
-    )
-
-
-class Summary(_Model):
-    """All runs taken together."""
-
-    total_rows: int
-    total_runs: int
-    eval_fns: dict[str, EvalFnSummary]
-    total_tokens: int | None
-    total_duration_ms: float
-    selected: int
-    total: int
-    complete: bool
-    incomplete_rows: int
-    errors: dict[str, int]
-    finish_reasons: dict[str, int]
-    unknown_tokens: int
-    retries: int
-    cost_usd: float | None
-    halted: str | None = None
-    interrupted: str | None = None
-    cached: int = 0
-    unknown_cost: int = 0
-
-
-class Run(_Model):
-    """One run."""
-
-    run_index: int
-    success: bool
-    scores: dict[str, float]
-    duration_ms: float
-    tokens: int | None
-    passed: bool
-    outcome: str
-    answer: str | None = None
-    error: str | None = None
-    error_type: str | None = None
-    error_kind: str | None = None
-    finish_reason: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    llm_calls: int = 0
-    tool_calls: int = 0
-    llm_ms: float = 0.0
-    retries: int = 0
-    cost_usd: float | None = None
-    model: str | None = None
-    started_at: float | None = None
-    cached: bool = False
-
-
-class Row(_Model):
-    """One row and its runs."""
-
-    row_index: int
-    runs: list[Run]
-    row_id: str | None = None
-    digest: str = ""
-    suite: str | None = None
-
-
-class Git(_Model):
-    """The project's repository."""
-
-    commit: str
-    dirty: bool | None = Field(description="tracked files had been changed since the commit")
-
-
-class Environment(_Model):
-    """Where the session ran."""
-
-    versions: dict[str, str]
-    platform: str
-    git: Git | None
-    command_line: str = Field(description="without the values of keys")
-
-
-class Suite(_Model):
-    """One of several evaluations in the session."""
-
-    name: str
-    config: Config
-    summary: Summary
-    baseline: json_models.BaselineChanges | None = None
-
-
-class OtherModel(Suite):
-    """The baseline model's runs of the same rows."""
-
-    baseline_of: str
-    rows: list[Row]
-
-
-class Report(_Model):
-    """The report. With several suites the core holds them all, and `suites` tells them apart."""
-
-    schema_version: int = SCHEMA_VERSION
-    config: Config
-    summary: Summary
-    rows: list[Row]
-    suites: list[Suite] = Field(default_factory=list)
-    gates: list[json_models.GateReport] = Field(default_factory=list)
-    baseline: json_models.BaselineChanges | None = Field(
-        default=None, description="of the one suite; with several, each has its own"
-    )
-    baseline_models: list[OtherModel] = Field(default_factory=list)
-    saved: json_models.Savings | None = Field(
-        default=None, description="by stopping as soon as every gate was decided"
-    )
-    environment: Environment | None = None
 
 
 def report_of(result: EvalResult) -> Report:
@@ -181,10 +50,10 @@ def report_of(result: EvalResult) -> Report:
             for row in suite.rows
         ],
         suites=suites if several else [],
-        gates=list(json_models.gates(result)),
+        gates=list(_gates(result)),
         baseline=None if several else suites[0].baseline,
         baseline_models=[_other_model(rival, result) for rival in rivals],
-        saved=json_models.savings(result),
+        saved=_savings(result),
         environment=Environment.model_validate(result.environment) if result.environment else None,
     )
 
@@ -206,7 +75,7 @@ def _described(suite: SuiteResult, result: EvalResult) -> dict[str, Any]:
         "name": suite.info.name,
         "config": _config(suite),
         "summary": _summary(suite, result),
-        "baseline": json_models.baseline(suite),
+        "baseline": _baseline(suite),
     }
 
 
@@ -258,52 +127,24 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Summary:
 
 def _function(function: FunctionResult) -> EvalFnSummary:
     return EvalFnSummary(
-        mean=function.mean,
-        std=function.std,
-        min=function.min,
-        max=function.max,
         scored=function.scored,
         missing=function.missing,
-        intervals=json_models.figures(function),
-        **{f"pass_at_{k}": value for k, value in function.pass_at.items()},
-        **{f"pass_hat_{k}": value for k, value in function.pass_hat.items()},
+        intervals={
+            figure.field: _figure(figure.value, figure.interval)
+            for figure in function.figures.values()
+            if estimates(figure.metric)
+        },
+        **{figure.field: figure.value for figure in function.figures.values()},
     )
 
 
-def _row(row: Any, suite: str | None) -> Row:
+def _row(row: RowResult, suite: str | None) -> Row:
     return Row(
         row_index=row.row_index,
         row_id=row.row_id,
         digest=row.digest,
         suite=suite,
-        runs=[_run(run) for run in row.runs],
-    )
-
-
-def _run(run: RunResult) -> Run:
-    return Run(
-        run_index=run.run_index,
-        success=run.success,
-        scores=dict(run.scores),
-        duration_ms=run.duration_ms,
-        tokens=run.tokens,
-        passed=run.passed,
-        outcome=run.outcome,
-        answer=run.answer,
-        error=run.error,
-        error_type=run.error_type,
-        error_kind=run.error_kind,
-        finish_reason=run.finish_reason,
-        prompt_tokens=run.prompt_tokens,
-        completion_tokens=run.completion_tokens,
-        llm_calls=run.llm_calls,
-        tool_calls=run.tool_calls,
-        llm_ms=run.llm_ms,
-        retries=run.retries,
-        cached=run.cached,
-        cost_usd=run.cost_usd,
-        model=run.model,
-        started_at=run.started_at or None,
+        runs=[Run.model_validate(run) for run in row.runs],
     )
 
 
@@ -351,3 +192,88 @@ def _added(counts: Any) -> dict[str, int]:
         for name, value in count.items():
             added[name] = added.get(name, 0) + value
     return added
+
+
+def _gates(result: EvalResult) -> Iterator[GateReport]:
+    """The verdicts of every suite."""
+    for suite in result.suites:
+        for verdict in suite.verdicts:
+            yield _gate(verdict, suite)
+
+
+def _baseline(suite: SuiteResult) -> BaselineChanges | None:
+    """What changed, if the suite was compared."""
+    if suite.baseline is None:
+        return None
+    return BaselineChanges(
+        source=suite.baseline.source,
+        notes=list(suite.baseline.notes),
+        eval_fns={each.eval_fn: _changes(each) for each in suite.baseline.comparisons},
+    )
+
+
+def _savings(result: EvalResult) -> Savings | None:
+    """What stopping early has saved, if it did."""
+    return None if result.saved is None else Savings.model_validate(result.saved)
+
+
+def _gate(verdict: GateResult, suite: SuiteResult) -> GateReport:
+    gate = verdict.gate
+    return GateReport(
+        gate=gate.text,
+        suite=suite.info.name,
+        outcome=verdict.outcome,
+        metric=gate.label,
+        eval_fn=gate.eval_fn,
+        operator=gate.operator,
+        threshold=gate.threshold,
+        figure=None if verdict.figure is None else _figure(verdict.figure, verdict.interval),
+        low=_finite(verdict.low),
+        high=_finite(verdict.high),
+        rows=verdict.rows,
+        unknown=verdict.unknown,
+        more_rows=verdict.more_rows,
+        sentence=verdict.sentence(),
+        confidence=verdict.confidence,
+        row_indices=None if verdict.row_indices is None else list(verdict.row_indices),
+    )
+
+
+def _figure(value: float, interval: Interval | None) -> Figure:
+    return Figure(value=value, **({} if interval is None else asdict(interval)))
+
+
+def _changes(comparison: Comparison) -> FunctionChanges:
+    return FunctionChanges(
+        rows=comparison.rows,
+        differences=[_difference(each) for each in comparison.differences],
+        broken=[_changed(each) for each in comparison.broken],
+        mended=[_changed(each) for each in comparison.mended],
+    )
+
+
+def _difference(found: Found) -> Difference:
+    return Difference(
+        metric=found.metric,
+        current=found.current,
+        baseline=found.baseline,
+        difference=_figure(found.paired.difference, found.paired.interval),
+        p=found.paired.p,
+        p_method=found.paired.p_method,
+    )
+
+
+def _changed(change: Change) -> ChangedRow:
+    return ChangedRow(
+        name=change.name,
+        passes=change.current.passes,
+        runs=change.current.known,
+        baseline_passes=change.baseline.passes,
+        baseline_runs=change.baseline.known,
+        answer=change.answer,
+        baseline_answer=change.baseline_answer,
+    )
+
+
+def _finite(value: float | None) -> Any:
+    return value if value is not None and math.isfinite(value) else None

@@ -14,9 +14,6 @@ def properties(result: EvalResult) -> Iterator[tuple[str, str]]:
         yield f"{prefix}osmosis_model", suite.info.model
         yield f"{prefix}osmosis_runs", str(suite.finished)
         for function in suite.functions:
-            named = {"mean": function.mean, "std": function.std}
-            named |= {f"pass_at_{k}": value for k, value in function.pass_at.items()}
-            named |= {f"pass_hat_{k}": value for k, value in function.pass_hat.items()}
-            for name, value in named.items():
-                yield f"{prefix}osmosis_{name}[{function.name}]", repr(value)
+            for figure in function.figures.values():
+                yield f"{prefix}osmosis_{figure.field}[{function.name}]", repr(figure.value)
             yield f"{prefix}osmosis_missing[{function.name}]", str(function.missing)

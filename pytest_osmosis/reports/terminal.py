@@ -1,23 +1,31 @@
-"""What the terminal shows of an `EvalResult`: lines of text, 80 columns, no colour of its own."""
+"""The terminal's summary: a result as lines of text in 80 columns, without colour.
+
+What is said is decided in `view` and `highlights`; here is how it fits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
-from .highlights import lowest_rows, row_name, shown, slow_runs, some_error_kinds
+from ..escaping import escape_control_chars
+from ..gates.result import GateResult
+from ..results import EvalResult, RowResult, Saved, SuiteResult
+from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
+from .view import Against, Moved, Table, against, counted, figure_metrics, figures, usage
 
-LOWEST_ROWS = 5
 COLUMNS = 80
+LOWEST_ROWS = 5
+CHANGED_ROWS = 10
 NAME_LIMIT, SHORT_NAME = 36, 16
 """Characters of an eval function's name that the table shows, and in a wide table at least."""
 ROW_LIMIT = 40
 """Characters of a row's name."""
+_GATE = "gate  "
 
 
 def summary(result: EvalResult) -> list[str]:
-    """The lines below the summary's title."""
+    """Return the lines below the summary's title."""
     lines: list[str] = []
     for suite in result.suites:
         if lines:
@@ -26,9 +34,7 @@ def summary(result: EvalResult) -> list[str]:
     if result.halted:
         lines += ["", f"stopped: {result.halted}"]
     if result.saved is not None:
-        from .verdicts import saved_line
-
-        return [*lines, saved_line(result.saved)]
+        return [*lines, _saved(result.saved)]
     if result.interrupted or result.halted:
         done = sum(suite.finished for suite in result.suites)
         selected = sum(suite.selected for suite in result.suites)
@@ -37,104 +43,118 @@ def summary(result: EvalResult) -> list[str]:
     return lines
 
 
+def changes(each: Against) -> Iterator[str]:
+    """Yield the lines about one eval function against a baseline: the table, then the rows."""
+    title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"
+    if each.is_unchanged:
+        yield f"{title}: no difference"
+        return
+    yield title
+    yield from (f"  {line}" for line in aligned(each.table))
+    for what, rows in (("newly broken", each.broken), ("fixed", each.mended)):
+        if rows:
+            yield ""
+            yield f"  {what}: {counted(len(rows), 'row')}"
+            yield from _moved(rows)
+
+
+def aligned(table: Table, *, names: int = COLUMNS) -> list[str]:
+    """Return a table's lines, its columns below each other; `names` as the longest name."""
+    rows = [table.header, *([_tail(name, names), *cells] for name, *cells in table.rows)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.header))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
 def _suite(suite: SuiteResult, *, titled: bool) -> Iterator[str]:
     if titled:
         yield suite.info.name
     if suite.functions:
         yield from _table(suite)
         yield ""
-    yield from _decided(suite)
+    if suite.verdicts:
+        yield from _gates(suite.verdicts)
+        yield ""
+    if suite.baseline:
+        yield f"against the baseline {suite.baseline.source}"
+        for note in suite.baseline.notes:
+            yield from _wrapped(note, "  ")
+        for comparison in suite.baseline.comparisons:
+            yield from changes(against(comparison))
+        yield ""
     yield from _notes(suite)
-
-
-def _decided(suite: SuiteResult) -> Iterator[str]:
-    """Gates and baseline; what they need is imported where there are any."""
-    if suite.verdicts or suite.baseline:
-        from . import verdicts
-
-        if suite.verdicts:
-            yield from verdicts.gate_lines(suite)
-            yield ""
-        if suite.baseline:
-            yield from verdicts.baseline_lines(suite.baseline)
-            yield ""
 
 
 def _table(suite: SuiteResult) -> list[str]:
     """The figures of each function; what does not fit gives way: pass^n, the middle k, names."""
-    ks = sorted({k for function in suite.functions for k in function.pass_at})
-    hats = ks[-1:]
-    lines = _laid_out(suite, ks, hats)
-    while max(map(len, lines)) > COLUMNS and (hats or len(ks) > 2):
-        if hats:
-            hats = []
-        else:
-            del ks[len(ks) // 2]
-        lines = _laid_out(suite, ks, hats)
-    if over := max(0, max(map(len, lines)) - COLUMNS):
-        names = max(len(_tail(function.name, NAME_LIMIT)) for function in suite.functions)
-        lines = _laid_out(suite, ks, hats, limit=max(SHORT_NAME, names - over))
+    shown = figure_metrics(suite)
+    lines = aligned(figures(suite, shown), names=NAME_LIMIT)
+    while (over := max(map(len, lines)) - COLUMNS) > 0 and (less := _narrower(shown)):
+        shown = less
+        lines = aligned(figures(suite, shown), names=NAME_LIMIT)
+    if over > 0:
+        names = max(min(len(function.name), NAME_LIMIT) for function in suite.functions)
+        lines = aligned(figures(suite, shown), names=max(SHORT_NAME, names - over))
     return lines
 
 
-def _laid_out(
-    suite: SuiteResult, ks: list[int], hats: list[int], *, limit: int = NAME_LIMIT
-) -> list[str]:
-    known = (each for function in suite.functions for each in function.intervals.values())
-    confidence = next((interval.confidence for interval in known), 0.95)
-    header = ["eval function", "mean", f"{100 * confidence:g}% interval"]
-    header += [*(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in hats), "scored"]
-    rows = [
-        [_tail(function.name, limit), *_cells(function, ks, hats, suite)]
-        for function in suite.functions
-    ]
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in [header, *rows]
-    ]
+def _narrower(metrics: Sequence[str]) -> list[str]:
+    """One column less: of the last kind with a k, the middle k; of the first kind, two stay."""
+    kinds = {metric: metric.rstrip("0123456789") for metric in metrics}
+    several = [kind for metric, kind in kinds.items() if kind != metric]
+    if not several:
+        return []
+    of_last = [metric for metric in metrics if kinds[metric] == several[-1]]
+    if several[-1] == several[0] and len(of_last) <= 2:
+        return []
+    return [metric for metric in metrics if metric != of_last[len(of_last) // 2]]
 
 
-def _cells(
-    function: FunctionResult, ks: list[int], hats: list[int], suite: SuiteResult
-) -> list[str]:
-    interval = function.intervals.get("mean")
-    span = "-" if interval is None else f"{shown(interval.low)} .. {shown(interval.high)}"
-    cells = [shown(function.mean), span]
-    cells += [f"{function.pass_at[k]:.3f}" for k in ks]
-    cells += [f"{function.pass_hat[k]:.3f}" for k in hats]
-    return [*cells, f"{function.scored}/{suite.finished}"]
+def _gates(verdicts: Sequence[GateResult]) -> Iterator[str]:
+    """One gate a line where that is enough; else what was found goes below it."""
+    width = max(len(verdict.gate.text) for verdict in verdicts)
+    for verdict in verdicts:
+        word, said = verdict.outcome.upper(), verdict.sentence()
+        name = f"{_GATE}{verdict.gate.text}"
+        line = f"{name:<{len(_GATE) + width}}  {said}"
+        if len(line) + 2 + len(word) <= COLUMNS:
+            yield line.ljust(COLUMNS - len(word)) + word
+            continue
+        if len(name) + 2 + len(word) <= COLUMNS:
+            yield name.ljust(COLUMNS - len(word)) + word
+        else:
+            yield name
+            said = f"{word}: {said}"
+        yield from _wrapped(said, " " * len(_GATE))
 
 
-def _tail(name: str, limit: int) -> str:
-    """The end of a name, which tells most."""
-    return name if len(name) <= limit else f"…{name[1 - limit :]}"
-
-
-def _named(what: str, rows: Sequence[str]) -> list[str]:
-    """Rows on as many lines as they need."""
-    listed = ", ".join(rows)
-    return wrap(f"{what}: {listed}", COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+def _saved(saved: Saved) -> str:
+    """What was not run, in runs and in what they would have taken."""
+    share = f"{saved.runs / saved.of:.0%}" if saved.of else "0%"
+    about = []
+    if saved.tokens is not None:
+        about.append(f"{saved.tokens:,.0f} tokens")
+    if saved.cost_usd is not None:
+        about.append(f"${saved.cost_usd:.4f}")
+    more = f", about {' and '.join(about)}" if about and saved.runs else ""
+    return f"{saved.runs} of {saved.of} runs ({share}) did not have to be run{more}"
 
 
 def _notes(suite: SuiteResult) -> Iterator[str]:
-    lowest = _lowest(suite)
-    if lowest:
+    if lowest := _lowest(suite):
         yield from _named("lowest rows", lowest)
     if slowest := slow_runs(suite):
         yield from _named("slowest", slowest)
-    yield _usage(suite)
+    yield usage(suite)
     if suite.errors:
-        number = sum(suite.errors.values())
-        runs = "1 run" if number == 1 else f"{number} runs"
+        runs = counted(sum(suite.errors.values()), "run")
         yield f"{runs} ended in an error; a missing score counts as 0.0"
-        kinds = ", ".join(some_error_kinds(suite))
-        yield from wrap(kinds, COLUMNS, initial_indent="  ", subsequent_indent="  ")
+        yield from _wrapped(", ".join(some_error_kinds(suite)), "  ")
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:
@@ -146,32 +166,6 @@ def _notes(suite: SuiteResult) -> Iterator[str]:
         yield f"{rows} fewer than {suite.info.n} runs: pass@k uses the runs that are there"
 
 
-def _usage(suite: SuiteResult) -> str:
-    if suite.total_tokens is None:
-        tokens = "tokens unknown"
-    else:
-        tokens = f"{suite.total_tokens:,} tokens"
-        if suite.unknown_tokens:
-            runs = "1 run" if suite.unknown_tokens == 1 else f"{suite.unknown_tokens} runs"
-            tokens += f" (unknown for {runs})"
-    retries = ""
-    if suite.retries:
-        retries = ", 1 retry" if suite.retries == 1 else f", {suite.retries} retries"
-    rollouts = "1 rollout" if suite.finished == 1 else f"{suite.finished} rollouts"
-    if suite.cached:
-        rollouts += f" ({suite.cached} from the journal)"
-    return f"{rollouts}, {tokens}{_cost(suite)}{retries}"
-
-
-def _cost(suite: SuiteResult) -> str:
-    if suite.cost_usd is None:
-        return ", cost unknown" if suite.info.priced and suite.unknown_cost else ""
-    if not suite.unknown_cost:
-        return f", ${suite.cost_usd:.4f}"
-    runs = "1 run" if suite.unknown_cost == 1 else f"{suite.unknown_cost} runs"
-    return f", ${suite.cost_usd:.4f} (unknown for {runs})"
-
-
 def _lowest(suite: SuiteResult) -> list[str]:
     short = lowest_rows(suite)[:LOWEST_ROWS]
     if suite.info.n == 1:
@@ -179,6 +173,37 @@ def _lowest(suite: SuiteResult) -> list[str]:
     return [f"{_name(low.row)} {low.passed}/{len(low.row.runs)}" for low in short]
 
 
+def _moved(rows: Sequence[Moved]) -> Iterator[str]:
+    for row in rows[:CHANGED_ROWS]:
+        yield f"    {row.name}  {row.passes}"
+        for label, answer in (("was", row.was), ("now", row.now)):
+            if answer:
+                yield f"      {label}  {_short(answer)}"
+    if len(rows) > CHANGED_ROWS:
+        yield f"    and {len(rows) - CHANGED_ROWS} more"
+
+
+def _short(text: str) -> str:
+    room = COLUMNS - len("      was  ")
+    flat = " ".join(escape_control_chars(text).split())
+    return flat if len(flat) <= room else flat[: room - 2] + " …"
+
+
+def _tail(name: str, limit: int) -> str:
+    """The end of a name, which tells most."""
+    return name if len(name) <= limit else f"…{name[1 - limit :]}"
+
+
 def _name(row: RowResult) -> str:
     name = row_name(row)
     return name if len(name) <= ROW_LIMIT else f"{name[: ROW_LIMIT - 1]}…"
+
+
+def _named(what: str, names: Sequence[str]) -> list[str]:
+    """Names on as many lines as they need."""
+    text = f"{what}: {', '.join(names)}"
+    return wrap(text, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return wrap(text, COLUMNS, initial_indent=indent, subsequent_indent=indent)

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..analysis.aggregate import CONFIDENCE
 from ..analysis.comparison import Change, Comparison
+from ..analysis.metrics import METRICS, Metric
 from ..analysis.score_table import Count
-from ..analysis.statistics.intervals import Interval
+from ..analysis.statistics.estimators import reported_ks
 from ..gates.result import GateResult
-from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
+from ..results import EvalResult, FunctionResult, Interval, RunResult, SuiteResult, passes
 from .highlights import (
     error_kinds,
     lowest_rows,
@@ -206,24 +208,38 @@ def _subject(suite: SuiteResult) -> str:
     return f"{info.model}{where}{on}, {counted(info.rows, 'row')} x {counted(info.n, 'run')}"
 
 
-def figures(suite: SuiteResult) -> Table:
-    """One line an eval function."""
-    ks = sorted({k for function in suite.functions for k in function.pass_at})
-    intervals = [function.intervals.get("mean") for function in suite.functions]
-    header = ["eval function", "mean", _interval_title(intervals), *(f"pass@{k}" for k in ks)]
-    header += [f"pass^{ks[-1]}"] if ks else []
-    return Table([*header, "scored"], [_cells(each, ks, suite) for each in suite.functions])
+def figure_metrics(suite: SuiteResult) -> list[str]:
+    """Return the metrics that tables show, in the order of their columns."""
+    wanted: list[str] = []
+    for definition in METRICS.values():
+        ks = reported_ks(suite.info.n) if definition.takes_k else (None,)
+        shown = {"no": (), "yes": ks, "largest k": ks[-1:]}[definition.in_tables]
+        wanted += [Metric(definition.name, k).label for k in shown]
+    return wanted
+
+
+def figures(suite: SuiteResult, metrics: Sequence[str] | None = None) -> Table:
+    """Return a line for each eval function: the metrics, the mean's interval, what is scored."""
+    metrics = figure_metrics(suite) if metrics is None else metrics
+    header = ["eval function"]
+    for metric in metrics:
+        intervals = [function.figures[metric].interval for function in suite.functions]
+        header += [metric, _interval_title(intervals)] if metric == "mean" else [metric]
+    return Table([*header, "scored"], [_cells(each, metrics, suite) for each in suite.functions])
 
 
 def _interval_title(intervals: Sequence[Interval | None]) -> str:
-    confidence = next((each.confidence for each in intervals if each), 0.95)
+    confidence = next((each.confidence for each in intervals if each), CONFIDENCE)
     return f"{100 * confidence:g}% interval"
 
 
-def _cells(function: FunctionResult, ks: Sequence[int], suite: SuiteResult) -> list[str]:
-    cells = [function.name, shown(function.mean), span(function.intervals.get("mean"))]
-    cells += [f"{function.pass_at[k]:.3f}" for k in ks]
-    cells += [f"{function.pass_hat[ks[-1]]:.3f}"] if ks else []
+def _cells(function: FunctionResult, metrics: Sequence[str], suite: SuiteResult) -> list[str]:
+    cells = [function.name]
+    for metric in metrics:
+        figure = function.figures[metric]
+        cells.append(shown(figure.value))
+        if metric == "mean":
+            cells.append(span(figure.interval) or "-")
     return [*cells, f"{function.scored}/{suite.finished}"]
 
 
@@ -241,16 +257,26 @@ def facts(suite: SuiteResult) -> list[str]:
 
 
 def usage(suite: SuiteResult) -> str:
-    """Rollouts, tokens, cost, retries."""
+    """Return rollouts, tokens, cost, retries, as far as they are known."""
     kept = f" ({suite.cached} from the journal)" if suite.cached else ""
-    parts = [counted(suite.finished, "rollout") + kept]
-    if suite.total_tokens is not None:
-        parts.append(f"{suite.total_tokens:,} tokens")
+    parts = [counted(suite.finished, "rollout") + kept, _tokens(suite)]
     if suite.cost_usd is not None:
-        parts.append(f"${suite.cost_usd:.4f}")
+        parts.append(f"${suite.cost_usd:.4f}" + _unknown(suite.unknown_cost))
+    elif suite.info.priced and suite.unknown_cost:
+        parts.append("cost unknown")
     if suite.retries:
         parts.append("1 retry" if suite.retries == 1 else f"{suite.retries} retries")
     return ", ".join(parts)
+
+
+def _tokens(suite: SuiteResult) -> str:
+    if suite.total_tokens is None:
+        return "tokens unknown"
+    return f"{suite.total_tokens:,} tokens" + _unknown(suite.unknown_tokens)
+
+
+def _unknown(runs: int) -> str:
+    return f" (unknown for {counted(runs, 'run')})" if runs else ""
 
 
 def against(comparison: Comparison) -> Against:
@@ -323,7 +349,7 @@ def _own_words(run: RunResult, suite: SuiteResult) -> list[str]:
     low = [
         f"{name} scored {score:g}, below the threshold {suite.info.pass_threshold:g}"
         for name, score in run.scores.items()
-        if score < suite.info.pass_threshold
+        if not passes(score, suite.info.pass_threshold)
     ]
     return [*words, *low, *([run.answer] if run.answer else [])]
 

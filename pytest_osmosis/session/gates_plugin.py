@@ -109,13 +109,14 @@ class GatesPlugin:
             self.check(info)
 
     def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
-        from ..analysis.baseline import read_baselines
-        from ..reports.json_reader import UnreadableReport
+        from ..analysis.baseline import baselines_of
+        from ..reports.json_reader import UnreadableReport, read_report
 
         try:
-            found = read_baselines(path, infos, shown=_shown(path), alone=not self._several)
+            report = read_report(path)
         except UnreadableReport as error:
             raise ConfigurationError(f"--osmosis-baseline {error}") from None
+        found = baselines_of(report, infos, source=_shown(path), alone=not self._several)
         for info in infos:
             if info.name not in found:
                 raise ConfigurationError(
@@ -140,7 +141,7 @@ class GatesPlugin:
         """What is to be told of every run that ends: `halt` is called when all is decided."""
         if not self._spec.deciding.stop_when_decided:
             return lambda run: None
-        from ..gates.stopping import EarlyStopping
+        from ..gates.early_stopping import EarlyStopping
 
         stopping = EarlyStopping(
             self.judge, infos=self._infos, selected=self._is_selected, halt=halt
@@ -214,7 +215,7 @@ class GatesPlugin:
         told = self.judge.judged(result, selected=self._is_selected, digests=digests)
         if result.halted != DECIDED:
             return told
-        from ..gates.stopping import saved
+        from ..gates.early_stopping import saved
 
         return told._replace(saved=saved(result))
 

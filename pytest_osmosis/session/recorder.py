@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..analysis.aggregate import aggregate
+from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..escaping import escape_control_chars
 from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
@@ -210,6 +210,7 @@ class Recorder:
                 info,
                 (run for run in runs if run.suite == name),
                 selected=self._selected[name],
+                confidence=self._session.deciding.confidence or CONFIDENCE,
             )
             for name, info in self._infos.items()
         )

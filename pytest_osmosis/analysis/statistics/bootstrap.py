@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..metrics import scale_of
+from .estimators import scale_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import NamedTuple
 
-from ..metrics import finite, mean, population_std
+from ...results import Interval
 from . import student_t
 from .bootstrap import RESAMPLES, studentised
+from .estimators import finite, mean, population_std
 
 MANY_ROWS = 200
 """Rows from which the normal approximation is considered."""
@@ -35,28 +35,6 @@ INFORMATIVE_ROWS = 12
 
 WIDEST_PIVOT = 2.0
 """So many t intervals from the figure is as far as a limit lies: resampled tails can be wild."""
-
-
-class Limits(NamedTuple):
-    """The two ends of an interval."""
-
-    low: float
-    """Lower."""
-    high: float
-    """Upper."""
-
-
-class Interval(NamedTuple):
-    """A confidence interval and how it was found."""
-
-    low: float
-    """Lower limit."""
-    high: float
-    """Upper limit."""
-    method: str
-    """"t", "wilson", "wilson (effective rows)", "normal", "bootstrap-t", …"""
-    confidence: float
-    """Nominal coverage, such as 0.95."""
 
 
 def mean_interval(row_means: Sequence[float], *, confidence: float = 0.95) -> Interval | None:
@@ -187,14 +165,14 @@ def standard_error(values: Sequence[float]) -> float | None:
     return population_std(values) / math.sqrt(rows - 1)
 
 
-def wilson_at(share: float, rows: float, z: float) -> Limits:
-    """Wilson's limits for a share of so many rows, z deviations wide."""
+def wilson_at(share: float, rows: float, z: float) -> tuple[float, float]:
+    """Return Wilson's lower and upper limit for a share of so many rows, z deviations wide."""
     shrink = 1.0 + z * z / rows
     centre = (share + z * z / (2.0 * rows)) / shrink
     reach = z / shrink * math.sqrt(share * (1.0 - share) / rows + z * z / (4.0 * rows * rows))
     low = 0.0 if share == 0.0 else max(0.0, centre - reach)
     high = 1.0 if share == 1.0 else min(1.0, centre + reach)
-    return Limits(low, high)
+    return low, high
 
 
 def _informative(values: Sequence[float]) -> int:

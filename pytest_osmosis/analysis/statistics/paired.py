@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import NormalDist
 
-from ..metrics import mean, scale_of
+from ...results import Interval
 from .bootstrap import RESAMPLES, share_of_signs, studentised
-from .intervals import INFORMATIVE_ROWS, Interval, bootstrap_interval, t_interval
+from .estimators import mean, scale_of
+from .intervals import INFORMATIVE_ROWS, bootstrap_interval, t_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def paired_interval(
         found = bootstrap_interval(
             differences, confidence=confidence, resamples=resamples, seed=seed
         )
-    return found and found._replace(low=max(-span, found.low), high=min(span, found.high))
+    return found and replace(found, low=max(-span, found.low), high=min(span, found.high))
 
 
 def agresti_min(differences: Sequence[float], *, confidence: float = 0.95) -> Interval:

@@ -78,7 +78,7 @@ def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     text = summary(session)
     assert "against the baseline base.json" in text
     assert "newly broken: 1 row" in text
-    assert "newly mended: 1 row" in text
+    assert "fixed: 1 row" in text
     assert "row-4  2/2 → 0/2" in text
 
 

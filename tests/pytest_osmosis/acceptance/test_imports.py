@@ -48,9 +48,7 @@ ELSEWHERE = {
             *(
                 "reports.markdown",
                 "rollouts.rescore",
-                "gates.stopping",
-                "analysis.planned_rows",
-                "analysis.score_table",
+                "gates.result",
             ),
         )
     ),

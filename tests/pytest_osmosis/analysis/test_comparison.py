@@ -33,7 +33,7 @@ def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):
     for row, scores in enumerate(rows):
         for run, score in enumerate(scores):
             builder.add(row, run, scores={name: score}, error=score is None)
-    return builder.tally()
+    return builder.table()
 
 
 # --- which rows ---------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import pytest
 import scipy
 from scipy import special, stats
 
-from pytest_osmosis.analysis.metrics import pass_at_k, pass_hat_k
 from pytest_osmosis.analysis.statistics import bootstrap, student_t
+from pytest_osmosis.analysis.statistics.estimators import pass_at_k, pass_hat_k
 from pytest_osmosis.analysis.statistics.intervals import (
     Interval,
     bootstrap_interval,

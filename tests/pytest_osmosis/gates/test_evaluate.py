@@ -11,16 +11,9 @@ import pytest
 
 from pytest_osmosis.analysis.score_table import ScoreTable, ScoreTableBuilder, reads_as
 from pytest_osmosis.analysis.statistics.intervals import mean_interval, pass_interval, wilson
-from pytest_osmosis.gates.evaluate import (
-    GateError,
-    Slice,
-    evaluate,
-    evaluate_all,
-    exit_status,
-    holds,
-    parse_gate,
-    resolved,
-)
+from pytest_osmosis.gates.evaluate import evaluate
+from pytest_osmosis.gates.parser import GateError, Slice, parse_gate, resolved
+from pytest_osmosis.gates.result import exit_status, holds
 
 UNKNOWN = None
 LOST = "lost"
@@ -46,7 +39,7 @@ def tally_of(
                     row, run, scores=dict.fromkeys(names, score), error=score is UNKNOWN,
                     duration_s=1.0 + run, tokens=100, cost_usd=None if score is UNKNOWN else 0.01,
                 )  # fmt: skip
-    return builder.tally()
+    return builder.table()
 
 
 def outcome(text, tally, **settings):
@@ -86,7 +79,7 @@ def outcome(text, tally, **settings):
 )
 def test_a_gate_is_read(text, metric, k, eval_fn, operator, threshold, where):
     gate = parse_gate(text)
-    assert (gate.metric, gate.k, gate.eval_fn) == (metric, k, eval_fn)
+    assert (gate.metric.kind, gate.metric.k, gate.eval_fn) == (metric, k, eval_fn)
     assert (gate.operator, gate.threshold, gate.where) == (operator, threshold, where)
     assert not gate.against_baseline
 
@@ -259,9 +252,9 @@ def test_the_exit_status_is_1_before_8_before_0(outcomes, status):
         ("pass@2", 2 / 4, 2 / 4, 3 / 4),
         ("pass^2", 1 / 4, 1 / 4, 3 / 4),
         ("rows@0", 2, 1, 2),
-        ("errors", 2, 2, 2),
-        ("errors[score]", 2, 2, 2),
-        ("scored", 5 / 8, 5 / 8, 5 / 8),
+        ("errors", 2, 2, 3),
+        ("errors[score]", 2, 2, 3),
+        ("scored", 5 / 7, 5 / 8, 6 / 8),
         ("tokens", 700, 700, math.inf),
         ("cost_usd", 0.05, 0.05, math.inf),
         ("p95_duration_s", 2, 2, math.inf),
@@ -292,12 +285,33 @@ def test_figures_that_differ_by_rounding_only_are_equal():
     assert not holds("<", math.inf, 1e12)
 
 
-def test_errors_and_scored_are_exact_even_with_unknown_runs():
-    tally = tally_of([[1.0, UNKNOWN], [LOST, 0.0]])
-    assert outcome("errors == 1", tally) == "passed"
-    assert outcome("errors <= 0", tally) == "failed"
+def test_errors_and_scored_are_exact_when_every_run_has_ended():
+    tally = tally_of([[1.0, UNKNOWN], [UNKNOWN, 0.0]])
+    assert outcome("errors == 2", tally) == "passed"
+    assert outcome("errors <= 1", tally) == "failed"
     assert outcome("scored == 50%", tally) == "passed"
     assert evaluate(parse_gate("scored >= 0.5"), tally).unknown == 0
+
+
+def test_a_run_that_was_never_started_may_have_ended_in_an_error_or_with_a_score():
+    tally = tally_of([[1.0, UNKNOWN], [LOST, 0.0]])
+    assert outcome("errors == 1", tally) == "inconclusive"
+    assert outcome("errors <= 0", tally) == "failed"
+    assert outcome("scored >= 50%", tally) == "passed"
+    assert outcome("scored > 50%", tally) == "inconclusive"
+    assert evaluate(parse_gate("errors == 1"), tally).unknown == 1
+
+
+def test_what_was_never_started_is_in_no_value_but_in_both_bounds():
+    tally = tally_of([[1.0, *[LOST] * 4], [0.0, 0.0, 1.0, LOST, LOST], [LOST] * 5])
+    for metric in ("mean", "pass@1", "pass^1"):
+        found = evaluate(parse_gate(f"{metric} >= 0.5"), tally)
+        assert found.figure == pytest.approx(2 / 3)
+        assert (found.low, found.high) == pytest.approx((2 / 15, 13 / 15))
+        assert (found.outcome, found.unknown) == ("inconclusive", 11)
+    lost = evaluate(parse_gate("mean >= 0"), tally_of([[LOST]]))
+    assert (lost.outcome, lost.figure) == ("passed", None)
+    assert lost.sentence().startswith("no run has ended, between 0 and 1")
 
 
 def test_a_slice_looks_at_its_rows_only():
@@ -403,7 +417,9 @@ def test_no_number_of_rows_settles_a_figure_at_its_threshold():
 
 def test_it_says_how_many_runs_to_repeat():
     verdict = evaluate(parse_gate("mean >= 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
-    assert verdict.sentence() == ("0.9, between 0.9 and 1 whatever 2 unknown runs would have given")
+    assert verdict.sentence() == (
+        "0.9474, between 0.9 and 1 whatever 2 unknown runs would have given"
+    )
     verdict = evaluate(parse_gate("mean > 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
     assert verdict.sentence().endswith("; repeat 2 runs to settle it")
     verdict = evaluate(parse_gate("cost_usd <= 1"), tally_of([[1.0], [UNKNOWN]]))
@@ -463,7 +479,8 @@ def test_a_confidence_widens_a_paired_difference():
 
 def test_gates_are_judged_in_their_order():
     gates = [parse_gate(text) for text in ("mean >= 1", "mean >= 0", "errors == 0")]
-    verdicts = evaluate_all(gates, tally_of([[0.5], [UNKNOWN]]))
+    tally = tally_of([[0.5], [UNKNOWN]])
+    verdicts = [evaluate(gate, tally) for gate in gates]
     assert [verdict.outcome for verdict in verdicts] == ["failed", "passed", "failed"]
     assert [verdict.gate.text for verdict in verdicts] == [gate.text for gate in gates]
 

@@ -8,7 +8,8 @@ import pytest
 
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.escaping import escape_workflow_commands
-from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
+from pytest_osmosis.gates.evaluate import evaluate
+from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import github
 from tests.made_results import NASTY, result_of, suite_of
 from tests.project import Project
@@ -26,7 +27,7 @@ def test_rows_that_failed_become_at_most_ten_errors_the_worst_first():
 def test_with_gates_they_come_first_and_rows_only_warn():
     suite = suite_of([[0.0], ["503"]])
     gates = [parse_gate(text) for text in ("mean >= 0.9", "pass@1 >= 0.1", "errors <= 5")]
-    suite = suite._replace(verdicts=evaluate_all(gates, score_table_of(suite)))
+    suite = suite._replace(verdicts=tuple(evaluate(gate, score_table_of(suite)) for gate in gates))
     lines = github.annotated(result_of(suite))
     assert [line.partition(" ")[0] for line in lines] == ["::error"] + ["::warning"] * 3
     assert "gate failed%3A mean >= 0.9" in lines[0]

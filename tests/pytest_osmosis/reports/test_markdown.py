@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.escaping import escape_control_chars
-from pytest_osmosis.gates.evaluate import evaluate_all, parse_gate
+from pytest_osmosis.gates.evaluate import evaluate
+from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import markdown
 from tests.made_results import NASTY, result_of, suite_of
 
@@ -22,7 +23,8 @@ def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():
     gates = [parse_gate("pass@1 >= 0.9"), parse_gate("errors <= 0")]
     tally = score_table_of(suite)
     suite = suite._replace(
-        verdicts=evaluate_all(gates, tally), baseline=compare(tally, before, resamples=50)
+        verdicts=tuple(evaluate(gate, tally) for gate in gates),
+        baseline=compare(tally, before, resamples=50),
     )
     text = markdown.render(result_of(suite))
     parts = [

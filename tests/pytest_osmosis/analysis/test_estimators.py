@@ -1,4 +1,4 @@
-"""The figures, held against exact fractions and published values."""
+"""Estimators, held against exact fractions and published values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from itertools import combinations
 
 import pytest
 
-from pytest_osmosis.analysis.metrics import (
+from pytest_osmosis.analysis.statistics.estimators import (
     mean,
-    mean_pass_at_k,
-    mean_pass_hat_k,
-    moments,
     pass_at_k,
     pass_hat_k,
     population_std,
@@ -124,34 +121,18 @@ def test_the_reported_ks_are_1_3_5_10_and_n_as_far_as_they_go(n, ks):
     assert reported_ks(n) == ks
 
 
-def test_a_row_with_fewer_runs_uses_those_it_has():
-    assert mean_pass_at_k([(5, 1), (2, 1), (0, 0)], 5) == 1.0
-    assert mean_pass_at_k([(5, 1), (2, 1), (0, 0)], 1) == pytest.approx((0.2 + 0.5) / 2)
-    assert mean_pass_hat_k([(5, 5), (2, 2), (3, 2)], 5) == pytest.approx(2 / 3)
-    assert mean_pass_at_k([(0, 0)], 1) is None
-    assert mean_pass_hat_k([], 1) is None
-
-
-def test_moments_are_those_of_the_statistics_module():
+def test_mean_and_deviation_are_those_of_the_statistics_module():
     draw = random.Random(3)
     for _ in range(50):
         scores = [draw.gauss(0.4, 2.0) for _ in range(draw.randint(1, 40))]
-        found = moments(scores)
-        assert found is not None
-        assert found.mean == pytest.approx(statistics.fmean(scores), rel=1e-14)
-        assert found.std == pytest.approx(statistics.pstdev(scores), rel=1e-12, abs=1e-15)
-        assert (found.min, found.max) == (min(scores), max(scores))
-
-
-def test_a_missing_score_counts_as_zero():
-    assert moments([1.0, None]) == moments([1.0, 0.0])
+        assert mean(scores) == pytest.approx(statistics.fmean(scores), rel=1e-14)
+        std = pytest.approx(statistics.pstdev(scores), rel=1e-12, abs=1e-15)
+        assert population_std(scores) == std
 
 
 def test_equal_scores_have_no_spread_and_their_own_mean():
     for score in (0.1, 1 / 3, 0.7, 1e-300, 1e300):
-        found = moments([score] * 7)
-        assert found is not None
-        assert (found.mean, found.std) == (score, 0.0)
+        assert (mean([score] * 7), population_std([score] * 7)) == (score, 0.0)
 
 
 def test_the_mean_does_not_lose_small_scores_beside_huge_ones():
@@ -159,13 +140,11 @@ def test_the_mean_does_not_lose_small_scores_beside_huge_ones():
 
 
 def test_huge_scores_stay_finite():
-    found = moments([1.7e308, -1.7e308, 1.7e308])
-    assert found is not None
-    assert math.isfinite(found.mean)
-    assert found.std == pytest.approx(1.7e308 * (math.sqrt(8) / 3))
+    huge = [1.7e308, -1.7e308, 1.7e308]
+    assert math.isfinite(mean(huge))
+    assert population_std(huge) == pytest.approx(1.7e308 * (math.sqrt(8) / 3))
 
 
-def test_nothing_has_no_moments_and_counts_as_zero():
-    assert moments([]) is None
+def test_nothing_counts_as_zero():
     assert mean([]) == 0.0
     assert population_std([]) == 0.0

@@ -1,0 +1,116 @@
+"""Gates and baselines over merged shards: judged as a session over all rows judges them.
+
+Shards tell which of their rows a gate's slice looks at; the other model's runs are in their
+reports, an earlier report has to be given again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CommandError
+
+if TYPE_CHECKING:
+    from pytest_osmosis.analysis.baseline import Baseline
+    from pytest_osmosis.gates.session_gates import AskedGate as WholeGate
+    from pytest_osmosis.reports.json_reader import AskedGate
+    from pytest_osmosis.results import EvalResult, SuiteResult
+
+
+def together(shards: Sequence[Sequence[AskedGate]]) -> list[AskedGate]:
+    """The gates, the same in every shard, each with what the shards tell of it together."""
+    return [
+        replace(
+            told[0],
+            confidence=next((gate.confidence for gate in told if gate.confidence), None),
+            row_indices=_united([gate.row_indices for gate in told]),
+        )
+        for told in zip(*shards, strict=True)
+    ]
+
+
+def _united(slices: Sequence[tuple[int, ...] | None]) -> tuple[int, ...] | None:
+    """The rows of a slice; None when a shard does not tell of its own."""
+    known = [rows for rows in slices if rows is not None]
+    return tuple(sorted(set().union(*known))) if len(known) == len(slices) else None
+
+
+def confidence_of(asked: Sequence[AskedGate]) -> float | None:
+    """Return the confidence that the shards were judged with; None: none was given."""
+    return next((gate.confidence for gate in asked if gate.confidence), None)
+
+
+def judged(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None) -> EvalResult:
+    """Return the whole with what changed, and with a result for each gate."""
+    alone = len(merged.suites) == 1
+    baselines = _baselines(merged, baseline, alone=alone)
+    return merged._replace(
+        suites=tuple(
+            _judged(
+                suite,
+                [gate for gate in asked if alone or gate.suite == suite.info.name],
+                baselines.get(suite.info.name),
+            )
+            for suite in merged.suites
+        ),
+    )
+
+
+def _judged(
+    suite: SuiteResult, asked: Sequence[AskedGate], baseline: Baseline | None
+) -> SuiteResult:
+    from pytest_osmosis.analysis.planned_rows import ran
+    from pytest_osmosis.gates.parser import GateError
+    from pytest_osmosis.gates.session_gates import judge_suite
+
+    if not asked and baseline is None:
+        return suite
+    try:
+        gates = [_whole(gate, baseline) for gate in asked]
+        level = confidence_of(asked)
+        return judge_suite(suite, gates, ran(suite), baseline=baseline, confidence=level)
+    except GateError as error:
+        raise CommandError(str(error), code="invalid") from None
+
+
+def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
+    """Return the gate over all shards, with the rows that they have told of."""
+    from pytest_osmosis.gates.parser import parse_gate
+    from pytest_osmosis.gates.session_gates import AskedGate as WholeGate
+
+    gate, problem = parse_gate(asked.text).with_function(asked.eval_fn), None
+    if gate.against_baseline and baseline is None:
+        problem = "merging needs the baseline: give its report with --baseline"
+    elif gate.where is not None and asked.row_indices is None:
+        problem = "the shards do not tell which rows it looks at"
+    rows = asked.row_indices if gate.where else None
+    return WholeGate(gate, asked.confidence, rows, problem)
+
+
+def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping[str, Baseline]:
+    """By suite: the report that was given, else the session's other model."""
+    from pytest_osmosis.analysis.baseline import baseline_of, baselines_of
+    from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
+
+    found = {
+        suite.info.name: baseline_of(suite.rival, suite.rival.info.model)
+        for suite in merged.suites
+        if suite.rival is not None
+    }
+    if path is None:
+        return found
+    infos = [suite.info for suite in merged.suites]
+    try:
+        report = read_report(path)
+    except UnreadableReport as error:
+        raise CommandError(f"--baseline {error}", code="invalid") from None
+    told = baselines_of(report, infos, source=str(path), alone=alone)
+    for info in infos:
+        if info.name not in told:
+            raise CommandError(
+                f"--baseline {path}: it tells nothing of {info.name}", code="nothing_in_common"
+            )
+    return told

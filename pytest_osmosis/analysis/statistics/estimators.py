@@ -1,0 +1,109 @@
+"""Estimators: pass@k and pass^k of one row, the mean and the deviation of any values.
+
+Pure numbers from the standard library: no runs, rows or reports. `..metrics` says which figures
+are made of them, `intervals` how sure a figure is.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+
+REPORTED_KS = (1, 3, 5, 10)
+"""The k that summaries give besides n itself."""
+
+_CERTAIN = 40
+"""exp(-40) is below half the spacing of floats under 1.0: 1 - exp(-40) is 1.0."""
+
+_VANISHED = 746
+"""exp(-746) is below half the smallest positive float: it rounds to 0.0."""
+
+
+@lru_cache(maxsize=65_536)
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Chance that at least one of k runs, drawn without replacement from n with c passes, passed.
+
+    `1 - C(n-c, k) / C(n, k)`, the unbiased estimator of Chen et al. 2021, "Evaluating Large
+    Language Models Trained on Code" (arXiv:2107.03374), equation 1. The result is the exact
+    rational, rounded once: both binomials are reduced to products of min(c, k) integers, and where
+    those would be long the result is 1.0 to the last bit already.
+
+    Raises:
+        ValueError: unless 0 <= c <= n and 1 <= k <= n.
+    """
+    _check(n, c, k)
+    if n - c < k:
+        return 1.0
+    few, many = sorted((c, k))
+    if few * many > _CERTAIN * n:
+        return 1.0
+    whole = math.perm(n, few)
+    return (whole - math.perm(n - many, few)) / whole
+
+
+@lru_cache(maxsize=65_536)
+def pass_hat_k(n: int, c: int, k: int) -> float:
+    """Chance that all k runs, drawn without replacement from n with c passes, passed: pass^k.
+
+    `C(c, k) / C(n, k)`, Yao et al. 2024, "tau-bench" (arXiv:2406.12045), section 3. Exact and
+    rounded once, as `pass_at_k` is.
+
+    Raises:
+        ValueError: unless 0 <= c <= n and 1 <= k <= n.
+    """
+    _check(n, c, k)
+    if c < k:
+        return 0.0
+    few, many = sorted((n - c, k))
+    if few * many > _VANISHED * n:
+        return 0.0
+    return math.perm(n - many, few) / math.perm(n, few)
+
+
+def reported_ks(n: int) -> tuple[int, ...]:
+    """The k for which a session of n runs a row reports pass@k: none when n is 1.
+
+    >>> reported_ks(1), reported_ks(4), reported_ks(12)
+    ((), (1, 3, 4), (1, 3, 5, 10, 12))
+    """
+    if n <= 1:
+        return ()
+    return (*(k for k in REPORTED_KS if k < n), n)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean, summed without loss; 0.0 when there are no values."""
+    if len(values) < 2:
+        return values[0] if values else 0.0
+    low, high = min(values), max(values)
+    scale = scale_of((low, high))
+    scaled = values if scale == 1.0 else [value / scale for value in values]
+    return min(max(math.fsum(scaled) / len(values) * scale, low), high)
+
+
+def population_std(values: Sequence[float]) -> float:
+    """Return the root of the mean squared deviation from the mean; 0.0 when there are no values."""
+    if not values:
+        return 0.0
+    scale, centre = scale_of(values), mean(values)
+    squares = math.fsum(((value / scale) - (centre / scale)) ** 2 for value in values)
+    return math.sqrt(squares / len(values)) * scale
+
+
+def finite(value: float) -> float:
+    """Return the value, an infinity as the largest float: huge scores can be that far apart."""
+    return max(-sys.float_info.max, min(sys.float_info.max, value))
+
+
+def scale_of(values: Sequence[float]) -> float:
+    """Return a power of two that keeps sums and squares of huge scores finite; usually 1.0."""
+    return 2.0**600 if max(map(abs, values)) > 2.0**400 else 1.0
+
+
+def _check(n: int, c: int, k: int) -> None:
+    if not 0 <= c <= n:
+        raise ValueError(f"passes must be between 0 and the number of runs, not {c} of {n}")
+    if not 1 <= k <= n:
+        raise ValueError(f"k must be between 1 and the number of runs ({n}), not {k}")

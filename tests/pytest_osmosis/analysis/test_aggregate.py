@@ -1,0 +1,66 @@
+"""A suite's figures: the same in summaries and gates, whatever runs are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_osmosis.analysis.metrics import METRICS, summary_metrics
+from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.gates.evaluate import evaluate
+from pytest_osmosis.gates.parser import GRAMMAR, parse_gate
+from pytest_osmosis.reports.json_models import EvalFnSummary
+from pytest_osmosis.reports.json_report import report_of
+from pytest_osmosis.reports.terminal import summary
+from tests.made_results import EXACT, result_of, suite_of
+
+SUITES = {
+    "complete": [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]],
+    "cut short": [[1.0, None, None, None, None], [0.0, 0.0, 1.0, None, None]],
+    "a row never started": [[1.0, 0.5], [0.0, 0.25], [None, None]],
+    "errors and runs not started": [[1.0, "overloaded", None], ["overloaded", 0.5, 1.0]],
+}
+
+
+@pytest.mark.parametrize("rows", SUITES.values(), ids=SUITES)
+def test_a_gate_is_held_at_the_value_that_the_summary_shows(rows):
+    suite = suite_of(rows)
+    [function] = suite.functions
+    table = score_table_of(suite)
+    for metric in summary_metrics(suite.info.n):
+        if metric.definition.in_gates:
+            found = evaluate(parse_gate(f"{metric.label} >= 0"), table)
+            assert found.figure == function[metric.label]
+            assert found.low <= found.figure <= found.high
+
+
+def test_runs_that_were_never_started_are_left_out_of_every_figure():
+    suite = suite_of(SUITES["cut short"])
+    [function] = suite.functions
+    assert function.mean == function["pass@1"] == pytest.approx(2 / 3)
+    assert function["pass@5"] == 1.0
+    assert function["pass^5"] == 0.5
+    assert (function["min"], function["max"]) == (0.0, 1.0)
+    assert (function.scored, function.missing) == (4, 0)
+
+
+def test_a_run_that_ended_without_a_score_counts_as_zero_and_is_counted():
+    [function] = suite_of(SUITES["errors and runs not started"]).functions
+    assert (function.mean, function["pass@1"]) == pytest.approx((1 / 2, 5 / 12))
+    assert function["min"] == 0.0
+    assert (function.scored, function.missing) == (3, 2)
+
+
+def test_every_metric_of_the_table_is_where_its_entry_says():
+    suite = suite_of(SUITES["complete"])
+    [function] = suite.functions
+    fields = report_of(result_of(suite)).summary.eval_fns[EXACT].model_dump()
+    header = summary(result_of(suite))[0]
+    for metric in summary_metrics(3):
+        assert fields[metric.field] == function[metric.label]
+        assert (metric.field in fields["intervals"]) == metric.definition.is_comparable
+    assert header.split() == [
+        "eval", "function", "mean", "95%", "interval", "pass@1", "pass@3", "pass^3", "scored"
+    ]  # fmt: skip
+    for name, definition in METRICS.items():
+        assert (f" {name}" in GRAMMAR) == definition.in_gates
+    assert set(EvalFnSummary.model_fields) <= set(fields)
