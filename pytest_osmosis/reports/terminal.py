@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from ..escaping import escape_control_chars
-from ..gates.result import GateResult
 from ..results import EvalResult, RowResult, Saved, SuiteResult
 from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
 from .view import Against, Moved, Table, against, counted, figure_metrics, figures, usage
+
+if TYPE_CHECKING:
+    from ..gates.result import GateResult
 
 COLUMNS = 80
 LOWEST_ROWS = 5

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..analysis.aggregate import CONFIDENCE
-from ..analysis.comparison import Change, Comparison
 from ..analysis.metrics import METRICS, Metric
-from ..analysis.score_table import Count
 from ..analysis.statistics.estimators import reported_ks
-from ..gates.result import GateResult
 from ..results import EvalResult, FunctionResult, Interval, RunResult, SuiteResult, passes
 from .highlights import (
     error_kinds,
@@ -27,6 +24,11 @@ from .highlights import (
     some_error_kinds,
 )
 from .writers import Sections
+
+if TYPE_CHECKING:
+    from ..analysis.comparison import Change, Comparison
+    from ..analysis.score_table import Count
+    from ..gates.result import GateResult
 
 State = Literal["passed", "failed", "inconclusive"]
 
