@@ -52,7 +52,7 @@ class ThreadedServer:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Stop listening, drop every client and wait for the thread; a second time does nothing."""
+        """Stop listening, drop every client and wait for the thread; harmless when repeated."""
         if self.closed:
             return
         self.closed = True

@@ -1,4 +1,4 @@
-"""What a chat model is: one question, one completion, or a `ProviderError`.
+"""The protocol of chat models: messages in, one completion or a `ProviderError` out.
 
 Knows neither HTTP nor any provider. The exceptions:
 
@@ -87,7 +87,7 @@ class ChatModel(Protocol):
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = _NO_PARAMS,
     ) -> ChatCompletion:
-        """One answer, after as many tries as the retry policy allows; raises `ProviderError`."""
+        """Return the answer after as many tries as the policy allows; raise `ProviderError`."""
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
@@ -166,7 +166,7 @@ class CallFault(Exception):
         """Ours, where the kind alone does not say what is wrong."""
         self.status = status
         self.reason = reason or kind
-        """Picks the number of tries."""
+        """Key of `RetryPolicy.tries_for`."""
         self.retried = retried
         self.retry_after_s = retry_after_s
         self.local = local
@@ -176,11 +176,11 @@ class CallFault(Exception):
 
 
 def efforts(tries: int, elapsed_s: float) -> str:
-    """` after 4 tries in 21.3 s`, or nothing when the first try decided."""
+    """Return ` after 4 tries in 21.3 s`, or nothing after a single try."""
     return f" after {tries} tries in {elapsed_s:.1f} s" if tries > 1 else ""
 
 
 def clip(text: str, limit: int = DETAIL_LIMIT) -> str:
-    """`text` on one line without control characters, at most `limit` characters long."""
+    """Return `text` on one line, without control characters, at most `limit` characters long."""
     flat = " ".join("".join(c if c.isprintable() else " " for c in text[: 8 * limit]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

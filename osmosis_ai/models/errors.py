@@ -36,7 +36,7 @@ _NO_MODEL_400 = re.compile(
 def fault_of_status(
     status: int, headers: Mapping[str, str], body: bytes, *, model: str, policy: RetryPolicy
 ) -> CallFault:
-    """The fault behind a reply whose status is not 2xx; `headers` has lower-case names."""
+    """Return the fault of a reply whose status is not 2xx."""
     text = body[:_BODY_CHARS].decode("utf-8", "replace")
     message, codes = _error_fields(text)
     if 300 <= status < 400:
@@ -54,7 +54,7 @@ def fault_of_status(
 
 
 def fault_of_error_object(error: object, *, model: str, policy: RetryPolicy) -> CallFault:
-    """The fault behind an `error` object inside a reply whose status says success."""
+    """Return the fault of an `error` object inside a reply whose status says success."""
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, (int, str)) and _is_status(code) else 0
     message, codes = _error_fields(json.dumps({"error": error}))
@@ -163,7 +163,7 @@ class Wording:
     timeout_s: float
 
     def __call__(self, fault: CallFault, detail: str, after: str) -> str:
-        """The sentence; `detail` is redacted, `after` says how often and how long it was tried."""
+        """Return the sentence; `detail` is redacted, `after` names tries and time."""
         quoted = f' ("{detail}")' if detail else ""
         if fault.summary:
             return f"{fault.summary} from {self.address.netloc}{after}{quoted}"

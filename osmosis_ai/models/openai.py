@@ -1,7 +1,7 @@
-"""Chat completions from an OpenAI-compatible endpoint, straight over HTTP.
+"""Chat completions of an OpenAI-compatible endpoint over HTTP.
 
-One call is one POST, tried again as the retry policy says, under a deadline each; whatever goes
-wrong ends as one `ProviderError`. Knows no rows, no agents and no options.
+One call is one POST, repeated as the retry policy says, each with a deadline; every failure is a
+`ProviderError`. Knows neither rows nor agents nor options.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def open_chat_model(
     rate_limit: RateLimit | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> ChatModel:
-    """A model at `base_url`, to be used within the running event loop; opens no connection yet.
+    """Return a model at `base_url` for the running event loop; opens no connection yet.
 
     `request_timeout_s` bounds each try as a whole, `total_timeout_s` all tries and pauses of one
     call. ValueError: the base URL, a proxy variable or `SSL_CERT_FILE` is unusable.
@@ -123,7 +123,7 @@ class _HTTPModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = _NO_PARAMS,
     ) -> ChatCompletion:
-        """One answer, after as many tries as the policy allows; raises ProviderError."""
+        """Return the answer after as many tries as the policy allows; raise ProviderError."""
         body = self._body(messages, tools, params)
         turn = len(messages)
         try:

@@ -1,7 +1,7 @@
-"""From the body of a 200 to a `ChatCompletion`, however loosely the endpoint follows the API.
+"""The `ChatCompletion` in the body of a 200, also of endpoints that follow the API loosely.
 
 An empty answer is an answer; unknown token counts stay unknown; text parts are joined; lone
-surrogates become U+FFFD. Whatever cannot be an answer raises `CallFault`.
+surrogates become U+FFFD. A body that cannot be an answer raises `CallFault`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _decode = json.JSONDecoder(parse_constant=_no_number).decode
 def parse_completion(
     body: bytes, *, model: str, turn: int, content_type: str, status: int, policy: RetryPolicy
 ) -> ChatCompletion:
-    """The completion in a reply's `body`; `turn` makes invented tool call ids unique."""
+    """Return the completion in `body`; `turn` makes the ids given to tool calls unique."""
     data = _load(body, content_type, status)
     error = data.get("error")
     if error:
@@ -69,7 +69,7 @@ def _load(body: bytes, content_type: str, status: int) -> dict[str, Any]:
 def _not_json(body: bytes, content_type: str, status: int, what: str) -> CallFault:
     if not body:
         return CallFault("protocol", summary=f"a {status} with an empty body", retried=True)
-    # Redaction needs whole secrets: the rest is cut off only behind it.
+    # Redaction needs whole secrets, so the text is cut to its length after it.
     shown = body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace")
     summary = f"a {status} that {what} ({content_type or 'no content type'})"
     return CallFault("protocol", shown, summary=summary, retried=True)
@@ -107,7 +107,7 @@ def _joined(parts: list[Any]) -> str:
 
 
 def _repair_tool_calls(message: dict[str, Any], turn: int) -> None:
-    """Give each call an id, a type and its arguments as text; what is no call is a fault."""
+    """Give each call an id, a type and its arguments as text; raise CallFault for anything else."""
     calls = message["tool_calls"]
     if not calls:  # SGLang sends null, others an empty list, with every plain answer
         del message["tool_calls"]

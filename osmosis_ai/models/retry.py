@@ -28,31 +28,31 @@ _jitter = Random()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how patiently a request is repeated; `RetryPolicy(max_tries=1)` never does."""
+    """How often and after which pauses a request is repeated; `max_tries=1`: never."""
 
     max_tries: int = 8
     """Tries in all, the first included; 8 let a 30 % failure rate through in 1 of 15,000 calls."""
     base_s: float = 0.5
     """Longest pause before the second try; doubles with every further one."""
     cap_s: float = 8.0
-    """Longest pause that is not asked for by the endpoint."""
+    """Longest pause that the endpoint did not ask for."""
     statuses: frozenset[int] = RETRIED_STATUSES
     tries_for: Mapping[str, int] = field(default_factory=lambda: _TRIES_FOR)
     """Fewer tries for failures that seldom pass: by reason, at most `max_tries`."""
 
     def retries_status(self, status: int, headers: Mapping[str, str]) -> bool:
-        """Whether a reply with this status is worth another try; `x-should-retry` decides first."""
+        """Return whether to try again after this status; `x-should-retry` decides first."""
         advice = headers.get("x-should-retry", "").strip().lower()
         if advice in ("true", "false"):
             return advice == "true"
         return status in self.statuses
 
     def tries_left(self, reason: str, tries: int) -> bool:
-        """Whether after `tries` tries, the last failing for `reason`, one more is allowed."""
+        """Return whether one more try is allowed after `tries`, the last failing for `reason`."""
         return tries < min(self.max_tries, self.tries_for.get(reason, self.max_tries))
 
     def pause_s(self, tries: int, retry_after_s: float | None, random: Random = _jitter) -> float:
-        """Seconds to wait after `tries` tries; never less than the endpoint asked for."""
+        """Return the seconds to wait after `tries` tries: at least what the endpoint asked for."""
         backoff = min(self.cap_s, self.base_s * 2.0 ** min(tries - 1, 30))
         if retry_after_s is None or retry_after_s <= 0.0:
             return backoff * random.uniform(0.5, 1.0)
@@ -155,7 +155,7 @@ class Retrier:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Seconds that the reply asks to wait, None when it does not say or says nonsense.
+    """Return the seconds that the reply asks to wait, None without a valid header.
 
     `headers` has lower-case names. A date counts from the reply's own `Date` when it has one, so
     that neither clock needs to be right; else from `now` (Unix time), and then at most
@@ -180,7 +180,7 @@ def parse_retry_after(headers: Mapping[str, str], *, now: float | None = None) -
 
 
 def in_words(seconds: float) -> str:
-    """`45 s`, `3 min` or `27 h`: the largest unit in which it is more than one."""
+    """Return `45 s`, `3 min` or `27 h`: in the largest unit of which it has several."""
     for unit_s, unit in ((86400 * 3, "days"), (5400, "h"), (120, "min")):
         if seconds >= unit_s:
             size = {"days": 86400, "h": 3600, "min": 60}[unit]

@@ -95,7 +95,7 @@ class Transport(httpx.AsyncBaseTransport):
 
 
 def open_client() -> HTTPClient:
-    """Return a client for the running loop; a deadline of its own bounds every call."""
+    """Return a client for the running loop; the caller bounds each request's time."""
     return HTTPClient(size=_MOST_CONNECTIONS)
 
 

@@ -1,7 +1,7 @@
-"""From what a user typed as base URL to an address that can be called and printed.
+"""Base URLs: the text that a user gave as an address that can be called and printed.
 
-Pure text: resolves no name and opens nothing. What it refuses it refuses with one sentence that
-never repeats user names, passwords or query strings.
+Resolves no name and opens nothing. An error message never repeats user names, passwords or query
+strings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BaseURL:
 
     @property
     def url(self) -> str:
-        """The whole of it, normalised."""
+        """The normalised URL."""
         return self.origin + self.path
 
     def __str__(self) -> str:
@@ -55,9 +55,9 @@ class BaseURL:
 
 
 def normalise_base_url(text: str) -> BaseURL:
-    """The address behind `text`: `/v1/`, `/v1/v1` and a pasted `/chat/completions` are all `/v1`.
+    """Return the address: `/v1/`, `/v1/v1` and a pasted `/chat/completions` are all `/v1`.
 
-    Raises ValueError with a sentence for the user.
+    Raise ValueError with a sentence for the user.
     """
     stripped = text.strip()
     if not stripped:
@@ -81,7 +81,7 @@ def normalise_base_url(text: str) -> BaseURL:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` names this machine: localhost, 127.x in any spelling, ::1, 0.0.0.0."""
+    """Return whether `host` names this machine: localhost, 127.x in any spelling, ::1, 0.0.0.0."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

@@ -1,7 +1,7 @@
-"""Which proxy the environment names for an endpoint, if any.
+"""The proxy that the environment names for an endpoint.
 
-Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` in both cases, as curl does. Knows
-nothing of connections. Loopback endpoints are never reached through a proxy, whatever is set.
+Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` in upper and lower case, as curl does.
+Loopback endpoints are never reached through a proxy. Knows no connections.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Proxy:
 
 
 def find_proxy(address: BaseURL, environ: Mapping[str, str]) -> Proxy | None:
-    """The proxy for `address`, None to go direct; ValueError names the variable, not its value."""
+    """Return the proxy, None to go direct; ValueError names the variable, not its value."""
     if address.is_loopback:
         return None
     for variable in _variables(address.scheme, environ):

@@ -39,7 +39,7 @@ class TrainerUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """Where a trainer is: everything that a connection needs, and nothing to look up."""
+    """The address of a trainer, resolved: all that a connection needs."""
 
     scheme: str
     host: str
@@ -75,7 +75,7 @@ def check_origin(text: str) -> str:
 
 
 class TrainerRules:
-    """Says of a URL whether it may be called, and where that is."""
+    """Decides whether a URL may be called, and resolves it."""
 
     def __init__(self, origins: Iterable[str] = (), *, anywhere: bool = False) -> None:
         self._origins = frozenset(check_origin(origin) for origin in origins)

@@ -162,7 +162,7 @@ class TrainerModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = _NO_PARAMS,
     ) -> ChatCompletion:
-        """The trainer's answer; raises an OsmosisRolloutError."""
+        """Return the trainer's answer; raise an OsmosisRolloutError."""
         body = self._body(messages, tools, params)
         turn = len(messages)
 
@@ -204,10 +204,10 @@ class TrainerModel:
 
 
 class OsmosisLLMClient:
-    """`LLMClient` over a trainer: what `ctx.chat` asks in the RolloutServer.
+    """`LLMClient` over a trainer: what `ctx.chat` calls in the RolloutServer.
 
-    Stands alone as well: `async with OsmosisLLMClient(url, rollout_id) as client`. It calls
-    whatever `server_url` names; rules about that are the server's, which hands in a `channel`.
+    Also to be used alone: `async with OsmosisLLMClient(url, rollout_id) as client`. It calls any
+    `server_url`; a server that restricts trainers gives it a `channel`.
     """
 
     def __init__(
@@ -250,11 +250,11 @@ class OsmosisLLMClient:
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
     ) -> CompletionsResult:
-        """The model's answer to the whole history; raises an OsmosisRolloutError."""
+        """Return the model's answer to the history; raise an OsmosisRolloutError."""
         return await self._llm.chat_completions(messages, **params)
 
     def get_metrics(self) -> RolloutMetrics:
-        """What all calls so far took."""
+        """Return the metrics of all calls so far."""
         return self._llm.get_metrics()
 
     async def complete_rollout(self, response: RolloutResponse) -> None:

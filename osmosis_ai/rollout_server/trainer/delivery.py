@@ -26,7 +26,7 @@ _jitter = Random()
 
 
 class Callbacks:
-    """The results that are on their way."""
+    """The results that are not delivered yet."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Callbacks:
         self._last_round = asyncio.Event()
 
     def deliver(self, rollout: Rollout) -> None:
-        """Hand over the result of an ended rollout, from now on and in the background."""
+        """Deliver the result of an ended rollout in the background."""
         task = asyncio.ensure_future(self._deliver(rollout))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,7 +1,7 @@
-"""Telling the platform where the server is, once the server answers by itself.
+"""Registration of the server at the platform, once the server answers its health check.
 
-A registration that fails is a warning: the server goes on, and says how to get on. The token goes
-to the platform that issued it and nowhere else; redirects are not followed.
+A registration that fails is a warning with the next step: the server goes on. The token is sent
+only to the platform that issued it; redirects are not followed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LIMIT = 64 * 1024
 
 
 class RegistrationFailed(Exception):
-    """The platform did not take it, or could not be asked."""
+    """The platform refused the registration, or could not be reached."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -120,11 +120,11 @@ def _send(login: PlatformLogin, document: Mapping[str, Any]) -> Mapping[str, Any
             return _object(reply.read(_LIMIT))
     except HTTPError as error:
         with error:
-            told = f"the platform answered {error.code}: {_message(error.read(_LIMIT))}"
+            answer = f"the platform answered {error.code}: {_message(error.read(_LIMIT))}"
         if error.code >= 500:
-            raise _Passing(told) from None
+            raise _Passing(answer) from None
         cure = "; set OSMOSIS_TOKEN to a valid token" if error.code == 401 else ""
-        raise RegistrationFailed(told + cure) from None
+        raise RegistrationFailed(answer + cure) from None
     except URLError as error:
         raise _Passing(f"the platform cannot be reached: {error.reason}") from None
     except OSError as error:
@@ -156,8 +156,8 @@ def _message(body: bytes) -> str:
         found = json.loads(body)
     except (ValueError, RecursionError):
         return clip(body.decode("utf-8", "replace"), 200)
-    told = (found.get("error") or found.get("message")) if isinstance(found, dict) else None
-    return clip(told if isinstance(told, str) else json.dumps(found), 200)
+    message = (found.get("error") or found.get("message")) if isinstance(found, dict) else None
+    return clip(message if isinstance(message, str) else json.dumps(found), 200)
 
 
 def _reachable(host: str) -> str:
@@ -172,7 +172,7 @@ def _reachable(host: str) -> str:
 
 
 def _advertised(host: str, platform_url: str) -> str:
-    """`host`; where it means every address, the one from which this machine reaches the platform.
+    """Return `host`, or for every address the one from which this machine reaches the platform.
 
     Connecting a datagram socket sends nothing: it only asks the routing table.
     """
