@@ -19,7 +19,7 @@ from .. import compat
 from ..results import DECIDED, REPORT_FIELD, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
-from ..rollouts.guards.isolation import Blocked, BlockedLoop
+from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
 from ..rollouts.pool import RolloutPool
 from ..rollouts.suite import RolloutRecord
 from .collection import RunItem

@@ -16,7 +16,8 @@ from ..results import RunId
 from .cached import NullCache, ResultCache
 from .engine import Engine
 from .guards.captured import Captured, capture
-from .guards.isolation import Blocked, Isolation
+from .guards.isolation import Isolation
+from .guards.loop_watchdog import Blocked
 from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
@@ -106,19 +107,19 @@ class RolloutPool:
         self._ending.set()
         self.halt("the session is ending")
         self._engine.cancel()
-        self._isolation.release()
+        self._isolation.interrupt_blocking()
 
     def close(self) -> None:
         """Cancel what is in flight and release everything."""
         self._ending.set()
-        self._isolation.release()
+        self._isolation.interrupt_blocking()
         if not self._engine.close():
             self._engine.abandon({})
         self._isolation.close()
         self._threads.close()
 
     def _stuck(self, key: RunId, held: str) -> None:
-        """A run has the event loop and heeds nothing: what is known by now is all there will be."""
+        """A run holds the event loop and ignores interruptions: no later result can come."""
         suite = self._suites[key.suite]
         error = f"timed out: {held} and cannot be interrupted"
         result = suite.lost(key, error=error, error_type="timeout")

@@ -25,8 +25,8 @@ from ..user_code.eval_function import EvalFn, EvalFnError
 from . import errors
 from .errors import AgentEnded, Failure
 from .failure_text import explanation, user_traceback
-from .guards.isolation import Home, Isolate, LoopHeld, here, within_loop
-from .guards.loop_proxy import reached_from
+from .guards.isolation import Isolate, RunInMainLoop, proxied, run_directly, run_unwatched
+from .guards.loop_watchdog import LoopHeld
 from .guards.timeouts import DeadlineExceeded, LeftBehind, TaskDeadline, within
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class RolloutServices(Services):
 
     deadline: SetDeadline
     """Holds the run's task to a deadline."""
-    isolate: Isolate = within_loop
+    isolate: Isolate = run_unwatched
     """Runs a section of user code where it delays no other run."""
     leave: Callable[[RolloutRecord], None] = lambda finished: None
     """Ends the run with this, while its task is in code that ignores its cancellation."""
@@ -199,10 +199,12 @@ class Rollout:
         except BaseException as error:  # pytest.fail() and its like, an agent's own
             raise AgentEnded(f"the agent raised {type(error).__name__}: {error}") from error
 
-    async def _attempt(self, home: Home) -> AgentResult:
-        """The agent's part, in the loop that its services belong to or in one of its own."""
-        services = self._services if home is here else reached_from(home, self._services)
-        if self._agent_run.services is not services:  # it was moved, or has to be repeated at home
+    async def _attempt(self, run_in_main_loop: RunInMainLoop) -> AgentResult:
+        """Run the agent, in the main loop or in another."""
+        services = self._services
+        if run_in_main_loop is not run_directly:
+            services = proxied(services, run_in_main_loop)
+        if self._agent_run.services is not services:  # it was moved, or is moved back
             self._agent_run.close()
             self._agent_run = self._for_agent(services)
         return await self.suite.agent.run(self._agent_run)
@@ -238,7 +240,7 @@ class Rollout:
         judged = self._services.isolate(
             grading,
             grading.name,
-            lambda home: grading.reward(run, outcome, metadata),
+            lambda run_in_main_loop: grading.reward(run, outcome, metadata),
             within_s=limit_s,
         )
         return await within(limit_s, judged)
@@ -254,11 +256,11 @@ class Rollout:
                 returned = await within(left_s, eval_fn.awaited(returned))
             return returned
 
-        def section(home: Home) -> Coroutine[Any, Any, float]:
+        def section(run_in_main_loop: RunInMainLoop) -> Coroutine[Any, Any, float]:
             return eval_fn.call(**given, run_sync=limited, row=row_name)
 
         if not eval_fn.is_async:
-            return await section(here)  # no task of its own: `limited` has the deadline
+            return await section(run_directly)  # without a task: `limited` has the deadline
         called = services.isolate(eval_fn, eval_fn.name, section, within_s=limit_s)
         return await within(limit_s, called)
 

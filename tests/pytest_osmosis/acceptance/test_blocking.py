@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts.guards.isolation import Blocked, Home, Isolation, here, within_loop
+from pytest_osmosis.rollouts.guards.isolation import (
+    Isolation,
+    RunInMainLoop,
+    run_directly,
+    run_unwatched,
+)
+from pytest_osmosis.rollouts.guards.loop_watchdog import Blocked
 from tests.modes import each_mode
 from tests.project import Project
 
-Section = Callable[[Home], Coroutine[Any, Any, Any]]
+Section = Callable[[RunInMainLoop], Coroutine[Any, Any, Any]]
 
 
 class Told:
@@ -33,11 +39,11 @@ class Told:
 def run_blocked(told: Told, *sections: Section, owner: object = "owner") -> list[Any]:
     """The sections one after the other, behind one that blocks until it was noticed."""
 
-    async def blocks(home: Home) -> None:
+    async def blocks(main_loop: RunInMainLoop) -> None:
         assert told.event.wait(30)
 
     async def main() -> list[Any]:
-        isolation = Isolation(told, long_s=0.05)
+        isolation = Isolation(told, long_block_s=0.05)
         try:
             await isolation.run(owner, "agent", blocks)
             return [await isolation.run(owner, "agent", section) for section in sections]
@@ -47,7 +53,7 @@ def run_blocked(told: Told, *sections: Section, owner: object = "owner") -> list
     return asyncio.run(main())
 
 
-async def thread_of(home: Home) -> threading.Thread:
+async def thread_of(main_loop: RunInMainLoop) -> threading.Thread:
     return threading.current_thread()
 
 
@@ -65,7 +71,7 @@ def test_other_code_stays_in_the_loop() -> None:
     told = Told()
 
     async def main() -> threading.Thread:
-        isolation = Isolation(told, long_s=0.05)
+        isolation = Isolation(told, long_block_s=0.05)
         await isolation.run("other", "other", thread_of)
         await asyncio.sleep(0.2)  # a loop that idles is no loop that is blocked
         thread = await isolation.run("other", "other", thread_of)
@@ -79,7 +85,7 @@ def test_other_code_stays_in_the_loop() -> None:
 def test_short_waits_count_once_they_are_a_habit() -> None:
     told = Told()
 
-    async def blocks(home: Home) -> threading.Thread:
+    async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
         time.sleep(0.15)
         return threading.current_thread()
 
@@ -100,11 +106,11 @@ def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(tmp_path)
     told = Told()
 
-    async def imports(home: Home) -> None:
+    async def imports(main_loop: RunInMainLoop) -> None:
         import takes_its_time  # type: ignore[import-not-found]  # noqa: F401
 
     async def main() -> None:
-        isolation = Isolation(told, long_s=0.05)
+        isolation = Isolation(told, long_block_s=0.05)
         await isolation.run(imports, "agent", imports)
         isolation.close()
 
@@ -112,15 +118,15 @@ def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -
     assert told.all == []
 
 
-def test_home_calls_are_made_in_the_loop_and_see_the_context() -> None:
+def test_calls_of_the_main_loop_are_made_there_and_see_the_context() -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("set before")
 
-    async def at_home() -> tuple[threading.Thread, str]:
+    async def in_main_loop() -> tuple[threading.Thread, str]:
         return threading.current_thread(), variable.get()
 
-    async def section(home: Home) -> Any:
-        return await home(at_home()), variable.get()
+    async def section(main_loop: RunInMainLoop) -> Any:
+        return await main_loop(in_main_loop()), variable.get()
 
     [((thread, inside), own)] = run_blocked(Told(), section)
     assert thread is threading.main_thread()
@@ -129,7 +135,7 @@ def test_home_calls_are_made_in_the_loop_and_see_the_context() -> None:
 
 @pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3)])
 def test_what_a_section_raises_comes_back(error: BaseException) -> None:
-    async def raises(home: Home) -> None:
+    async def raises(main_loop: RunInMainLoop) -> None:
         raise error
 
     with pytest.raises(type(error)) as caught:
@@ -140,7 +146,7 @@ def test_what_a_section_raises_comes_back(error: BaseException) -> None:
 def test_a_section_that_needs_its_loop_is_repeated_there() -> None:
     lock_users: list[threading.Thread] = []
 
-    async def section(home: Home) -> threading.Thread:
+    async def section(main_loop: RunInMainLoop) -> threading.Thread:
         lock_users.append(threading.current_thread())
         if threading.current_thread() is not threading.main_thread():
             raise ValueError("wrapped") from RuntimeError("got Future attached to a different loop")
@@ -155,7 +161,7 @@ def test_a_cancelled_section_may_clean_up() -> None:
     events: list[str] = []
     started = threading.Event()
 
-    async def section(home: Home) -> None:
+    async def section(main_loop: RunInMainLoop) -> None:
         started.set()
         try:
             await asyncio.sleep(60)
@@ -171,9 +177,9 @@ def test_a_cancelled_section_may_clean_up() -> None:
 
     async def main() -> None:
         told = Told()
-        isolation = Isolation(told, long_s=0.05)
+        isolation = Isolation(told, long_block_s=0.05)
 
-        async def blocks(home: Home) -> None:
+        async def blocks(main_loop: RunInMainLoop) -> None:
             assert told.event.wait(30)
 
         await isolation.run("owner", "agent", blocks)
@@ -193,7 +199,7 @@ def test_what_a_section_leaves_behind_is_cancelled() -> None:
         finally:
             ended.set()
 
-    async def section(home: Home) -> None:
+    async def section(main_loop: RunInMainLoop) -> None:
         section.task = asyncio.ensure_future(lingers())  # type: ignore[attr-defined]
         await asyncio.sleep(0)
 
@@ -202,10 +208,10 @@ def test_what_a_section_leaves_behind_is_cancelled() -> None:
 
 
 def test_without_an_isolation_a_section_runs_where_it_is() -> None:
-    async def section(home: Home) -> bool:
-        return home is here and threading.current_thread() is threading.main_thread()
+    async def section(main_loop: RunInMainLoop) -> bool:
+        return main_loop is run_directly and threading.current_thread() is threading.main_thread()
 
-    assert asyncio.run(within_loop("owner", "agent", section))
+    assert asyncio.run(run_unwatched("owner", "agent", section))
 
 
 BLOCKING = """
@@ -335,7 +341,7 @@ def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
     assert [run["error_type"] for run in session.runs] == [None, "timeout", None, None, None, None]
     error = session.runs[1]["error"]
     assert error == (
-        "the agent timed out after 2 s: `spin` (agent.py:31) did not let go of the event loop"
+        "the agent timed out after 2 s: `spin` (agent.py:31) did not return to the event loop"
     )
     assert session.outcomes["passed"] == 5
 
@@ -358,7 +364,7 @@ def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
         *project.options(f"-n{workers}", "--batch-size=2", "--osmosis-agent-timeout=2")
     )
     assert session.ret == 1
-    said = "did not let go of the event loop and cannot be interrupted"
+    said = "did not return to the event loop and cannot be interrupted"
     kept = {row["row_index"]: row["runs"][0] for row in session.report["rows"]}
     assert kept[2]["error_type"] == "timeout"
     assert said in kept[2]["error"]
