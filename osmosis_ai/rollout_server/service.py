@@ -70,7 +70,11 @@ class RolloutService:
         self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery)
         self._runner = Runner(self._options)
         if self._options.on_startup is not None:
-            await self._runner.call(self._options.on_startup)
+            try:
+                await self._runner.call(self._options.on_startup)
+            except BaseException:
+                await self._release()
+                raise
         self._recover()
         self._in_background(self._tick())
         self._in_background(register(self._options))
@@ -94,10 +98,15 @@ class RolloutService:
         await self._callbacks.close(self.settings.flush_s)
         self._tell_undelivered()
         await self._call_shutdown_hook()
+        await self._release()
+        event("stopped", rollouts=self.ended)
+
+    async def _release(self) -> None:
+        """End threads, connections and the journal's lock; harmless when repeated."""
+        await self._callbacks.close(0.0)
         await self._runner.close()
         if self._journal is not None:
             await asyncio.to_thread(self._journal.close)
-        event("stopped", rollouts=self.ended)
 
     async def _call_shutdown_hook(self) -> None:
         if self._options.on_shutdown is None:
