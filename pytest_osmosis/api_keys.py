@@ -6,6 +6,7 @@ The environment is only read. Knows neither pytest nor what a key is used for.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from osmosis_ai.secret import Secret, check_api_key
 
@@ -52,10 +53,11 @@ def resolved(session: SessionSpec) -> SessionSpec:
     def with_key(spec: EvalSpec) -> EvalSpec:
         model = spec.model
         if id(model) not in found:
-            found[id(model)] = model._replace(api_key=key_of(model)) if model.model else model
-        return spec._replace(model=found[id(model)])
+            found[id(model)] = replace(model, api_key=key_of(model)) if model.model else model
+        return replace(spec, model=found[id(model)])
 
-    return session._replace(
+    return replace(
+        session,
         evals=tuple(with_key(spec) for spec in session.evals),
         defaults=None if session.defaults is None else with_key(session.defaults),
     )

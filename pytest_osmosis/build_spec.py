@@ -7,6 +7,7 @@ their code or talk to an endpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -192,7 +193,7 @@ def _with_data(given: Given, defaults: EvalSpec) -> Iterator[EvalSpec]:
                 f"{given.spelled('data')} {text!r} is given twice; give it once"
             )
         seen.add(resolved)
-        yield defaults._replace(name=text, data=resolved)
+        yield replace(defaults, name=text, data=resolved)
 
 
 def _processes(config: pytest.Config) -> int | None:

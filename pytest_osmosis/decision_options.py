@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,8 +90,9 @@ def with_baseline_model(given: Given, evals: Iterable[EvalSpec]) -> Iterator[Eva
         labels = [label(spec.model), label(other)]
         if labels[0] == labels[1]:
             labels[1] += "@baseline"
-        yield spec._replace(label=labels[0])
-        yield spec._replace(
+        yield replace(spec, label=labels[0])
+        yield replace(
+            spec,
             name=f"{spec.name} ({name})",
             model=other,
             label=labels[1],
@@ -104,14 +106,16 @@ def _other_model(given: Given, model: ModelSpec, name: str) -> ModelSpec:
 
     url, variable = given("baseline-base-url"), given("baseline-api-key-env")
     if url is None:
-        return model._replace(
+        return replace(
+            model,
             model=name,
             api_key_env=variable or model.api_key_env,
             api_key_env_named=bool(variable) or model.api_key_env_named,
             api_key=None if variable else model.api_key,
         )
     elsewhere = None if url == PROVIDER else checked_base_url(given, url, "baseline-base-url")
-    return model._replace(
+    return replace(
+        model,
         model=name,
         base_url=elsewhere,
         api_key_env=variable or ("OPENAI_API_KEY" if elsewhere else None),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,7 +183,7 @@ class Evaluation:
                 self.spec = api_keys.resolved(self.spec)
         except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
-        self.spec = self.spec._replace(key_variables=key_variables)
+        self.spec = replace(self.spec, key_variables=key_variables)
 
     def _prepare_named(self, spec: EvalSpec) -> None:
         try:
@@ -205,7 +206,7 @@ class Evaluation:
         limits = [suite.agent.max_concurrent for suite in self.suites.values()]
         known = [limit for limit in limits if limit is not None]
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
-            self.spec = self.spec._replace(batch_size=sum(known))
+            self.spec = replace(self.spec, batch_size=sum(known))
             processes.limit_processes(self.config, sum(known))
 
     def add(self, suite: Suite) -> None:

@@ -6,9 +6,9 @@ Plain values. Knows neither pytest nor where the values came from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from osmosis_ai.secret import Secret
 
@@ -16,7 +16,8 @@ EMBEDDED = "embedded"
 """The model name (or prefix, `embedded/<persona>`) of the endpoint that the project ships."""
 
 
-class ModelSpec(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
     """The model under test and how it is asked."""
 
     model: str
@@ -28,7 +29,7 @@ class ModelSpec(NamedTuple):
     """The user named the variable: it must be set."""
     api_key: Secret | None = None
     """A key given as an option; wins over the variable."""
-    sampling: Mapping[str, Any] = MappingProxyType({})
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     """The sampling options that were given, under their names in a chat request."""
     seed: int | None = None
     """Run i of a row is sent `seed + i`."""
@@ -42,7 +43,8 @@ class ModelSpec(NamedTuple):
         return persona or "default"
 
 
-class EvalSpec(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EvalSpec:
     """One evaluation: an agent on the rows of one data file, scored and held to a threshold."""
 
     name: str
@@ -73,7 +75,8 @@ class EvalSpec(NamedTuple):
     """The evaluation that this one, with another model, is run to be compared with."""
 
 
-class Budget(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Budget:
     """What a session may use before it starts no further run; None is no limit."""
 
     cost_usd: float | None = None
@@ -81,7 +84,8 @@ class Budget(NamedTuple):
     time_s: float | None = None
 
 
-class Keeping(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Keeping:
     """How runs are kept, and what is done with those of earlier sessions."""
 
     journal: bool = True
@@ -95,7 +99,8 @@ class Keeping(NamedTuple):
     """Run again what errored on its own account, or all that did not pass."""
 
 
-class ReportPaths(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReportPaths:
     """The files to write beside the JSON report; None is not asked for."""
 
     trajectories: Path | None = None
@@ -105,7 +110,8 @@ class ReportPaths(NamedTuple):
     runs_table: Path | None = None
 
 
-class Deciding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Deciding:
     """What decides, beyond each run for itself."""
 
     gates: tuple[str, ...] = ()
@@ -127,7 +133,8 @@ class Deciding(NamedTuple):
         return self.baseline is not None or self.last or self.baseline_model is not None
 
 
-class Rescore(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rescore:
     """Recorded conversations that are to be scored again; what is None stays as it was."""
 
     run: str
@@ -140,7 +147,8 @@ class Rescore(NamedTuple):
     """Where it was found."""
 
 
-class SessionSpec(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
     """What holds for the whole session: throughput and outputs."""
 
     evals: tuple[EvalSpec, ...] = ()

@@ -106,7 +106,7 @@ class Stepper:
     """The dialogue: one row after the other until the user quits."""
 
     def __init__(self, trial: Trial, read: Callable[[str], str | None] | None = None) -> None:
-        spec = trial.spec._replace(agent_timeout_s=_FOREVER_S)
+        spec = replace(trial.spec, agent_timeout_s=_FOREVER_S)
         self._trial = replace(trial, spec=spec)
         self._read = read or line_reader()
         self._rows = trial.dataset.row_indices

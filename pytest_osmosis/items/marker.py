@@ -7,6 +7,7 @@ decide. Registered as a plugin where an evaluation is asked for.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
         return known  # type: ignore[no-any-return]
     try:
         spec = _spec(evaluation.spec.defaults, definition, marker)
-        session = evaluation.spec._replace(roots=(definition.path.parent, *evaluation.spec.roots))
+        session = replace(evaluation.spec, roots=(definition.path.parent, *evaluation.spec.roots))
         suite = prepare(spec, session, hooks=hooks_of(definition.config))
     except ConfigurationError as error:
         pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
@@ -172,7 +173,7 @@ def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
         given["data"] = Path(definition.config.option.osmosis_data[0]).resolve()
     else:
         raise ConfigurationError("@pytest.mark.osmosis needs data=..., or --osmosis-data")
-    spec = defaults._replace(name=definition.nodeid, eval_fns=(), marked=True, **given)
+    spec = replace(defaults, name=definition.nodeid, eval_fns=(), marked=True, **given)
     if not spec.agent:
         raise ConfigurationError("@pytest.mark.osmosis needs agent=..., or --osmosis-agent")
     if not spec.model.model:

@@ -70,11 +70,12 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
         offset=min(indices),
         limit=max(indices) - min(indices) + 1,
     )
-    return session._replace(
+    return replace(
+        session,
         evals=(spec,),
-        defaults=None if session.defaults is None else session.defaults._replace(model=_NO_MODEL),
-        keeping=session.keeping._replace(journal=False),
-        rescore=asked._replace(folder=folder),
+        defaults=None if session.defaults is None else replace(session.defaults, model=_NO_MODEL),
+        keeping=replace(session.keeping, journal=False),
+        rescore=replace(asked, folder=folder),
     )
 
 

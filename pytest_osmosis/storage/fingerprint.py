@@ -188,7 +188,7 @@ def _asked(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
     model = spec.model
     endpoint = info.endpoint if model.persona is not None else model.base_url
     sampling = {**model.sampling, "seed": model.seed}
-    names = [name for name in spec._fields if name not in _NOT_COMPARED]
+    names = [name for name in spec.__dataclass_fields__ if name not in _NOT_COMPARED]
     return {
         "model": model.model,
         "endpoint": endpoint or info.endpoint,
