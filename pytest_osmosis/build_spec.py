@@ -1,12 +1,13 @@
-"""From the options as given to the `SessionSpec`.
+"""Build the `SessionSpec` from options and ini file, or raise a `pytest.UsageError`.
 
-What cannot be is a `pytest.UsageError` of one sentence. Does not open files of the user's, import
-their code or talk to an endpoint.
+Gates are parsed here, so that a mistake in one is found before anything is loaded. Opens no file
+of the user's, imports none of their code and talks to no endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,16 +16,23 @@ import pytest
 from osmosis_ai.secret import Secret
 
 from .dataset.formats import ACCEPTED
-from .decision_options import deciding, with_baseline_model
-from .options import BY_NAME, Given
-from .spec import Budget, EvalSpec, Keeping, ModelSpec, ReportPaths, Rescore, SessionSpec
+from .escaping import escape_control_chars
+from .options import BY_NAME, OPTIONS, OptionReader
+from .spec import Budget, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
+
+LAST = "last"
+"""As a baseline: the suite's previous complete evaluation."""
+PROVIDER = "provider"
+"""As a base URL: none, because the model's name says where it is."""
+_NOT_IN_NAMES = re.compile(r"[^\w./@-]+")
+"""What a model's name leaves out as part of a node id."""
 
 
 def build(config: pytest.Config) -> SessionSpec:
-    """The session that options and ini describe; `pytest.UsageError` for what cannot be."""
-    given = Given(config)
+    """Return the session that options and ini file describe; raise `pytest.UsageError`."""
+    given = OptionReader(config)
     invocation_dir, root = config.invocation_params.dir, config.rootpath
-    output = given("output")
+    reports = _reports(given)
     debug_dir = given("debug-dir")
     defaults = _evaluation(given)
     rescore = _rescore(given)
@@ -41,21 +49,21 @@ def build(config: pytest.Config) -> SessionSpec:
         _require(given, "data", "agent", ACCEPTED)
     return SessionSpec(
         evals=()
-        if rescore is not None  # the kept evaluation tells what there is
-        else tuple(with_baseline_model(given, _with_data(given, defaults))),
+        if rescore is not None  # the kept evaluation says which there are
+        else tuple(_with_baseline_model(given, _with_data(given, defaults))),
         defaults=defaults,
-        batch_size=given("batch-size") or _processes(config) or 1,
+        batch_size=batch_size(config),
         worker_timeout_s=given("worker-timeout"),
         budget=Budget(
             cost_usd=given("max-cost"),
             tokens=given("max-total-tokens"),
             time_s=given("max-time"),
         ),
-        deciding=deciding(given),
+        deciding=_deciding(given),
         keeping=_keeping(given),
         rescore=rescore,
-        output=given.resolved("output", output) if output else None,
-        reports=_reports(given, output),
+        reports=reports,
+        trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
         debug_dir=given.resolved("debug-dir", debug_dir) if debug_dir else None,
         pass_env=given("pass-env"),
@@ -63,22 +71,22 @@ def build(config: pytest.Config) -> SessionSpec:
     )
 
 
-def _reports(given: Given, output: str | None) -> ReportPaths:
-    def resolved(name: str) -> Path | None:
-        text = given(name)
-        return given.resolved(name, text) if text else None
-
-    trajectories = resolved("trajectories")
-    if trajectories is not None:
-        trajectories /= "trajectories.jsonl"
-    elif output and not given("no-answers"):
-        report = given.resolved("output", output)
-        trajectories = report.with_name(f"{report.stem}.trajectories.jsonl")
-    return ReportPaths(trajectories, resolved("markdown"), resolved("html"), resolved("runs-table"))
+def _reports(given: OptionReader) -> dict[str, Path]:
+    texts = {option.name: given(option.name) for option in OPTIONS if option.report}
+    return {name: given.resolved(name, text) for name, text in texts.items() if text}
 
 
-def _keeping(given: Given) -> Keeping:
-    """How runs are kept; what contradicts itself is refused."""
+def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
+    """Return the file of whole conversations: where it was asked for, or beside the JSON report."""
+    if folder := given("trajectories"):
+        return given.resolved("trajectories", folder) / "trajectories.jsonl"
+    if report is None or given("no-answers"):
+        return None
+    return report.with_name(f"{report.stem}.trajectories.jsonl")
+
+
+def _keeping(given: OptionReader) -> Keeping:
+    """Return how runs are kept; refuse options that contradict each other."""
     for one, other in _CONTRADICTORY:
         if given(one) and given(other):
             raise pytest.UsageError(
@@ -95,7 +103,7 @@ def _keeping(given: Given) -> Keeping:
     )
 
 
-def _rescore(given: Given) -> Rescore | None:
+def _rescore(given: OptionReader) -> Rescore | None:
     run = given("rescore")
     if run is None:
         return None
@@ -122,14 +130,14 @@ _CONTRADICTORY = (
 )
 
 
-def _require(given: Given, name: str, because: str, expected: str) -> None:
+def _require(given: OptionReader, name: str, because: str, expected: str) -> None:
     if given.raw(name) is None:
         option = BY_NAME[name].flag_name
         raise pytest.UsageError(f"{given.spelled(because)} needs {option} too: {expected}")
 
 
-def _evaluation(given: Given) -> EvalSpec:
-    """What every evaluation of the session has in common; name and data are still open."""
+def _evaluation(given: OptionReader) -> EvalSpec:
+    """Return what every evaluation of the session has in common, without name and data."""
     eval_fns = given("eval-fn")
     for name in eval_fns:
         if eval_fns.count(name) > 1:
@@ -156,10 +164,10 @@ def _evaluation(given: Given) -> EvalSpec:
     )
 
 
-def _model(given: Given) -> ModelSpec:
+def _model(given: OptionReader) -> ModelSpec:
     base_url, api_key = given("base-url"), given("api-key")
     if base_url is not None:
-        base_url = checked_base_url(given, base_url)
+        base_url = _checked_base_url(given, base_url)
     sampling = {
         name: given(name.replace("_", "-")) for name in ("temperature", "max_tokens", "top_p")
     }
@@ -174,8 +182,8 @@ def _model(given: Given) -> ModelSpec:
     )
 
 
-def checked_base_url(given: Given, text: str, option: str = "base-url") -> str:
-    """The URL in its usual form; `pytest.UsageError` when it is none."""
+def _checked_base_url(given: OptionReader, text: str, option: str = "base-url") -> str:
+    """Return the URL in its usual form; raise `pytest.UsageError` when it is not one."""
     from osmosis_ai.models.transport.base_url import normalise_base_url
 
     try:
@@ -184,7 +192,7 @@ def checked_base_url(given: Given, text: str, option: str = "base-url") -> str:
         raise pytest.UsageError(f"{given.spelled(option)}: {error}") from None
 
 
-def _with_data(given: Given, defaults: EvalSpec) -> Iterator[EvalSpec]:
+def _with_data(given: OptionReader, defaults: EvalSpec) -> Iterator[EvalSpec]:
     seen: set[Path] = set()
     for text in given("data"):
         resolved = given.resolved("data", text)
@@ -196,7 +204,107 @@ def _with_data(given: Given, defaults: EvalSpec) -> Iterator[EvalSpec]:
         yield replace(defaults, name=text, data=resolved)
 
 
-def _processes(config: pytest.Config) -> int | None:
-    """W of xdist's `-n W`, 0 and None (not given, or no xdist) alike None."""
-    value = getattr(config.option, "numprocesses", None)
-    return value if isinstance(value, int) and value > 0 else None
+def batch_size(config: pytest.Config) -> int:
+    """Return B of `--batch-size`, else W of xdist's `-n W`, else 1."""
+    workers = getattr(config.option, "numprocesses", None)
+    known = workers if isinstance(workers, int) and workers > 0 else 1
+    return int(OptionReader(config)("batch-size") or known)
+
+
+def _deciding(given: OptionReader) -> Deciding:
+    """Return gates, confidence and baseline."""
+    gates = tuple(_gates(given))
+    if given("stop-when-decided") and not gates:
+        raise pytest.UsageError(
+            f"{given.spelled('stop-when-decided')} needs a gate that can be decided: "
+            "give --osmosis-gate too"
+        )
+    baseline, model = given("baseline"), given("baseline-model")
+    if baseline and model:
+        raise pytest.UsageError(
+            f"{given.spelled('baseline')} and {given.spelled('baseline-model')} are two "
+            "baselines: give one of them"
+        )
+    for name in ("baseline-base-url", "baseline-api-key-env"):
+        if given(name) and not model:
+            raise pytest.UsageError(f"{given.spelled(name)} needs --osmosis-baseline-model too")
+    return Deciding(
+        gates=gates,
+        confidence=given("confidence"),
+        stop_when_decided=given("stop-when-decided"),
+        baseline=given.path("baseline", baseline) if baseline and baseline != LAST else None,
+        last=baseline == LAST,
+        baseline_model=model,
+    )
+
+
+def _gates(given: OptionReader) -> Iterator[str]:
+    texts = given("gate")
+    if not texts:
+        return
+    from .gates.parser import GateError, parse_gate
+
+    seen: set[str] = set()
+    for text in texts:
+        try:
+            gate = parse_gate(text)
+        except GateError as error:
+            raise pytest.UsageError(gate_mistake(error, given.spelled("gate"))) from None
+        if gate.text in seen:
+            raise pytest.UsageError(
+                f"{given.spelled('gate')} {gate.text!r} is given twice; give it once"
+            )
+        seen.add(gate.text)
+        yield gate.text
+
+
+def gate_mistake(error: ValueError, option: str = "--osmosis-gate") -> str:
+    """Return what is wrong with a gate, under the name of the option."""
+    return f"{option} {escape_control_chars(str(error)).removeprefix('gate ')}"
+
+
+def _with_baseline_model(given: OptionReader, evals: Iterable[EvalSpec]) -> Iterator[EvalSpec]:
+    """Return each evaluation, and the same with the baseline model; labels then name the models."""
+    name = given("baseline-model")
+    for spec in evals:
+        if name is None:
+            yield spec
+            continue
+        other = _other_model(given, spec.model, name)
+        labels = [_label(spec.model), _label(other)]
+        if labels[0] == labels[1]:
+            labels[1] += "@baseline"
+        yield replace(spec, label=labels[0])
+        yield replace(
+            spec,
+            name=f"{spec.name} ({name})",
+            model=other,
+            label=labels[1],
+            baseline_of=spec.name,
+        )
+
+
+def _other_model(given: OptionReader, model: ModelSpec, name: str) -> ModelSpec:
+    """Return the baseline model: at the model's own endpoint unless another is given."""
+    url, variable = given("baseline-base-url"), given("baseline-api-key-env")
+    if url is None:
+        return replace(
+            model,
+            model=name,
+            api_key_env=variable or model.api_key_env,
+            api_key_env_named=bool(variable) or model.api_key_env_named,
+            api_key=None if variable else model.api_key,
+        )
+    elsewhere = None if url == PROVIDER else _checked_base_url(given, url, "baseline-base-url")
+    return replace(
+        model,
+        model=name,
+        base_url=elsewhere,
+        api_key_env=variable or ("OPENAI_API_KEY" if elsewhere else None),
+        api_key_env_named=bool(variable),
+        api_key=None,
+    )
+
+
+def _label(model: ModelSpec) -> str:
+    return _NOT_IN_NAMES.sub("-", model.model)

@@ -107,7 +107,7 @@ class Evaluation:
         if not self.spec.evals or config.args_source is config.ArgsSource.ARGS:
             return
         files = list(dict.fromkeys(str(spec.data) for spec in self.spec.evals))
-        given = options.Given(config)
+        given = options.OptionReader(config)
         if given.on_command_line("data") or given("only") or self.spec.rescore:
             config.args[:] = files
         else:
@@ -152,7 +152,7 @@ class Evaluation:
         """What is told while runs end, and of where they ran."""
         from .session import progress
 
-        config, recorder, path = self.config, gathering.recorder, self.spec.reports.trajectories
+        config, recorder, path = self.config, gathering.recorder, self.spec.trajectories
         preflight.begin_trajectories(path, keep=gathering.keeper.resumes())
         recorder.environment = preflight.environment(config, self.spec, redact=self.redact)
         counter = progress.ProgressCounter(
@@ -373,7 +373,7 @@ class Evaluation:
 
     def _opened_trajectories(self) -> Trajectories | None:
         """This process's end of the file of whole conversations."""
-        path = self.spec.reports.trajectories
+        path = self.spec.trajectories
         if path is None:
             return None
         if self.worker is not None:

@@ -1,7 +1,7 @@
-"""One table of options and their ini twins, and what was given for them.
+"""One table of options and their ini twins, their registration, and their values.
 
 A wrong value is a `pytest.UsageError` of one sentence, raised before anything runs. Every pytest
-session imports this, so what is asked for as a whole is told in `session_options`.
+session imports this; `build_spec`, which makes the spec of a session, is imported only then.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,8 @@ def _text(text: str) -> str:
     return text
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True)
+class Option:
     """One option: `--osmosis-<name>` on the command line, `osmosis_<name>` in the ini file."""
 
     name: str
@@ -41,6 +43,8 @@ class Option(NamedTuple):
     """The value of the option where it is given without one."""
     ini: str | None = None
     """The ini name where it is not `osmosis_<name>`."""
+    report: bool = False
+    """Whether it names the file of a report (`reports.writers.REPORTS`)."""
 
     @property
     def flag_name(self) -> str:
@@ -101,12 +105,6 @@ def _shard(text: str) -> str:
     from .dataset.sampling import parse_shard
 
     return str(parse_shard(text))
-
-
-def _table_file(text: str) -> str:
-    if not text.lower().endswith((".csv", ".parquet")):
-        raise ValueError("expected a file name that ends in .csv or .parquet")
-    return text
 
 
 def _retry(text: str) -> str:
@@ -174,7 +172,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "max-turns",
-        "most model calls that the agent is told to make in a rollout",
+        "most model calls of the agent in a rollout",
         _whole(1),
         10,
         metavar="N",
@@ -236,7 +234,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "stop-when-decided",
-        "start no further run once no outcome could change any gate's verdict",
+        "start no further run once no outcome could change the result of any gate",
         flag=True,
     ),
     Option(
@@ -252,8 +250,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "baseline-base-url",
-        "where the baseline model is asked, if not where the model is; "
-        "'provider' for LiteLLM's provider/model",
+        "endpoint of the baseline model, if it is another; 'provider' for LiteLLM's provider/model",
         metavar="URL",
     ),
     Option(
@@ -297,7 +294,7 @@ OPTIONS: tuple[Option, ...] = (
         _shard,
         metavar="I/K",
     ),
-    Option("output", "write the JSON report here", metavar="FILE"),
+    Option("output", "write the JSON report here", metavar="FILE", report=True),
     Option(
         "trajectories",
         "write whole conversations here, as trajectories.jsonl "
@@ -308,13 +305,14 @@ OPTIONS: tuple[Option, ...] = (
         "markdown",
         "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
         metavar="FILE",
+        report=True,
     ),
-    Option("html", "write the HTML report here, one page", metavar="FILE"),
+    Option("html", "write the HTML report here, one page", metavar="FILE", report=True),
     Option(
         "runs-table",
         "write all runs here as a table: .csv or .parquet",
-        _table_file,
         metavar="FILE",
+        report=True,
     ),
     Option("only", "collect the evaluation alone, not the tests beside it", flag=True),
     Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),
@@ -325,15 +323,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "resume",
-        "go on with the evaluation that is kept, or refuse: "
-        "never start anew because something has changed",
+        "resume the kept evaluation, or refuse: never start over because something has changed",
         flag=True,
     ),
-    Option("fresh", "start anew, and keep what is there aside", flag=True),
+    Option("fresh", "start over; the kept evaluation is renamed", flag=True),
     Option(
         "retry-failed",
-        "of the evaluation that is kept, run again what the agent or an eval function made an "
-        "error; with =all also what did not pass",
+        "run again the runs of the kept evaluation that ended in an error of the agent or of an "
+        "eval function; with =all also those that did not pass",
         _retry,
         metavar="all",
         const="errors",
@@ -397,7 +394,7 @@ def register_short(parser: pytest.Parser) -> None:
 
 
 def _spellings(parser: pytest.Parser) -> set[str]:
-    """Of all options so far; to add one twice is an error, and which depends on the pytest."""
+    """Return the names of all options so far: pytest refuses to add one twice."""
     groups = [*parser._groups, parser._anonymous]
     return {name for group in groups for option in group.options for name in option.names()}
 
@@ -410,14 +407,14 @@ def _ini_default(option: Option) -> Any:
     return [] if option.repeatable else False if option.flag else ""
 
 
-class Given:
-    """The options as given: command line before ini before default, converted and checked."""
+class OptionReader:
+    """Reads options: command line before ini file before default, converted and checked."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def raw(self, name: str) -> Any:
-        """The text (or list, or bool) given, or None; and never a default."""
+        """Return the text (or list, or bool) that was given, or None; never a default."""
         option = BY_NAME[name]
         value = getattr(self._config.option, option.dest, None)
         if value is not None:
@@ -425,11 +422,11 @@ class Given:
         return self._config.getini(option.ini_name) or None
 
     def on_command_line(self, name: str) -> bool:
-        """Whether the command line, and not the ini file, gave it."""
+        """Return whether the command line gave it, and not the ini file."""
         return getattr(self._config.option, BY_NAME[name].dest, None) is not None
 
     def __call__(self, name: str) -> Any:
-        """The checked value, or the option's default."""
+        """Return the checked value, or the option's default."""
         option = BY_NAME[name]
         value = self.raw(name)
         if value is None:
@@ -441,7 +438,7 @@ class Given:
         return self._parsed(option, str(value))
 
     def path(self, name: str, text: str) -> Path:
-        """A path option: relative to the current directory, or the root when from the ini file."""
+        """Return the path, from the current directory, or from the root if the ini file gave it."""
         base = (
             self._config.invocation_params.dir
             if self.on_command_line(name)
@@ -449,12 +446,12 @@ class Given:
         )
         try:
             given = Path(text).expanduser()
-        except RuntimeError:  # `~nobody`: whoever opens it says that it is missing
+        except RuntimeError:  # `~unknown`: reported as missing when it is opened
             given = Path(text)
         return base / given
 
     def resolved(self, name: str, text: str) -> Path:
-        """A path option without links; a loop of them is left to whoever opens it."""
+        """Return the path without links; a loop of links shows when the file is opened."""
         path = self.path(name, text)
         try:
             return path.resolve()
@@ -462,7 +459,7 @@ class Given:
             return Path(os.path.abspath(path))
 
     def spelled(self, name: str) -> str:
-        """The option as the user gave it, for messages."""
+        """Return the name by which the user gave it: the option or the ini key."""
         option = BY_NAME[name]
         return option.flag_name if self.on_command_line(name) else option.ini_name
 
@@ -474,6 +471,6 @@ class Given:
 
 
 def asked_for(config: pytest.Config) -> bool:
-    """Whether options or ini ask for an evaluation; marked tests are known only at collection."""
-    given = Given(config)
+    """Return whether options or ini ask for an evaluation; marked tests show only at collection."""
+    given = OptionReader(config)
     return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))

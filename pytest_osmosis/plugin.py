@@ -51,7 +51,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
         from .distributed.compat import is_worker
 
         if not is_worker(config):
-            processes.choose_processes(config, build_spec.build(config).batch_size)
+            processes.choose_processes(config, build_spec.batch_size(config))
     return (yield)
 
 

@@ -92,22 +92,11 @@ class Keeping:
     run_dir: Path | None = None
     """Where evaluations are kept; None means `.osmosis/runs` in the project."""
     resume: bool = False
-    """Go on, or refuse; never start anew because something has changed."""
+    """Resume, or refuse; never start over because something has changed."""
     fresh: bool = False
-    """Start anew in any case."""
+    """Start over in any case."""
     retry: Literal["errors", "all"] | None = None
-    """Run again what errored on its own account, or all that did not pass."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportPaths:
-    """The files to write beside the JSON report; None is not asked for."""
-
-    trajectories: Path | None = None
-    """Whole conversations."""
-    markdown: Path | None = None
-    html: Path | None = None
-    runs_table: Path | None = None
+    """Run again the agents' and eval functions' errors, or all that did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +104,11 @@ class Deciding:
     """What decides, beyond each run for itself."""
 
     gates: tuple[str, ...] = ()
-    """Conditions on the figures, as text; there being one, runs are observations."""
+    """Conditions on the metrics, as text; with one, a run below the threshold fails nothing."""
     confidence: float | None = None
     """What the intervals have; given, it widens the bounds that gates are held at."""
     stop_when_decided: bool = False
-    """Start no further run once no verdict can change."""
+    """Start no further run once no gate's result can change."""
     baseline: Path | None = None
     """The report of an earlier session that this one is compared with."""
     last: bool = False
@@ -163,8 +152,10 @@ class SessionSpec:
     keeping: Keeping = Keeping()
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
-    output: Path | None = None
-    reports: ReportPaths = ReportPaths()
+    reports: Mapping[str, Path] = field(default_factory=dict)
+    """The files to write, by the names of their options."""
+    trajectories: Path | None = None
+    """The file of whole conversations."""
     answers: bool = True
     debug_dir: Path | None = None
     roots: tuple[Path, ...] = ()
@@ -173,6 +164,11 @@ class SessionSpec:
     """Variables that command agents get although they hold a model's key."""
     key_variables: tuple[Secret, ...] = ()
     """Environment variables that hold a model's key or a login, with their values."""
+
+    @property
+    def output(self) -> Path | None:
+        """The JSON report."""
+        return self.reports.get("output")
 
     @property
     def withheld(self) -> tuple[str, ...]:

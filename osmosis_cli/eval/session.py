@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.options import Given
+from pytest_osmosis.options import OptionReader
 
 from ..buffered_output import BufferedStream
 from .arguments import KEY_VARIABLE
@@ -27,7 +27,10 @@ class Guard:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Ask for a dataset, unless the words after `--` name tests."""
-        if config.args_source is not config.ArgsSource.ARGS and Given(config).raw("data") is None:
+        if (
+            config.args_source is not config.ArgsSource.ARGS
+            and OptionReader(config).raw("data") is None
+        ):
             raise pytest.UsageError(
                 "osmosis eval needs a dataset: -d/--dataset FILE with -m/--agent MODULE:ATTR and "
                 "--model NAME, or osmosis_data, osmosis_agent and osmosis_model in the ini file"
@@ -46,7 +49,7 @@ class ReportTaker(Guard):
     def pytest_configure(self, config: pytest.Config) -> None:
         """Use the report that was asked for anyway, else a temporary one."""
         super().pytest_configure(config)
-        given = Given(config)
+        given = OptionReader(config)
         if (asked := given.raw("output")) is None:
             config.option.osmosis_output = str(self._spare)
         else:

@@ -55,12 +55,8 @@ REPORTS = (
 
 
 def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:
-    """The reports that a session was asked for, and where each goes."""
-    for report in REPORTS:
-        place = spec if report.option == "output" else spec.reports
-        path = getattr(place, report.option.replace("-", "_"))
-        if path is not None:
-            yield report, path
+    """Return the reports that a session was asked for, and where each goes."""
+    return ((each, spec.reports[each.option]) for each in REPORTS if each.option in spec.reports)
 
 
 def in_actions() -> bool:

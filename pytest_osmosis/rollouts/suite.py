@@ -52,7 +52,7 @@ class Suite:
         self.eval_fns = eval_fns
         self.grading = grading
         self.keep_answers = session.answers
-        self.trajectories = session.reports.trajectories
+        self.trajectories = session.trajectories
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
         self.hooks = hooks or UserHooks()
         self.observed = spec.baseline_of is not None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .. import compat
-from ..decision_options import told
+from ..build_spec import gate_mistake
 from ..errors import ConfigurationError
 from ..gates.session_gates import GateEvaluator
 from ..items.gates import ROOT, GateCollector, is_gate, node_id
@@ -92,7 +92,7 @@ class GatesPlugin:
         try:
             self.judge.check(info)
         except GateError as error:
-            raise ConfigurationError(told(error)) from None
+            raise ConfigurationError(gate_mistake(error)) from None
 
     def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
         """Find what these suites are compared with, and check their gates; lines to be told.

@@ -1,4 +1,4 @@
-"""What is checked and started before any worker and any request: all usage errors come from here.
+"""Check and start what must be there before any worker and any request.
 
 Each check raises `pytest.UsageError` with the sentence for the user. Knows nothing of items.
 """
@@ -14,7 +14,7 @@ import pytest
 
 from .. import build_spec, options
 from ..errors import ConfigurationError
-from ..reports.writers import asked_reports, step_summary
+from ..reports.writers import ReportFormat, asked_reports, step_summary
 from ..rollouts.prepare import key_of
 from ..spec import SessionSpec
 from ..storage import atomic_write
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def session_of(config: pytest.Config) -> SessionSpec:
-    """What options and ini ask for, or the kept evaluation that they name."""
+    """Return what options and ini file ask for, with what the kept evaluation to rescore says."""
     spec = build_spec.build(config)
     if spec.rescore is None:
         return spec
@@ -35,31 +35,34 @@ def session_of(config: pytest.Config) -> SessionSpec:
 
 
 def check(config: pytest.Config, spec: SessionSpec) -> None:
-    """Everything but the evaluations themselves, in the process that reports."""
-    check_outputs({report.flag: path for report, path in asked_reports(spec)})
+    """Check everything but the evaluations themselves, in the process that reports."""
+    for report, path in asked_reports(spec):
+        _check_output(report, path)
     _check_conflict()
     _check_keys(spec)
     _warn_of_key(config)
     _make_debug_dir(spec)
 
 
-def check_outputs(named: dict[str, Path | None]) -> None:
-    """Every file that is going to be written can be: creates and removes a probe beside it."""
-    for option, path in named.items():
-        if path is None:
-            continue
-        try:
-            atomic_write.check_writable(path)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise pytest.UsageError(
-                f"{option} {str(path)!r}: cannot be written: {reason}"
-            ) from None
+def _check_output(report: ReportFormat, path: Path) -> None:
+    """Check the name's ending, and that the file can be written: make and remove a probe."""
+    if report.suffixes and not path.name.lower().endswith(report.suffixes):
+        endings = " or ".join(report.suffixes)
+        raise pytest.UsageError(
+            f"{report.flag} {path.name!r}: expected a file name that ends in {endings}"
+        )
+    try:
+        atomic_write.check_writable(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise pytest.UsageError(
+            f"{report.flag} {str(path)!r}: cannot be written: {reason}"
+        ) from None
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """What makes an evaluation not usable is a usage error to pytest."""
+    """Turn what makes an evaluation unusable into a usage error of pytest."""
     try:
         yield
     except ConfigurationError as error:
@@ -67,7 +70,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def is_quiet(config: pytest.Config) -> bool:
-    """Whether nothing but news is wanted ahead of the tests."""
+    """Return whether the header is to be left out."""
     return config.get_verbosity() < 0 or bool(getattr(config.option, "no_header", False))
 
 
@@ -88,9 +91,8 @@ def begin_trajectories(path: Path | None, *, keep: bool) -> None:
 def environment(
     config: pytest.Config, spec: SessionSpec, *, redact: Callable[[str], str]
 ) -> Mapping[str, Any]:
-    """What reports tell of where the session runs; nothing where there are none."""
-    reports = spec.reports
-    if not any((spec.output, reports.markdown, reports.html, step_summary())):
+    """Return what reports say of where the session runs; empty without reports."""
+    if not (spec.reports or step_summary()):
         return {}
     from .environment import describe
 
@@ -99,13 +101,13 @@ def environment(
 
 
 def personas(spec: SessionSpec) -> list[str]:
-    """Those of the embedded endpoint that the session's models are."""
+    """Return the personas of the embedded endpoint among the session's models."""
     specs = [each for each in (spec.defaults, *spec.evals) if each is not None]
     return list(dict.fromkeys(each.model.persona for each in specs if each.model.persona))
 
 
 def start_embedded(persona: str) -> EmbeddedEndpoint:
-    """The embedded endpoint with one persona."""
+    """Start the embedded endpoint with one persona."""
     from osmosis_ai.embedded import start_embedded as start
 
     try:
@@ -132,8 +134,8 @@ def _check_keys(spec: SessionSpec) -> None:
 
 
 def _warn_of_key(config: pytest.Config) -> None:
-    """A key on the command line: said once, as a warning or, where those are errors, as one."""
-    if not options.Given(config).on_command_line("api-key"):
+    """Warn of a key on the command line; where warnings are errors, raise a usage error."""
+    if not options.OptionReader(config).on_command_line("api-key"):
         return
     text = (
         "--osmosis-api-key: every user of this machine can read a command line; "

@@ -198,7 +198,7 @@ class Recorder:
                 terminal.write_line(line)
         for path in self._written:
             terminal.write_line(f"report: {path}")
-        trajectories = self._session.reports.trajectories
+        trajectories = self._session.trajectories
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {_shown(trajectories)}")
 

@@ -7,11 +7,18 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
+from pytest_osmosis.options import OPTIONS
+from pytest_osmosis.reports.writers import REPORTS
 from tests.project import Project
 
 FILES = {
     "output": "r.json", "markdown": "r.md", "html": "r.html", "runs_table": "r.parquet",
 }  # fmt: skip
+
+
+def test_every_option_that_names_a_report_has_its_writer():
+    assert {option.name for option in OPTIONS if option.report} == {each.option for each in REPORTS}
+    assert all(callable(each.write) for each in REPORTS)
 
 
 def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
