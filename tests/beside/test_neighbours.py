@@ -106,7 +106,7 @@ class TestTimeout:
         self, project: Project, workers: str
     ) -> None:
         project.rows("alpha", "sleep", "gamma")
-        session = run(project, "--timeout=1", "--timeout-method=signal", workers)
+        session = run(project, "--timeout=4", "--timeout-method=signal", workers)
         assert session.ret == 1
         assert [outcome for *_, outcome in scores(session)] == ["passed", "failed", "passed"]
         assert "Timeout" in session.out

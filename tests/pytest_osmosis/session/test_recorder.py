@@ -1,0 +1,267 @@
+"""The recorder with hand-made reports: every run counts once, and a missing one is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.results import REPORT_FIELD, EvalResult, RunResult
+from pytest_osmosis.session.recorder import Recorder
+from pytest_osmosis.spec import SessionSpec
+from tests.made_results import EXACT, info
+
+SUITE = "data.jsonl"
+
+
+@dataclass
+class Gates:
+    """Stands in for the plugin of the gates: leaves results and exit statuses as they are."""
+
+    gated: bool = False
+
+    def judged(self, result: EvalResult) -> EvalResult:
+        return result
+
+    def settle(self, session: object, result: EvalResult) -> None:
+        pass
+
+
+@dataclass
+class Heard:
+    """Another plugin, a store and the listener of first news: what each is given, in order."""
+
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.calls.append(("plugin", getattr(report, REPORT_FIELD, None)))
+
+    def report(self, run: RunResult, text: str) -> None:
+        self.calls.append(("store", text))
+
+    def first(self, run: RunResult) -> None:
+        self.calls.append(("first", (run.row_index, run.run_index)))
+
+    def flush(self) -> None:
+        self.calls.append(("flush", None))
+
+    def next_step(self, result: EvalResult) -> str | None:
+        return None
+
+
+class Bench:
+    """A session of two rows with two runs each, its recorder, and what hears of it."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        option = SimpleNamespace(collectonly=False, maxfail=0, fulltrace=False)
+        self.config: Any = SimpleNamespace(
+            option=option, stash=pytest.Stash(), get_verbosity=lambda: 0,
+            hook=SimpleNamespace(pytest_osmosis_summary=lambda **_: []),
+        )  # fmt: skip
+        self.session: Any = SimpleNamespace(
+            config=self.config, exitstatus=pytest.ExitCode.OK, shouldstop=False, shouldfail=False
+        )
+        self.recorder = Recorder(self.config, spec)
+        self.recorder.decisions = Gates()  # type: ignore[assignment]
+        self.heard = Heard()
+        self.recorder.on_first = self.heard.first
+        self.plugins = pytest.PytestPluginManager()
+        for plugin in (self.recorder, self.heard):
+            self.plugins.register(plugin)
+        self.recorder.declare(info(n=2, rows=2))
+        self.recorder.select({SUITE: 4})
+
+    def report(self, row: int, run: int, *, text: str | None = None, **kind: str) -> Any:
+        outcome: Any = kind.get("outcome", "passed")
+        nodeid = f"{SUITE}::row-{row}[run-{run}]"
+        report = pytest.TestReport(nodeid, (SUITE, None, ""), {}, outcome, None, "call")
+        if text is not None:
+            setattr(report, REPORT_FIELD, text)
+        self.plugins.hook.pytest_runtest_logreport(report=report)
+        return report
+
+    def finish(self) -> EvalResult | None:
+        self.recorder.pytest_sessionfinish(self.session)
+        return self.recorder.result
+
+    def shown(self) -> list[str]:
+        lines: list[str] = []
+        terminal = SimpleNamespace(
+            write_line=lambda line, **_: lines.append(line), write_sep=lambda *_: None
+        )
+        self.recorder.pytest_terminal_summary(terminal)
+        return lines
+
+
+def result(row: int, run: int, score: float = 1.0) -> RunResult:
+    scores = {EXACT: score}
+    return RunResult(SUITE, row, run, success=True, passed=score >= 1.0, scores=scores)
+
+
+Make = Callable[..., Bench]
+
+
+@pytest.fixture
+def make() -> Make:
+    def made(**spec: Any) -> Bench:
+        return Bench(SessionSpec(**spec))
+
+    return made
+
+
+def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -> None:
+    bench = make()
+    noted, reported, both, late = (result(row, run) for row in (0, 1) for run in (0, 1))
+    bench.recorder.note(noted)
+    bench.report(0, 1, text=reported.to_json())
+    bench.recorder.note(both, both.to_json())
+    bench.report(1, 0, text=both.to_json())
+    bench.report(1, 1, text=late.to_json())
+    bench.recorder.note(late)
+    bench.report(0, 0, text=noted.to_json())
+    found = bench.finish()
+    assert found is not None
+    assert [len(row.runs) for row in found.suites[0].rows] == [2, 2]
+    assert found.suites[0].functions[0].mean == 1.0
+    first = [of for call, of in bench.heard.calls if call == "first"]
+    assert first == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
+    bench = make()
+    bench.recorder.note(result(0, 0, 0.0))
+    for row, run in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        bench.report(row, run, text=result(row, run).to_json())
+    found = bench.finish()
+    assert found is not None
+    assert found.suites[0].functions[0].mean == 1.0
+
+
+def test_a_run_is_stored_before_other_plugins_hear_of_it_and_the_field_is_gone_afterwards(
+    make: Make,
+) -> None:
+    bench = make()
+    bench.recorder.keeper = bench.heard  # type: ignore[assignment]
+    text = result(0, 0).to_json()
+    report = bench.report(0, 0, text=text)
+    assert [call for call, _ in bench.heard.calls] == ["store", "first", "plugin"]
+    assert ("plugin", text) in bench.heard.calls
+    assert not hasattr(report, REPORT_FIELD)
+
+
+def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make) -> None:
+    bench = make()
+    for row, run in ((0, 0), (0, 1), (1, 1)):
+        bench.report(row, run, text=result(row, run).to_json())
+    bench.finish()
+    assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
+    [problem] = [line for line in bench.shown() if line.startswith("ERROR: ")]
+    assert problem == ("ERROR: data.jsonl: 1 of 4 selected runs were never reported: row-1[run-0]")
+
+
+@pytest.mark.parametrize("cut", ["shouldstop", "shouldfail", "maxfail", "interrupted"])
+def test_a_session_that_was_cut_short_misses_nothing(make: Make, cut: str) -> None:
+    bench = make()
+    bench.report(0, 0, text=result(0, 0).to_json())
+    if cut == "maxfail":
+        bench.config.option.maxfail = 1
+    elif cut == "interrupted":
+        bench.session.exitstatus = pytest.ExitCode.INTERRUPTED
+    else:
+        setattr(bench.session, cut, True)
+    status = bench.session.exitstatus
+    assert bench.finish() is not None
+    assert bench.session.exitstatus == status
+    assert not [line for line in bench.shown() if line.startswith("ERROR: ")]
+
+
+def test_an_item_that_failed_before_its_run_began_is_reported_and_has_no_result(
+    make: Make,
+) -> None:
+    bench = make()
+    suite = info(name="test_it.py::test_answer", n=1, rows=1)
+    bench.recorder.declare(suite)
+    bench.recorder.select({suite.name: 1})
+    report = pytest.TestReport(
+        "test_it.py::test_answer[row-0]", ("", None, ""), {}, "skipped", None, "setup"
+    )
+    bench.plugins.hook.pytest_runtest_logreport(report=report)
+    assert bench.recorder.has_report(report.nodeid)
+    assert bench.finish() is not None
+    assert bench.session.exitstatus == pytest.ExitCode.OK
+
+
+def test_reports_of_other_tests_are_passed_on(make: Make) -> None:
+    bench = make()
+    bench.report(0, 0, outcome="failed")
+    assert bench.heard.calls == [("plugin", None)]
+
+
+def test_a_halt_fails_the_session_unless_gates_decide(make: Make) -> None:
+    for gated, status in ((False, pytest.ExitCode.TESTS_FAILED), (True, pytest.ExitCode.OK)):
+        bench = make()
+        bench.recorder.decisions = Gates(gated)  # type: ignore[assignment]
+        bench.recorder.halt("the budget is spent")
+        bench.recorder.halt("another reason")
+        found = bench.finish()
+        assert found is not None
+        assert found.halted == "the budget is spent"
+        assert bench.session.exitstatus == status
+
+
+def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
+    make: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    good = tmp_path / "out.md"
+    bench = make(reports={"output": tmp_path / "file" / "out.json", "markdown": good})
+    for row in (0, 1):
+        for run in (0, 1):
+            bench.report(row, run, text=result(row, run).to_json())
+    bench.finish()
+    assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
+    lines = bench.shown()
+    assert any(line.startswith("ERROR: cannot write ") and "out.json" in line for line in lines)
+    assert f"report: {good}" in lines
+    assert good.exists()
+
+
+def test_the_report_of_what_was_recorded_is_written(make: Make, tmp_path: Path) -> None:
+    bench = make(reports={"output": tmp_path / "out.json"})
+    for row in (0, 1):
+        for run in (0, 1):
+            bench.report(row, run, text=result(row, run, float(row)).to_json())
+    bench.finish()
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert report["summary"]["eval_fns"][EXACT]["mean"] == 0.5
+    assert [len(row["runs"]) for row in report["rows"]] == [2, 2]
+
+
+@pytest.mark.parametrize("nothing", ["collected only", "nothing selected"])
+def test_without_runs_there_is_no_result(make: Make, nothing: str) -> None:
+    bench = make()
+    if nothing == "collected only":
+        bench.config.option.collectonly = True
+    else:
+        bench.recorder.select({SUITE: 0})
+    assert bench.finish() is None
+    assert bench.shown() == []
+
+
+def test_an_interrupt_is_part_of_the_result(make: Make) -> None:
+    bench = make()
+    bench.session.exitstatus = pytest.ExitCode.INTERRUPTED
+    bench.config.pluginmanager = SimpleNamespace(
+        getplugin=lambda _: None, get_plugin=lambda _: None
+    )
+    bench.report(0, 0, text=result(0, 0).to_json())
+    bench.recorder.interrupt("SIGTERM")
+    found = bench.finish()
+    assert found is not None
+    assert found.interrupted == "SIGTERM"
+    assert bench.session.exitstatus == pytest.ExitCode.INTERRUPTED
