@@ -23,6 +23,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
+@pytest.mark.slow
 def test_the_endpoint_s_ceiling_is_measured_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -32,6 +33,7 @@ def test_the_endpoint_s_ceiling_is_measured_and_written(
     assert "| endpoint's ceiling | 0 ms, B 64, N 500 |" in page.read_text()
 
 
+@pytest.mark.slow
 def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
     ours = bench.ours(0.0, n=3, in_flight=2)()
     bare = bench.bare(0.0, n=3, in_flight=2)()
@@ -40,6 +42,7 @@ def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
     assert ours.cost.cpu_s > 0 and ours.cost.rss_mb > 1
 
 
+@pytest.mark.slow
 def test_processor_time_is_told_by_thread(bench: Bench) -> None:
     lines = clocks(bench)
     assert [line.result.split()[1] for line in lines] == ["s", "s", "ms", "ms", "s"]

@@ -20,6 +20,8 @@ from osmosis_ai.models.litellm.model import open_litellm_model
 from osmosis_ai.secret import Secret
 from tests.endpoints import Endpoint
 
+pytestmark = pytest.mark.xdist_group("litellm")  # one process for all
+
 KEY = "sk-door-0123456789abcdef"
 
 SESSION = """

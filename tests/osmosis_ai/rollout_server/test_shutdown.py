@@ -95,6 +95,7 @@ def test_a_rollout_that_does_not_heed_the_shutdown_is_told_of_all_the_same(train
         assert "shut down" in trainer.result(name)["error_message"], name
 
 
+@pytest.mark.slow
 def test_a_kill_loses_no_result_that_is_on_disk(trainer: Trainer, tmp_path: Path):
     state = ("--state-dir", str(tmp_path / "state"))
     with process(tmp_path, *state) as first:
