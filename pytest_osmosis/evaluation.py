@@ -29,7 +29,7 @@ from .items.gates import take_named
 from .items.protocol import needs_phases, run_item
 from .items.redaction import MaskedWarnings
 from .results import RunId, RunResult, SuiteInfo
-from .rollouts.cached import ControllerCache, LocalCache, ResultCache
+from .rollouts.cached import ResultCache, StoreCache
 from .rollouts.pool import RolloutPool
 from .rollouts.prepare import endpoint_of, prepare, secrets_of
 from .rollouts.rate_limit import SharedRateLimit
@@ -276,14 +276,15 @@ class Evaluation:
             for name, suite in self.suites.items()
         }
 
-    def _recall(self, selected: Mapping[str, int]) -> ResultCache:
+    def _cache(self, selected: Mapping[str, int]) -> ResultCache:
         """Runs are about to start: keep them, and know those that have been kept."""
         if self.worker is not None:
-            return ControllerCache(self.suites, self.worker.places)
+            places = self.worker.places
+            return ResultCache(self.suites, lambda: places)
         assert self.gathering is not None
         with preflight.usage_errors():
             self.gathering.begin_keeping(selected)
-        return LocalCache(self.gathering.keeper, self.suites)
+        return StoreCache(self.suites, self.gathering.keeper)
 
     def plan(self) -> list[str]:
         """What is going to run, in a line a suite."""
@@ -323,7 +324,7 @@ class Evaluation:
         counts = Counter(key.suite for key in _keys(items))
         if self.config.option.collectonly or not counts:
             return
-        recall = self._recall(counts)
+        cache = self._cache(counts)
         self._end_routing = capture.route(self.config, self.redact)
         rollouts = self.rollouts = RolloutPool(
             self.suites,
@@ -332,14 +333,13 @@ class Evaluation:
             base_urls=self.base_urls,
             on_finished=self._run_ended,
             rate_limit=SharedRateLimit(self._paced),
-            recall=recall,
+            cache=cache,
             on_stuck=self._stuck,
         )
         self._phases = needs_phases(self.config, indifferent=WORKER_PACKAGES)
         self._trajectories = self._opened_trajectories()
         if self.worker is not None:
-            assert isinstance(recall, ControllerCache)
-            self.worker.serve(rollouts, recall, items, key_of_item)
+            self.worker.serve(rollouts, cache, items, key_of_item)
         elif self.gathering is not None:
             self.gathering.halt_runs = rollouts.halt
             self.gathering.resize_runs = rollouts.resize

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from ..results import RunId, SuiteInfo
-from ..rollouts.cached import ControllerCache
+from ..results import RunId, RunResult, SuiteInfo
+from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..rollouts.rollout import RolloutRecord
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.journal import encode
+from ..storage.store import CachedRun
 from ..storage.transcripts import ConversationLogs, Place
 from . import channel
 from .heartbeat import Heartbeat
@@ -62,7 +63,7 @@ class Worker:
     def serve(
         self,
         rollouts: RolloutPool,
-        recall: ControllerCache,
+        cache: ResultCache,
         items: Sequence[pytest.Item],
         key_of: Callable[[pytest.Item], RunId | None],
     ) -> None:
@@ -82,7 +83,7 @@ class Worker:
             for index, text, why in runs:
                 key = key_of(items[index])
                 if key is not None:
-                    recall.hand(key, text, why)
+                    cache.add(key, CachedRun(RunResult.from_json(text), why))
 
         self._link.listen(
             {

@@ -1,4 +1,4 @@
-"""The rollouts of one process: its engine, the models that it has opened, and who is told.
+"""The rollouts of one process: its engine, and the models that it has opened.
 
 Knows nothing of pytest, nor of other processes.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ..results import RunId
-from .cached import NullCache, ResultCache
+from .cached import ResultCache
 from .engine import Engine
 from .guards.captured import Captured, capture
 from .guards.isolation import Isolation
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RolloutPool:
-    """Starts runs in the order in which they are coming, and hands out what became of them."""
+    """Starts runs in the order in which they are offered, and returns their records."""
 
     def __init__(
         self,
@@ -44,18 +44,18 @@ class RolloutPool:
         base_urls: Mapping[str, str],
         on_finished: Callable[[RunId, RolloutRecord], None],
         rate_limit: SharedRateLimit,
-        recall: ResultCache | None = None,
+        cache: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """Runs that `recall` knows are not run; it is asked in the thread that wants them.
+        """Runs in `cache` are not run; it is used in the thread that wants them.
 
-        `on_stuck` is told, from a thread, why nothing more can be run in this process.
+        `on_stuck` is called, in another thread, with why nothing more can be run in this process.
         """
         self._suites = suites
         self._base_urls = base_urls
         self._on_finished = on_finished
         self._rate_limit = rate_limit
-        self._recall = recall or NullCache()
+        self._cache = cache or ResultCache(suites, dict)
         self._pool_size = pool_size
         self._blocked: deque[Blocked] = deque()
         self._models: dict[int, ChatModel] = {}
@@ -76,19 +76,19 @@ class RolloutPool:
         )
 
     def coming(self, keys: Iterable[RunId]) -> None:
-        """The next runs, in order; consumed as they start."""
-        self._engine.offer(key for key in keys if key not in self._recall)
+        """Offer the next runs, in order; consumed as they start."""
+        self._engine.offer(key for key in keys if key not in self._cache)
 
     def resize(self, window: int) -> None:
-        """This process may now have `window` rollouts in flight."""
+        """Set how many rollouts this process may have in flight."""
         self._engine.resize(window)
 
     def result(self, key: RunId) -> RolloutRecord:
-        """What became of a run; waits for it. `EngineClosed` when it will not be run."""
-        return self._recall.take(key) if key in self._recall else self._engine.wait(key)
+        """Wait for a run and return its record; `EngineClosed` when it will not be run."""
+        return self._cache.take(key) if key in self._cache else self._engine.wait(key)
 
     def blocked(self) -> Iterator[Blocked]:
-        """What was found to block the event loop, each told once."""
+        """Yield what was found to block the event loop since the last call."""
         while self._blocked:
             yield self._blocked.popleft()
 
@@ -99,7 +99,7 @@ class RolloutPool:
             self._engine.halt()
 
     def hold(self, seconds: float) -> None:
-        """Another process was told to wait: send nothing before that; from any thread."""
+        """Send nothing for so long, since another process was refused; from any thread."""
         self._engine.soon(self._rate_limit.pause_for_others, seconds)
 
     def cancel(self) -> None:
