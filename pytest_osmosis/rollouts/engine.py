@@ -1,9 +1,8 @@
-"""Runs coroutines ahead of whoever waits for them: the window of rollouts in flight.
+"""Runs coroutines ahead of the thread that waits for their results: the window of rollouts.
 
-One event loop in a thread of its own; at most `window` jobs are in flight, started in the order
-they were offered; results that nobody has fetched yet are bounded by `run_ahead`. The caller's
-thread fetches them in its own order and is never in the loop's way. Knows nothing of agents,
-rows or pytest.
+One event loop in a separate thread; at most `window` jobs are in flight, started in the order in
+which they were offered; results that were not fetched yet are bounded by `run_ahead`. The caller
+fetches them in any order, and never delays the loop. Knows nothing of agents, rows or pytest.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from .guards.timeouts import CANCEL_TIMEOUT_S
 
 T = TypeVar("T")
 
-BURST = 32
-"""So many results wake the caller's thread at once; threads that take turns are dear."""
-LINGER_S = 0.005
-"""How long fewer results may wait for others to join them."""
-CLOSE_S = 8.0
-"""A loop that has not shut down by then is lost."""
+WAKE_BATCH = 32
+"""Wake the waiting thread after this many results: context switches are expensive."""
+FLUSH_INTERVAL_S = 0.005
+"""How long fewer results may wait for others."""
+CLOSE_TIMEOUT_S = 8.0
+"""A loop that has not shut down after this time is given up."""
 
 
 class EngineClosed(Exception):
@@ -58,7 +57,7 @@ class Engine(Generic[T]):
         self._arrived = threading.Lock()
         self._arrived.acquire()
         self._wanted = False
-        """What the caller's thread waits for is done, and it has not been woken yet."""
+        """The result that the caller waits for is there, and the caller has not been woken yet."""
         self._waking: asyncio.TimerHandle | None = None
         self._throttled = False
         self._halted = False
@@ -69,11 +68,11 @@ class Engine(Generic[T]):
         self._thread.start()
 
     def offer(self, keys: Iterable[Hashable]) -> None:
-        """Tell the coming jobs in order; from any thread. `keys` is consumed as jobs start."""
+        """Offer jobs, in order; from any thread. `keys` is consumed as jobs start."""
         self.soon(self._offer, iter(keys))
 
     def soon(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Call it in the loop's thread; from any thread, and in vain once the engine is closed."""
+        """Call it in the loop's thread, unless the engine is closed; from any thread."""
         with contextlib.suppress(RuntimeError):  # closed between any check and the call
             self.loop.call_soon_threadsafe(callback, *arguments)
 
@@ -82,7 +81,7 @@ class Engine(Generic[T]):
         self.soon(self._resize, window)
 
     def wait(self, key: Hashable) -> T:
-        """Block until the job has ended and hand its result over, once.
+        """Block until the job has ended and return its result, once.
 
         Raises:
             EngineClosed: when the engine was halted or closed before the job ended.
@@ -105,12 +104,6 @@ class Engine(Generic[T]):
             raise result
         return result
 
-    def unfetched(self) -> list[T]:
-        """The results that nobody has fetched; call it when nobody will any more."""
-        left = [result for result in self._done.values() if not isinstance(result, BaseException)]
-        self._done.clear()
-        return left
-
     def halt(self) -> None:
         """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""
         self._halted = True
@@ -123,11 +116,11 @@ class Engine(Generic[T]):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether nobody asks for results any more."""
+        """Whether `abandon` was called."""
         return self._abandoned
 
     def abandon(self, results: Mapping[Hashable, T]) -> None:
-        """The loop will never turn again: these results are the last; from any thread."""
+        """Give the loop up, with these results as the last; from any thread."""
         self._halted = self._abandoned = True
         self._done.update(results)
         self._started.update(results)
@@ -135,7 +128,7 @@ class Engine(Generic[T]):
             self._arrived.release()
 
     def leave(self, task: asyncio.Task[Any], result: T) -> None:
-        """Wait for the task no longer: this is its job's result; from the loop's thread."""
+        """End a job whose task goes on: this is its result; from the loop's thread."""
         key = self._tasks.pop(task, None)
         if key is not None:
             self._deliver(key, result)
@@ -144,14 +137,14 @@ class Engine(Generic[T]):
     def close(self) -> bool:
         """Cancel what is in flight, release what was opened, end the thread. Idempotent.
 
-        False when the loop does not come round to it.
+        Return False when the loop is blocked.
         """
         if self.loop.is_closed() or self._abandoned:
             return True
         self._halted = True
         shutting = asyncio.run_coroutine_threadsafe(self._shut(), self.loop)
         try:
-            shutting.result(CLOSE_S)
+            shutting.result(CLOSE_TIMEOUT_S)
         except concurrent.futures.TimeoutError:
             return False
         self.soon(self.loop.stop)
@@ -174,7 +167,7 @@ class Engine(Generic[T]):
         self._pump()
 
     def _start_out_of_turn(self, key: Hashable) -> None:
-        """A job that is waited for and that no source has come to yet: it goes now."""
+        """Start a job that is waited for, before its turn."""
         if key in self._started:
             return
         if self._halted:
@@ -185,7 +178,7 @@ class Engine(Generic[T]):
         self._start(key)
 
     def _pump(self) -> None:
-        """Start one job and come back for the next: one that blocks the loop delays only itself."""
+        """Start one job and schedule the next: one that blocks the loop delays only itself."""
         self._pumping = False
         if self._halted:
             return
@@ -238,10 +231,10 @@ class Engine(Generic[T]):
             self._wanted = True
         if not self._wanted:
             return
-        if len(self._done) >= BURST or self._halted or not self._tasks:
+        if len(self._done) >= WAKE_BATCH or self._halted or not self._tasks:
             self._wake()
         elif self._waking is None:
-            self._waking = self.loop.call_later(LINGER_S, self._wake)
+            self._waking = self.loop.call_later(FLUSH_INTERVAL_S, self._wake)
 
     def _wake(self) -> None:
         self._wanted = False
@@ -256,9 +249,9 @@ class Engine(Generic[T]):
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        self.loop.call_later(CANCEL_TIMEOUT_S, self._forsake, tasks)
+        self.loop.call_later(CANCEL_TIMEOUT_S, self._give_up, tasks)
 
-    def _forsake(self, tasks: list[asyncio.Task[T]]) -> None:
+    def _give_up(self, tasks: list[asyncio.Task[T]]) -> None:
         for task in tasks:
             key = self._tasks.pop(task, None)
             if key is not None:
@@ -272,7 +265,7 @@ class Engine(Generic[T]):
             await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_S)
         if self._on_close is not None:
             await self._on_close()
-        # What rollouts left behind: asyncio would tell of each once more, by our lines.
+        # Tasks that rollouts left behind: asyncio would report each, with lines of ours.
         for left in asyncio.all_tasks(self.loop):
             left._log_destroy_pending = False  # type: ignore[attr-defined]
         await self.loop.shutdown_asyncgens()

@@ -1,241 +1,291 @@
-"""The window of jobs in flight, with jobs that end when a test says so."""
+"""The window of jobs in flight: its size, its order, and how it ends. No test waits for a clock."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import pytest
 
+from pytest_osmosis.rollouts import engine as engine_module
 from pytest_osmosis.rollouts.engine import Engine, EngineClosed
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 class Jobs:
-    """Jobs that wait to be released, and what has started, in order."""
+    """Jobs that end when the test says so, and what happened to them."""
 
     def __init__(self) -> None:
         self.started: list[Hashable] = []
+        self.ended: list[Hashable] = []
         self.cancelled: list[Hashable] = []
-        self.most = 0
-        self.in_flight = 0
-        self._open: set[Hashable] = set()
-        self._all_open = False
+        self.in_flight = self.most = 0
+        self.actions: dict[Hashable, Callable[[], Any]] = {}
         self._gates: dict[Hashable, asyncio.Event] = {}
-        self._news = threading.Condition()
-        self.engine: Engine[Any] | None = None
+        self._changed = threading.Condition()
 
-    async def execute(self, key: Hashable) -> str:
+    async def __call__(self, key: Hashable) -> str:
         gate = self._gates[key] = asyncio.Event()
-        self.in_flight += 1
-        with self._news:
-            self.started.append(key)
-            self.most = max(self.most, self.in_flight)
-            self._news.notify_all()
+        self._note(self.started, key, +1)
         try:
-            if not self._all_open and key not in self._open:
+            if key in self.actions:
+                self.actions[key]()
+            else:
                 await gate.wait()
         except asyncio.CancelledError:
-            self.cancelled.append(key)
+            self._note(self.cancelled, key)
             raise
         finally:
-            self.in_flight -= 1
-        if key == "broken":
-            raise LookupError("no such drawer")
-        return f"result of {key}"
+            self._note(self.ended, key, -1)
+        return f"result {key}"
 
-    def release(self, *keys: Hashable) -> None:
-        """End these jobs, now or as soon as they start; without keys, all of them."""
-        assert self.engine is not None
+    def _note(self, happened: list[Hashable], key: Hashable, change: int = 0) -> None:
+        with self._changed:
+            happened.append(key)
+            self.in_flight += change
+            self.most = max(self.most, self.in_flight)
+            self._changed.notify_all()
 
-        def open_gates() -> None:
-            self._all_open |= not keys
-            self._open.update(keys)
-            for key, gate in self._gates.items():
-                if self._all_open or key in self._open:
-                    gate.set()
+    def wait_for(self, happened: list[Hashable], number: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(happened) >= number, TIMEOUT_S)
 
-        self.engine.soon(open_gates)
-
-    def wait_for(self, done: Callable[[], bool]) -> None:
-        """Wait until what has started makes this true."""
-        with self._news:
-            assert self._news.wait_for(done, PATIENCE_S), self.started
-
-
-Make = Callable[..., "tuple[Engine[Any], Jobs]"]
+    def finish(self, engine: Engine[str], *keys: Hashable) -> None:
+        for key in keys:
+            engine.soon(self._gates[key].set)
 
 
 @pytest.fixture
-def make() -> Iterator[Make]:
-    engines: list[Engine[Any]] = []
+def jobs() -> Jobs:
+    return Jobs()
 
-    def made(window: int, run_ahead: int = 100, **more: Any) -> tuple[Engine[Any], Jobs]:
-        jobs = Jobs()
-        jobs.engine = Engine(jobs.execute, window=window, run_ahead=run_ahead, **more)
-        engines.append(jobs.engine)
-        return jobs.engine, jobs
 
-    yield made
+@pytest.fixture
+def start(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine[str]]]:
+    monkeypatch.setattr(engine_module, "CANCEL_TIMEOUT_S", 0.05)
+    engines: list[Engine[str]] = []
+
+    def start(window: int = 2, run_ahead: int = 100, **more: Any) -> Engine[str]:
+        engines.append(Engine(jobs, window=window, run_ahead=run_ahead, **more))
+        return engines[-1]
+
+    yield start
     for engine in engines:
-        assert engine.close()
+        engine.close()
 
 
-def settled(engine: Engine[Any]) -> None:
-    """Wait until the loop has done what it had to do so far, and what that led to."""
-    for _ in range(10):
+def turn(engine: Engine[str], times: int = 5) -> None:
+    """Return once the loop has done all that was scheduled."""
+    for _ in range(times):
         turned = threading.Event()
         engine.soon(turned.set)
-        assert turned.wait(PATIENCE_S)
+        assert turned.wait(TIMEOUT_S)
 
 
-def test_jobs_start_in_order_and_never_more_than_the_window(make: Make) -> None:
-    engine, jobs = make(3)
-    engine.offer(range(10))
-    jobs.wait_for(lambda: len(jobs.started) == 3)
-    settled(engine)
-    assert jobs.started == [0, 1, 2]
-    jobs.release(1)
-    jobs.wait_for(lambda: len(jobs.started) == 4)
-    settled(engine)
-    assert jobs.started == [0, 1, 2, 3]
-    jobs.release()
-    assert [engine.wait(key) for key in range(10)] == [f"result of {key}" for key in range(10)]
-    assert jobs.started == list(range(10))
+Start = Callable[..., Engine[str]]
+
+
+def test_jobs_start_in_the_order_in_which_they_were_offered_within_the_window(
+    jobs: Jobs, start: Start
+) -> None:
+    engine = start(window=3)
+    engine.offer("abcdef")
+    jobs.wait_for(jobs.started, 3)
+    turn(engine)
+    assert jobs.started == ["a", "b", "c"]
+    jobs.finish(engine, "b")
+    jobs.wait_for(jobs.started, 4)
+    turn(engine)
+    assert jobs.started == ["a", "b", "c", "d"]
     assert jobs.most == 3
 
 
-def test_results_that_nobody_has_fetched_are_bounded(make: Make) -> None:
-    engine, jobs = make(2, run_ahead=4)
-    jobs.release()
-    engine.offer(range(20))
-    jobs.wait_for(lambda: len(jobs.started) >= 4)
-    settled(engine)
-    assert len(jobs.started) <= 4 + 2
-    assert [engine.wait(key) for key in range(20)] == [f"result of {key}" for key in range(20)]
+def test_results_come_in_the_order_in_which_they_are_asked_for(jobs: Jobs, start: Start) -> None:
+    engine = start(window=3)
+    engine.offer("abc")
+    jobs.wait_for(jobs.started, 3)
+    jobs.finish(engine, "c", "b", "a")
+    assert [engine.wait(key) for key in "abc"] == ["result a", "result b", "result c"]
 
 
-def test_a_job_that_is_waited_for_out_of_turn_starts_at_once_and_only_once(make: Make) -> None:
-    engine, jobs = make(1)
-    jobs.release("last")
-    engine.offer(["first", "second", "last"])
-    assert engine.wait("last") == "result of last"
-    jobs.release()
-    assert [engine.wait(key) for key in ("first", "second")] == [
-        "result of first",
-        "result of second",
-    ]
-    assert sorted(map(str, jobs.started)) == ["first", "last", "second"]
-
-
-def test_what_a_job_raises_is_raised_where_it_is_waited_for(make: Make) -> None:
-    engine, jobs = make(2)
-    jobs.release()
-    engine.offer(["broken", "good"])
-    with pytest.raises(LookupError, match="no such drawer"):
-        engine.wait("broken")
-    assert engine.wait("good") == "result of good"
-
-
-def test_another_window_counts_at_once(make: Make) -> None:
-    engine, jobs = make(1)
-    engine.offer(range(10))
-    jobs.wait_for(lambda: len(jobs.started) == 1)
-    engine.resize(4)
-    jobs.wait_for(lambda: len(jobs.started) == 4)
-    engine.resize(2)
-    jobs.release(0, 1)
-    settled(engine)
-    assert len(jobs.started) == 4
-    jobs.release(2)
-    jobs.wait_for(lambda: len(jobs.started) == 5)
-
-
-def test_keys_are_consumed_as_jobs_start(make: Make) -> None:
-    engine, jobs = make(2)
-    taken: list[int] = []
-
-    def keys() -> Iterator[int]:
-        for number in range(1000):
-            taken.append(number)
-            yield number
-
-    engine.offer(keys())
-    jobs.wait_for(lambda: len(jobs.started) == 2)
-    settled(engine)
-    assert len(taken) <= 3
-
-
-def test_after_a_halt_nothing_starts_and_what_is_in_flight_goes_on(make: Make) -> None:
-    engine, jobs = make(2)
-    engine.offer(range(5))
-    jobs.wait_for(lambda: len(jobs.started) == 2)
-    engine.halt()
-    jobs.release()
-    assert [engine.wait(key) for key in (0, 1)] == ["result of 0", "result of 1"]
-    with pytest.raises(EngineClosed):
-        engine.wait(2)
+def test_offers_are_consumed_one_after_the_other_as_jobs_start(jobs: Jobs, start: Start) -> None:
+    engine = start(window=2)
+    engine.offer(itertools.count())
+    engine.offer("never")
+    jobs.wait_for(jobs.started, 2)
+    turn(engine)
     assert jobs.started == [0, 1]
 
 
-def test_cancelling_ends_what_is_in_flight(make: Make) -> None:
-    engine, jobs = make(2)
-    engine.offer(range(5))
-    jobs.wait_for(lambda: len(jobs.started) == 2)
+def test_a_larger_window_takes_effect_at_once_a_smaller_one_as_jobs_end(
+    jobs: Jobs, start: Start
+) -> None:
+    engine = start(window=1)
+    engine.offer("abcdef")
+    jobs.wait_for(jobs.started, 1)
+    engine.resize(3)
+    jobs.wait_for(jobs.started, 3)
+    engine.resize(1)
+    jobs.finish(engine, "a", "b")
+    jobs.wait_for(jobs.ended, 2)
+    turn(engine)
+    assert jobs.started == ["a", "b", "c"]
+    jobs.finish(engine, "c")
+    jobs.wait_for(jobs.started, 4)
+
+
+def test_results_that_were_not_fetched_are_bounded(jobs: Jobs, start: Start) -> None:
+    jobs.actions.update(dict.fromkeys(range(10), lambda: None))
+    engine = start(window=1, run_ahead=3)
+    engine.offer(range(10))
+    jobs.wait_for(jobs.ended, 3)
+    turn(engine)
+    assert jobs.started == [0, 1, 2]
+    assert [engine.wait(key) for key in range(10)] == [f"result {key}" for key in range(10)]
+
+
+def test_a_job_that_is_waited_for_starts_before_its_turn_and_only_once(
+    jobs: Jobs, start: Start
+) -> None:
+    engine = start(window=1)
+    engine.offer("abc")
+    jobs.wait_for(jobs.started, 1)
+    jobs.actions["c"] = lambda: None
+    assert engine.wait("c") == "result c"
+    jobs.finish(engine, "a")
+    jobs.wait_for(jobs.started, 3)
+    jobs.finish(engine, "b")
+    assert (engine.wait("a"), engine.wait("b")) == ("result a", "result b")
+    assert jobs.started == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), asyncio.InvalidStateError()])
+def test_what_a_job_raises_is_raised_where_it_is_waited_for(
+    jobs: Jobs, start: Start, error: Exception
+) -> None:
+    def raises() -> None:
+        raise error
+
+    jobs.actions.update({"a": raises, "b": lambda: None})
+    engine = start()
+    engine.offer("ab")
+    with pytest.raises(type(error)) as caught:
+        engine.wait("a")
+    assert caught.value is error
+    assert engine.wait("b") == "result b"
+
+
+def test_a_job_that_blocks_the_loop_is_not_started_twice(jobs: Jobs, start: Start) -> None:
+    blocked, release = threading.Event(), threading.Event()
+
+    def blocks() -> None:
+        blocked.set()
+        assert release.wait(TIMEOUT_S)
+
+    jobs.actions.update({"a": blocks, "b": lambda: None})
+    engine = start(window=2)
+    engine.offer("ab")
+    assert blocked.wait(TIMEOUT_S)
+    threading.Thread(target=release.set).start()
+    assert (engine.wait("a"), engine.wait("b")) == ("result a", "result b")
+    assert jobs.started == ["a", "b"]
+
+
+def test_after_a_halt_jobs_in_flight_go_on_and_no_other_starts(jobs: Jobs, start: Start) -> None:
+    engine = start(window=1)
+    engine.offer("ab")
+    jobs.wait_for(jobs.started, 1)
+    engine.halt()
+    jobs.finish(engine, "a")
+    assert engine.wait("a") == "result a"
+    with pytest.raises(EngineClosed):
+        engine.wait("b")
+    assert jobs.started == ["a"]
+
+
+def test_a_cancelled_engine_cancels_what_is_in_flight(jobs: Jobs, start: Start) -> None:
+    engine = start(window=2)
+    engine.offer("abc")
+    jobs.wait_for(jobs.started, 2)
     engine.cancel()
-    for key in (0, 1, 2):
+    for key in "abc":
         with pytest.raises(EngineClosed):
             engine.wait(key)
-    assert sorted(map(str, jobs.cancelled)) == ["0", "1"]
-    assert jobs.started == [0, 1]
+    assert sorted(map(str, jobs.cancelled)) == ["a", "b"]
 
 
-def test_results_that_are_left_are_handed_over_once(make: Make) -> None:
-    engine, jobs = make(3)
-    jobs.release()
-    engine.offer(["a", "broken", "b"])
-    assert engine.wait("b") == "result of b"
-    with pytest.raises(LookupError):
-        engine.wait("broken")
-    settled(engine)
-    assert engine.unfetched() == ["result of a"]
-    assert engine.unfetched() == []
+def test_a_job_that_ignores_its_cancellation_is_given_up(start: Start) -> None:
+    started, over = threading.Event(), threading.Event()
 
+    async def stubborn(key: Hashable) -> str:
+        started.set()
+        while not over.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+        return "late"
 
-def test_a_loop_that_is_abandoned_leaves_the_last_results(make: Make) -> None:
-    engine, jobs = make(2)
-    engine.offer(["a", "b", "c"])
-    jobs.wait_for(lambda: len(jobs.started) == 2)
-    engine.abandon({"a": "made up"})
-    assert engine.wait("a") == "made up"
+    engine: Engine[str] = Engine(stubborn, window=1, run_ahead=10)
+    engine.offer("a")
+    assert started.wait(TIMEOUT_S)
+    engine.cancel()
     with pytest.raises(EngineClosed):
-        engine.wait("c")
-    assert engine.is_abandoned
-    jobs.release()
-    settled(engine)
-    engine.soon(engine.loop.stop)
-    while engine.loop.is_running():
-        time.sleep(0.001)
-    engine.loop.close()
-
-
-def test_closing_cancels_releases_what_was_opened_and_may_be_repeated() -> None:
-    released: list[bool] = []
-
-    async def release() -> None:
-        released.append(True)
-
-    jobs = Jobs()
-    jobs.engine = engine = Engine(jobs.execute, window=2, run_ahead=2, on_close=release)
-    engine.offer(range(3))
-    jobs.wait_for(lambda: len(jobs.started) == 2)
+        engine.wait("a")
+    over.set()
     assert engine.close()
+
+
+def test_a_job_that_is_left_has_the_result_that_it_was_left_with(jobs: Jobs, start: Start) -> None:
+    engine = start(window=1)
+    engine.offer("ab")
+    jobs.wait_for(jobs.started, 1)
+    (task,) = engine._tasks
+    engine.soon(engine.leave, task, "left")
+    assert engine.wait("a") == "left"
+    jobs.wait_for(jobs.started, 2)
+    jobs.finish(engine, "a", "b")
+    assert engine.wait("b") == "result b"
+
+
+def test_closing_cancels_what_is_in_flight_then_closes_what_was_opened(
+    jobs: Jobs, start: Start
+) -> None:
+    closed: list[list[Hashable]] = []
+
+    async def close() -> None:
+        closed.append(list(jobs.cancelled))
+
+    engine = start(window=1, on_close=close)
+    engine.offer("ab")
+    jobs.wait_for(jobs.started, 1)
     assert engine.close()
-    assert sorted(map(str, jobs.cancelled)) == ["0", "1"]
-    assert released == [True]
-    engine.offer([7])  # in vain
+    assert engine.close(), "closing again changes nothing"
+    assert closed == [["a"]]
     assert engine.loop.is_closed()
+    engine.offer("c")
+    assert jobs.started == ["a"]
+
+
+def test_an_engine_whose_loop_is_lost_gives_its_last_results(jobs: Jobs, start: Start) -> None:
+    blocked, release = threading.Event(), threading.Event()
+
+    def blocks() -> None:
+        blocked.set()
+        release.wait(TIMEOUT_S)
+
+    jobs.actions["a"] = blocks
+    engine = start(window=1)
+    engine.offer("ab")
+    assert blocked.wait(TIMEOUT_S)
+    engine.abandon({"a": "last"})
+    assert engine.is_abandoned
+    assert engine.wait("a") == "last"
+    with pytest.raises(EngineClosed):
+        engine.wait("b")
+    assert engine.close()
+    release.set()
