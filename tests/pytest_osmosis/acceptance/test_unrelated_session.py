@@ -11,7 +11,10 @@ HEAVY = (
     *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "asyncio", "httptools"),
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
-OURS = ("plugin", "options", "hookspecs")
+OURS = (
+    *("plugin", "options", "hookspecs"),
+    *("dataset", "dataset.formats", "dataset.errors", "dataset.sampling"),  # for the options' help
+)
 
 TELLS_MODULES = """
 import sys
