@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from ..escaping import escape_control_chars
 from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
-from .sections import ReportSections
 
 if TYPE_CHECKING:
     from ..storage.store import RunStore
@@ -56,7 +55,9 @@ class Recorder:
         """Told of in the reports."""
         self.on_first: Callable[[RunResult], None] = lambda run: None
         """Told every run once, when it is first heard of; from any thread."""
-        self._sections = ReportSections()
+        self._failure_reports: dict[RunId, pytest.TestReport] = {}
+        self._sections: dict[RunId, str] = {}
+        """What the items of runs that did not pass printed, for reports that show it."""
         self._wants_sections = wants_sections(session)
         self.decisions: GatesPlugin
         """Judges the result; set before anything ends."""
@@ -134,7 +135,9 @@ class Recorder:
             self.keeper.report(run, text)
         self._received(report.nodeid, run.suite)
         if self._wants_sections:
-            self._sections.keep(run.run_id, report)
+            self._failure_reports.pop(run.run_id, None)  # the last report of a run counts
+            if report.longrepr:
+                self._failure_reports[run.run_id] = report
         self.note(run)
         try:
             return (yield)
@@ -160,6 +163,9 @@ class Recorder:
         self.result = self.decisions.judged(gathered)
         self.decisions.settle(session, self.result)
         self._tell_junit(self.result)
+        self._sections = {
+            run: str(report.longrepr).rstrip() for run, report in self._failure_reports.items()
+        }
         for report, path in asked_reports(self._session):
             self._write(path, report.write)
         if self._problems or (self._halted and not self.decisions.gated):
@@ -235,9 +241,7 @@ class Recorder:
                 )
 
     def _tell_junit(self, result: EvalResult) -> None:
-        from ..reports import junit
-
-        for name, value in junit.properties(result):
+        for name, value in _junit_properties(result):
             compat.junit_property(self._config, name, value)
 
     def _write(self, path: Path, write: Writer) -> None:
@@ -277,6 +281,18 @@ def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
     if len(names) != missing:
         return ""
     return f": {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
+
+
+def _junit_properties(result: EvalResult) -> Iterator[tuple[str, str]]:
+    """Return the suite-level properties; with several suites, names begin with the suite's."""
+    for suite in result.suites:
+        prefix = f"{suite.info.name}::" if len(result.suites) > 1 else ""
+        yield f"{prefix}osmosis_model", suite.info.model
+        yield f"{prefix}osmosis_runs", str(suite.finished)
+        for function in suite.functions:
+            for figure in function.figures.values():
+                yield f"{prefix}osmosis_{figure.field}[{function.name}]", repr(figure.value)
+            yield f"{prefix}osmosis_missing[{function.name}]", str(function.missing)
 
 
 def _at_least_failed(status: Any) -> Any:
