@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.models.litellm.client import load
 from tests.endpoints import Ask, Endpoint
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rewards_and_rubrics"
@@ -38,12 +39,14 @@ def test_reward_functions_tell_right_from_close_from_wrong(pytester: pytest.Pyte
     assert summary["rewards:short"]["mean"] == 1.0
 
 
+@pytest.mark.xdist_group("litellm")
 def test_rubric_functions_ask_their_judge(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def verdict(ask: Ask) -> str:
         return json.dumps({"score": 0.5, "explanation": "no steps are shown"})
 
+    load()  # here, since pytester forgets what the session imports
     with Endpoint(verdict, api_key=JUDGE_KEY) as judge:
         monkeypatch.setenv("JUDGE_API_KEY", JUDGE_KEY)
         monkeypatch.setenv("JUDGE_BASE_URL", judge.base_url)

@@ -20,7 +20,7 @@ from osmosis_ai.models.litellm.model import open_litellm_model
 from osmosis_ai.secret import Secret
 from tests.endpoints import Endpoint
 
-pytestmark = pytest.mark.xdist_group("litellm")  # one process for all
+pytestmark = pytest.mark.xdist_group("litellm")  # importing it takes seconds
 
 KEY = "sk-door-0123456789abcdef"
 
