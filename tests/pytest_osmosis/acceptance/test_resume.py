@@ -366,9 +366,9 @@ def test_a_read_only_project_is_evaluated_without_a_journal_and_warned(project, 
 LOCKED = """
 import sys
 from pathlib import Path
-from pytest_osmosis import runfolders
-runfolders.make_private(Path(sys.argv[1]).parent)
-lock = runfolders.lock(Path(sys.argv[1]))
+from pytest_osmosis.storage import run_directory
+run_directory.make_private(Path(sys.argv[1]).parent)
+lock = run_directory.lock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
