@@ -168,7 +168,7 @@ class RolloutPool:
         if self._engine.is_abandoned:
             return finished
         self._on_finished(key, finished)
-        if finished.result.fatal:
+        if finished.result.fatal:  # at once: workers hear of the session's halt a moment later
             self.halt(finished.result.error or "the endpoint refuses every call")
         return finished
 
