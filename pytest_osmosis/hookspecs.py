@@ -65,7 +65,7 @@ def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | l
 
 
 def hooks_of(config: pytest.Config) -> UserHooks:
-    """Those hooks of the session that somebody implements, as plain callables."""
+    """Return the hooks that are implemented in this session, as plain callables."""
     from .user_code.user_hooks import UserHooks
 
     caller = config.hook

@@ -1,9 +1,9 @@
-"""When to stop starting runs, and how many may be in flight: decided in one place per session.
+"""Decide when a session starts no further run, and how many may be in flight.
 
-The process that gathers results tells every one as it ends. Stops for good: an endpoint that
-refuses every row alike (a wrong key, an unknown model) or cannot be reached, and a budget that is
-spent. Slows down: additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts
-in flight when the endpoint says that it is too much. Knows neither processes nor pytest.
+The reporting process hands in every result. What ends the session: an endpoint that refuses every
+row alike (a wrong key, an unknown model) or cannot be reached, and a spent budget. What slows it
+down: additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when
+the endpoint limits its rate. Knows neither processes nor pytest.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..results import RunResult
 from ..spec import Budget
 
 UNREACHABLE_RUNS = 3
-"""So many first runs that could not reach the endpoint, and none that could, end the session."""
+"""The session ends after this many runs that could not reach the endpoint, if none could."""
 DECREASE = 0.5
-"""What is left of the window after a 429."""
+"""The factor by which a 429 reduces the window."""
 
 
 class RunBudget:
-    """Told every result; calls `halt(reason)` at most once, and `resize(window)`."""
+    """Takes every result; calls `halt(reason)` at most once, and `resize(window)`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RunBudget:
         self._timer: threading.Timer | None = None
 
     def start(self) -> None:
-        """The first run starts about now."""
+        """Start the clock of the time budget."""
         limit_s = self._budget.time_s
         if limit_s is not None:
             reason = f"the time budget of {limit_s:g} s is spent"
@@ -52,27 +52,27 @@ class RunBudget:
             self._timer.start()
 
     def close(self) -> None:
-        """No further result comes."""
+        """Stop the clock of the time budget."""
         if self._timer is not None:
             self._timer.cancel()
 
     def ended(self, result: RunResult) -> None:
-        """A run has ended; from any thread."""
+        """Count a run that has ended, from any thread."""
         with self._lock:
             reason = self._reason(result)
         if reason is not None:
             self.stop(reason)
 
     def pressed(self) -> None:
-        """A call was refused for its rate."""
+        """Reduce the window: a call was refused for its rate."""
         self._pace.decrease()
 
     def answered(self) -> None:
-        """A call was answered."""
+        """Enlarge the window: a call was answered."""
         self._pace.increase()
 
     def stop(self, reason: str) -> None:
-        """Start nothing more."""
+        """End the session for this reason, once."""
         with self._lock:
             if self._halted:
                 return
@@ -87,7 +87,7 @@ class RunBudget:
             if self._unreachable >= UNREACHABLE_RUNS:
                 return result.error
         elif result.llm_calls or result.error_type == "provider":
-            self._reached = True  # a refusal, too, came from somebody
+            self._reached = True  # a refusal also came from an endpoint
         self._tokens += result.tokens or 0
         self._cost_usd += result.cost_usd or 0.0
         budget = self._budget
@@ -99,7 +99,7 @@ class RunBudget:
 
 
 class AdaptiveConcurrency:
-    """How many rollouts may be in flight, as the endpoint bears it; never above the batch size."""
+    """The number of rollouts in flight that the endpoint accepts, at most the batch size."""
 
     def __init__(self, most: int, resize: Callable[[int], None]) -> None:
         self._most = most
@@ -109,7 +109,7 @@ class AdaptiveConcurrency:
         self._lock = threading.Lock()
 
     def decrease(self) -> None:
-        """Halve, once per window of answers: the refusals of one burst count as one."""
+        """Halve the window, once per window of answers: one burst of refusals counts as one."""
         with self._lock:
             whole = int(self._window)
             if self._answered_since < 0:
@@ -119,7 +119,7 @@ class AdaptiveConcurrency:
             self._tell(whole)
 
     def increase(self) -> None:
-        """One more for every window of answers."""
+        """Add one for every window of answers."""
         if self._window >= self._most:
             return
         with self._lock:

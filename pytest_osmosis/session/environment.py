@@ -1,4 +1,4 @@
-"""Where a session ran: versions, platform, the project's git commit, the command line without keys.
+"""Where a session ran: versions, platform, git commit, and the command line without keys.
 
 Asks git by its executable, with nothing of the repository's configuration that could run a program.
 Knows neither pytest nor what a report makes of it.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("pytest-osmosis", "pytest", "pytest-xdist", "litellm", "aiohttp")
-"""Distributions whose versions are told."""
+"""Distributions whose versions are reported."""
 GIT_TIMEOUT_S = 2.0
 _GIT = (
     "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
@@ -36,7 +36,7 @@ def describe(
     redact: Callable[[str], str],
     program: str = "pytest",
 ) -> dict[str, Any]:
-    """Everything that is told of the environment, as plain JSON values."""
+    """Return what reports say of the environment, as plain JSON values."""
     return {
         "versions": {"python": platform.python_version(), **_versions()},
         "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
@@ -48,7 +48,7 @@ def describe(
 def command_line(
     arguments: Iterable[str], *, redact: Callable[[str], str], program: str = "pytest"
 ) -> str:
-    """The command as it could be typed again, with what may be a secret left out."""
+    """Return the command as it could be typed again, with possible secrets masked."""
     shown: list[str] = []
     hide_next = False
     for argument in arguments:
@@ -58,7 +58,7 @@ def command_line(
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """`commit`, and whether tracked files were changed since (`dirty`); None outside of git."""
+    """Return `commit` and `dirty`: whether tracked files have changed; None outside of git."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return None
@@ -67,7 +67,7 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 
 def sensitive(name: str) -> bool:
-    """Whether a setting of that name may hold a secret."""
+    """Return whether a setting of that name may hold a secret."""
     return _SENSITIVE.search(name) is not None
 
 

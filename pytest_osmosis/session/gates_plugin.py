@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..storage.transcripts import Place
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-"""What a session ends with that nobody cut short: nothing failed, something did."""
+"""Exit statuses of a session that was not cut short: nothing failed, something did."""
 
 
 class GatesPlugin:

@@ -1,6 +1,6 @@
-"""Controller only (or the only process): gathers what happened, aggregates it, writes reports.
+"""Record results in the reporting process, aggregate them, and write the reports.
 
-Registered unless the process is an xdist worker. Never asks a collector or an engine anything.
+Registered unless the process is an xdist worker. Knows nothing of collectors and engines.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ class Recorder:
         self._problems: list[str] = []
         self._notices: list[str] = []
         self.environment: Mapping[str, Any] = {}
-        """Told of in the reports."""
+        """Where the session runs, for the reports."""
         self.on_first: Callable[[RunResult], None] = lambda run: None
-        """Told every run once, when it is first heard of; from any thread."""
+        """Called once for every run, when it is first recorded; from any thread."""
         self._failure_reports: dict[RunId, pytest.TestReport] = {}
         self._sections: dict[RunId, str] = {}
         """What the items of runs that did not pass printed, for reports that show it."""
         self._wants_sections = wants_sections(session)
         self.decisions: GatesPlugin
-        """Judges the result; set before anything ends."""
+        """Evaluates the gates; set before any run ends."""
         self.keeper: RunStore | None = None
-        """Sees to it that a run is on disk before anybody else hears of it."""
+        """Has every run on disk before it is reported."""
 
-    # ---- told by the process that runs items
+    # ---- called by the process that runs items
 
     def declare(self, info: SuiteInfo) -> None:
-        """A suite of the session."""
+        """Take in a suite of the session."""
         self._infos[info.name] = info
 
     def select(self, selected: dict[str, int]) -> None:
-        """How many runs of each suite were selected."""
+        """Set how many runs of each suite were selected."""
         self._selected = Counter(selected)
 
     def note(self, run: RunResult, text: str | None = None) -> None:
@@ -88,11 +88,11 @@ class Recorder:
             self.on_first(run)
 
     def selected(self) -> int:
-        """How many runs were selected in all."""
+        """Return how many runs were selected in all."""
         return self._selected.total()
 
     def fail(self, problem: str) -> None:
-        """Something could not be written: said at the end, and by the exit status."""
+        """Report at the end, and by the exit status, what could not be written."""
         if problem not in self._problems:
             self._problems.append(problem)
 
@@ -102,19 +102,19 @@ class Recorder:
             self._halted = reason
 
     def infos(self) -> Mapping[str, SuiteInfo]:
-        """The suites of the session, by name."""
+        """Return the suites of the session, by name."""
         return self._infos
 
     def has_report(self, nodeid: str) -> bool:
-        """Whether the run of this item has been reported."""
+        """Return whether the run of this item has been reported."""
         return nodeid in self._reported
 
     def tell(self, notice: str) -> None:
-        """A line for the end of the session."""
+        """Add a line to the end of the session."""
         self._notices.append(notice)
 
     def interrupt(self, signal: str) -> None:
-        """The session was interrupted by a signal."""
+        """Remember which signal interrupted the session."""
         self._interrupted = signal
 
     # ---- hooks

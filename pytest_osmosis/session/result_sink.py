@@ -1,6 +1,6 @@
-"""Where results come together, in the process that reports: recorded, kept, supervised.
+"""Take in results in the reporting process: record them, store them, count them for the budget.
 
-The controller gathers from its workers, a session without xdist from its own rollouts.
+They come from workers under xdist, else from this process's own rollouts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class ResultSink:
         recorder.keeper = self.keeper
         self._logs = ConversationLogs("main")
         self.halt_runs: Callable[[str], None] = lambda reason: None
-        """Start no further run; set by whoever starts runs."""
+        """Start no further run; set by the part that starts runs."""
         self.resize_runs: Callable[[int], None] = lambda window: None
-        """So many may be in flight; set by whoever starts runs."""
+        """Limit the rollouts in flight; set by the part that starts runs."""
         self.supervisor = RunBudget(
             batch_size=spec.batch_size,
             budget=spec.budget,
@@ -80,11 +80,11 @@ class ResultSink:
             self.supervisor.pressed()
 
     def resize(self, window: int) -> None:
-        """So many rollouts may be in flight from here on."""
+        """Limit the rollouts in flight."""
         self.resize_runs(window)
 
     def halt(self, reason: str) -> None:
-        """No further run is started."""
+        """Start no further run, for this reason."""
         self.recorder.halt(reason)
         self.halt_runs(reason)
 
