@@ -53,9 +53,9 @@ def pytest_osmosis_classify_error(error: BaseException, config: pytest.Config) -
 def pytest_osmosis_run_result(
     result: RunResult, messages: list[dict[str, Any]], config: pytest.Config
 ) -> RunResult | None:
-    """A run's result before it is reported, to change it (`result._replace`); None keeps it.
+    """Change a run's result before it is reported: return `dataclasses.replace(result, ...)`.
 
-    Suite, row and run must stay as they are.
+    None keeps it. Suite, row and run must stay as they are.
     """
 
 

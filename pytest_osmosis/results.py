@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from .analysis.comparison import BaselineReport
-    from .gates.result import GateResult
+from .verdicts import BaselineReport, GateResult, Interval
 
 Outcome = Literal["passed", "failed", "error"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
@@ -31,8 +28,6 @@ DECIDED = "every gate is decided"
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps."""
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class RunId:
@@ -48,7 +43,8 @@ def passes(score: float | None, threshold: float) -> bool:
     return score is not None and score >= threshold
 
 
-class RunResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RunResult:
     """One run of one row: what it scored, or why it has no score."""
 
     suite: str
@@ -58,13 +54,13 @@ class RunResult(NamedTuple):
     success: bool = False
     """The agent finished and the endpoint answered; scores may still be missing."""
     passed: bool = False
-    scores: Mapping[str, float] = _NOTHING
+    scores: Mapping[str, float] = field(default_factory=dict)
     """Score per eval function; a function that raised or returned none is absent."""
     error: str | None = None
     error_type: ErrorType | None = None
     error_kind: str | None = None
     """What kind of error the endpoint gave: "auth", "unreachable", "timeout", …"""
-    eval_errors: Mapping[str, str] = _NOTHING
+    eval_errors: Mapping[str, str] = field(default_factory=dict)
     """Message per eval function that gave no score."""
     answer: str | None = None
     finish_reason: str | None = None
@@ -103,8 +99,8 @@ class RunResult(NamedTuple):
         return "passed" if self.passed else "failed"
 
     def to_json(self) -> str:
-        """One line of ASCII JSON, without the fields that hold their default."""
-        told = zip(self._fields, self, _DEFAULTS, strict=True)
+        """Return one line of ASCII JSON, without the fields that hold their default."""
+        told = ((name, getattr(self, name), default) for name, default in _DEFAULTS.items())
         return _encode({name: value for name, value, default in told if value != default})
 
     @classmethod
@@ -114,8 +110,10 @@ class RunResult(NamedTuple):
 
 
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_REQUIRED = object()
-_DEFAULTS = (*3 * [_REQUIRED], *RunResult("", 0, 0)[3:])
+_DEFAULTS: Mapping[str, Any] = {
+    each.name: {} if each.default_factory is dict else each.default for each in fields(RunResult)
+}
+"""What a field that is left out of the JSON holds; MISSING for those that never are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +159,6 @@ class SuiteInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A confidence interval and how it was found."""
-
-    low: float
-    """Lower limit."""
-    high: float
-    """Upper limit."""
-    method: str
-    """"t", "wilson", "wilson (effective rows)", "normal", "bootstrap-t", …"""
-    confidence: float
-    """Nominal coverage, such as 0.95."""
-
-
-@dataclass(frozen=True, slots=True)
 class Figure:
     """One metric of one eval function, over the runs that have ended."""
 
@@ -207,7 +191,8 @@ class FunctionResult:
         return self["mean"]
 
 
-class RowResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RowResult:
     """One row and its runs, by run index."""
 
     row_index: int
@@ -217,7 +202,8 @@ class RowResult(NamedTuple):
     """Of the row's content; "" where it is not known."""
 
 
-class SuiteResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
     """One evaluation, aggregated."""
 
     info: SuiteInfo
@@ -261,7 +247,8 @@ class SuiteResult(NamedTuple):
         return self.finished == self.info.total_runs
 
 
-class Saved(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Saved:
     """What was not run because every gate was decided without it."""
 
     runs: int
@@ -273,7 +260,8 @@ class Saved(NamedTuple):
     """Likewise."""
 
 
-class EvalResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EvalResult:
     """All evaluations of a session."""
 
     suites: tuple[SuiteResult, ...]
@@ -283,7 +271,7 @@ class EvalResult(NamedTuple):
     """Why no further run was started, if so."""
     interrupted: str | None = None
     """The signal that ended the session before its time, if one did."""
-    environment: Mapping[str, Any] = _NOTHING
+    environment: Mapping[str, Any] = field(default_factory=dict)
     """Versions, platform, git commit and command line; empty where nobody asked for them."""
     saved: Saved | None = None
     """What stopping as soon as every gate was decided has saved, if it did."""

@@ -42,10 +42,10 @@ def run_of(spec: float | str, row: int, run: int, *, suite: str, answer: str) ->
         tokens=184, prompt_tokens=100, completion_tokens=84, llm_calls=2, cost_usd=0.001,
     )  # fmt: skip
     if isinstance(spec, str):
-        return usual._replace(
-            success=False, error=spec, error_type="provider", error_kind="overloaded"
+        return replace(
+            usual, success=False, error=spec, error_type="provider", error_kind="overloaded"
         )
-    return usual._replace(scores={EXACT: spec}, passed=spec >= 1.0, answer=answer)
+    return replace(usual, scores={EXACT: spec}, passed=spec >= 1.0, answer=answer)
 
 
 def suite_of(

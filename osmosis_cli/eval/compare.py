@@ -15,8 +15,8 @@ from ..errors import CommandError
 from .report_files import read, same_suites
 
 if TYPE_CHECKING:
-    from pytest_osmosis.analysis.comparison import BaselineReport
     from pytest_osmosis.results import EvalResult, SuiteResult
+    from pytest_osmosis.verdicts import BaselineReport
 
 EPILOG = """\b
 Examples:

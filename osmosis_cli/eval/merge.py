@@ -242,7 +242,7 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None
         settings={name: value for name, value in info.settings.items() if name != "shard"},
     )
     runs = [
-        run._replace(suite=info.name)
+        replace(run, suite=info.name)
         for _, suite in shards
         for row in suite.rows
         for run in row.runs
@@ -251,8 +251,9 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None
     joined = aggregate(whole, runs, selected=selected, confidence=confidence or CONFIDENCE)
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
-    return joined._replace(
-        rows=tuple(row._replace(digest=digests[row.row_index]) for row in joined.rows),
+    return replace(
+        joined,
+        rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
         rival=_joined(rivals, confidence) if rivals else None,
     )
 

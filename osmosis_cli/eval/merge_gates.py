@@ -47,7 +47,8 @@ def judged(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None
     """Return the whole with what changed, and with a result for each gate."""
     alone = len(merged.suites) == 1
     baselines = _baselines(merged, baseline, alone=alone)
-    return merged._replace(
+    return replace(
+        merged,
         suites=tuple(
             _judged(
                 suite,

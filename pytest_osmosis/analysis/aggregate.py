@@ -11,12 +11,12 @@ from operator import attrgetter
 from ..results import (
     Figure,
     FunctionResult,
-    Interval,
     RowResult,
     RunResult,
     SuiteInfo,
     SuiteResult,
 )
+from ..verdicts import Interval
 from .metrics import Metric, row_values, summary_metrics
 from .planned_rows import score_table_of
 from .score_table import ScoreTable
@@ -57,7 +57,7 @@ def aggregate(
     names = _names(info, every)
     table = score_table_of(suite, eval_fns=names)
     functions = (_function(name, suite, table, confidence) for name in names)
-    return suite._replace(functions=tuple(functions))
+    return replace(suite, functions=tuple(functions))
 
 
 def _rows(runs: Iterable[RunResult]) -> tuple[RowResult, ...]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..results import EvalResult, RowResult, RunResult, SuiteInfo, SuiteResult, passes
-from .comparison import BaselineReport, Change, compare
+from ..verdicts import BaselineReport, Change
+from .comparison import compare
 from .planned_rows import PlannedRows, ran, score_table_of
 from .score_table import ScoreTable
 

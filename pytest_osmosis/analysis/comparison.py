@@ -7,78 +7,15 @@ as far as the smaller n. A run without a score counts as 0.0 on both sides, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..verdicts import BaselineReport, Change, Comparison, Count, Difference
 from .metrics import Case, Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows
-from .score_table import Count, ScoreTable
+from .score_table import ScoreTable
 from .statistics.bootstrap import RESAMPLES
 from .statistics.estimators import finite, mean
-from .statistics.paired import Paired, paired
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One metric in both sessions, over the matched rows."""
-
-    metric: str
-    """"mean", "pass@1", "pass^3", …"""
-    current: float
-    """This session's figure."""
-    baseline: float
-    """The baseline's figure."""
-    paired: Paired
-    """current - baseline with interval and p."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A row that passes in one session and not in the other."""
-
-    name: str
-    """The row's name."""
-    row: int
-    """Its position in this session."""
-    baseline_row: int
-    """Its position in the baseline."""
-    current: Count
-    """Its runs here."""
-    baseline: Count
-    """Its runs there."""
-    answer: str | None = None
-    """What a run that fits the change answered here; None when answers are not kept."""
-    baseline_answer: str | None = None
-    """Likewise there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One eval function in both sessions."""
-
-    eval_fn: str
-    """Its name."""
-    rows: int
-    """Rows compared."""
-    differences: tuple[Difference, ...]
-    """The mean's, then those of pass@k, then those of pass^k."""
-    broken: tuple[Change, ...]
-    """Rows that passed in the baseline and fail now, the largest fall first."""
-    mended: tuple[Change, ...]
-    """Rows that failed in the baseline and pass now, the largest rise first."""
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineReport:
-    """Everything that is said about a baseline."""
-
-    matching: Matching
-    """Which rows were compared."""
-    comparisons: tuple[Comparison, ...]
-    """One for each eval function that both have."""
-    notes: tuple[str, ...]
-    """What differs between the sessions' settings and data, in sentences."""
-    source: str = ""
-    """Where the baseline is from, as people see it."""
+from .statistics.paired import paired
 
 
 def compare(
@@ -100,7 +37,7 @@ def compare(
         for name in current.eval_fns
         if name in baseline.scores and matching
     )  # fmt: skip
-    return BaselineReport(matching, comparisons, tuple(_notes(current, baseline, matching)))
+    return BaselineReport(comparisons, tuple(_notes(current, baseline, matching)))
 
 
 def compare_function(

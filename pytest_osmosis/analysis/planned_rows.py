@@ -119,8 +119,9 @@ def measured(run: RunResult, eval_fns: Iterable[str]) -> dict[str, Any]:
 def with_digests(suite: SuiteResult, rows: PlannedRows) -> SuiteResult:
     """The suite, each row with the digest of its content."""
     digests = rows.digest_of()
-    return suite._replace(
-        rows=tuple(row._replace(digest=digests.get(row.row_index, "")) for row in suite.rows),
+    return replace(
+        suite,
+        rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
     )
 
 

@@ -14,6 +14,7 @@ from math import isnan
 from typing import Literal, TypeVar
 
 from ..results import passes
+from ..verdicts import Count
 
 T = TypeVar("T")
 
@@ -106,18 +107,6 @@ class ScoreTable:
         """
         values = self.columns[match_column(self.columns, column)]
         return [row for row in self.rows if reads_as(values[row], value)]
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The runs of one row, sorted by what is known of them."""
-
-    passes: int
-    """Runs with a score at or above the threshold."""
-    known: int
-    """Runs with a score."""
-    unknown: int
-    """Runs without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.aggregate import interval_of
 from ..analysis.comparison import at_threshold, differences, is_binary, paired_values, span_of
@@ -19,9 +19,9 @@ from ..analysis.row_matching import match_rows
 from ..analysis.score_table import ScoreTable
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.paired import paired_interval
-from ..results import Interval
+from ..verdicts import GateResult, Interval
 from .parser import Gate, GateError, resolved
-from .result import EQUAL_WITHIN, GateResult, holds, outcome_of
+from .result import EQUAL_WITHIN, holds, outcome_of
 
 Pairs = Sequence[tuple[int, int]]
 """Rows that match: (row here, row in the baseline)."""
@@ -173,10 +173,18 @@ def _verdict(gate: Gate, found: Bounds, intervals: _Intervals, *, rows: int) -> 
     more = None
     if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
         more = _more_rows(gate, found.value, intervals.figure, rows)
-    return GateResult(
-        gate, outcome, found.value, low, high, intervals.figure, rows, found.unknown, more,
+    return replace(
+        unmeasured(gate, None),
+        outcome=outcome,
+        figure=found.value,
+        low=low,
+        high=high,
+        interval=intervals.figure,
+        rows=rows,
+        unknown=found.unknown,
+        more_rows=more,
         confidence=intervals.confidence,
-    )  # fmt: skip
+    )
 
 
 def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int | None:
@@ -192,6 +200,22 @@ def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int 
     return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
 
 
-def unmeasured(gate: Gate, reason: str) -> GateResult:
-    """The verdict on a gate that there is nothing to hold at, and why."""
-    return GateResult(gate, "inconclusive", None, None, None, None, 0, 0, None, reason)
+def unmeasured(gate: Gate, reason: str | None) -> GateResult:
+    """Return the result of a gate that there is nothing to hold at, and why."""
+    return GateResult(
+        gate=gate.text,
+        metric=gate.label,
+        eval_fn=gate.eval_fn,
+        operator=gate.operator,
+        threshold=gate.threshold,
+        outcome="inconclusive",
+        figure=None,
+        low=None,
+        high=None,
+        interval=None,
+        rows=0,
+        unknown=0,
+        more_rows=None,
+        is_measure=gate.metric.definition.eval_fn == "none",
+        reason=reason,
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..analysis.statistics import student_t
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.intervals import WIDEST_PIVOT, wilson_at
-from ..results import Interval
+from ..verdicts import Interval
 
 
 @dataclass(frozen=True, slots=True)

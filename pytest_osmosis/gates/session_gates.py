@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ..analysis.baseline import Baseline
     from ..analysis.planned_rows import PlannedRows
     from ..analysis.score_table import ScoreTable
+    from ..verdicts import GateResult
     from .parser import Gate
-    from .result import GateResult
 
 RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
 """The rows of a suite, with the values of some columns."""
@@ -63,9 +63,9 @@ def judge_suite(
 
         level = confidence or CONFIDENCE
         report = compared(suite, table, rows, baseline=baseline, confidence=level)
-        suite = suite._replace(baseline=report)
+        suite = replace(suite, baseline=report)
     results = tuple(_judge(asked, table, rows, baseline) for asked in gates)
-    return suite._replace(verdicts=results)
+    return replace(suite, verdicts=results)
 
 
 def _judge(
@@ -170,11 +170,12 @@ class GateEvaluator:
             suites = [with_digests(suite, self.rows(suite.info)) for suite in suites]
         rivals = {suite.info.baseline_of: suite for suite in suites}
         own = (suite for suite in suites if suite.info.baseline_of is None)
-        return result._replace(
+        return replace(
+            result,
             suites=tuple(
-                self._judged(suite._replace(rival=rivals.get(suite.info.name)), selected)
+                self._judged(replace(suite, rival=rivals.get(suite.info.name)), selected)
                 for suite in own
-            )
+            ),
         )
 
     def _judged(self, suite: SuiteResult, selected: Selected) -> SuiteResult:

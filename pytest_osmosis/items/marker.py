@@ -250,6 +250,6 @@ def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
         return result
     scores = dict(made._scores)
     if report.skipped and not hasattr(report, "wasxfail"):
-        return result._replace(scores=scores, error="the test was skipped", error_type="eval_fn")
+        return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
     scores[TEST] = 1.0 if report.passed else 0.0
-    return result._replace(scores=scores, passed=report.passed)
+    return replace(result, scores=scores, passed=report.passed)

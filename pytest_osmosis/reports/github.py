@@ -38,7 +38,7 @@ def _of_gates(result: EvalResult) -> Iterator[str]:
         for verdict in verdicts_of(suite):
             if verdict.outcome != "passed":
                 level = "error" if verdict.outcome == "failed" else "warning"
-                title = f"gate {verdict.outcome}: {verdict.gate.text}"
+                title = f"gate {verdict.outcome}: {verdict.gate}"
                 yield _command(level, title, verdict.sentence(), suite)
 
 

@@ -78,7 +78,7 @@ def result_of(document: Any) -> EvalResult:
         [rival] = rivals.values()
         rivals = {suites[0].info.name: rival}
     return EvalResult(
-        suites=tuple(suite._replace(rival=rivals.get(suite.info.name)) for suite in suites),
+        suites=tuple(replace(suite, rival=rivals.get(suite.info.name)) for suite in suites),
         duration_ms=_number(summary, "total_duration_ms"),
         halted=_text(summary, "halted", None),
         environment=_environment(document),
@@ -119,15 +119,16 @@ def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
     selected = _whole(summary, "selected", len(runs))
     suite = aggregate(info, runs, selected=selected)
     digests = {_whole(row, "row_index"): _text(row, "digest", "") for row in rows}
-    return suite._replace(
-        rows=tuple(row._replace(digest=digests.get(row.row_index, "")) for row in suite.rows),
+    return replace(
+        suite,
+        rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
     )
 
 
 def _rival(part: _Fields) -> SuiteResult:
     """The baseline model's runs."""
     suite = _suite(_text(part, "name"), part, _list(part, "rows"))
-    return suite._replace(info=replace(suite.info, baseline_of=_text(part, "baseline_of")))
+    return replace(suite, info=replace(suite.info, baseline_of=_text(part, "baseline_of")))
 
 
 def _info(name: str, config: _Fields, summary: _Fields, rows: list[_Fields]) -> SuiteInfo:

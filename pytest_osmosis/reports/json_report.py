@@ -9,12 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..analysis.comparison import Change, Comparison
-from ..analysis.comparison import Difference as Found
 from ..analysis.metrics import estimates
-from ..gates.result import GateResult
-from ..results import EvalResult, FunctionResult, Interval, RowResult, SuiteResult
+from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
 from ..storage.atomic_write import write_whole
+from ..verdicts import Change, Comparison, GateResult, Interval
+from ..verdicts import Difference as Found
 from .json_models import (
     BaselineChanges,
     ChangedRow,
@@ -218,25 +217,21 @@ def _savings(result: EvalResult) -> Savings | None:
 
 
 def _gate(verdict: GateResult, suite: SuiteResult) -> GateReport:
-    gate = verdict.gate
+    kept = {name: getattr(verdict, name) for name in _GATE_FIELDS}
     return GateReport(
-        gate=gate.text,
+        **kept,
         suite=suite.info.name,
-        outcome=verdict.outcome,
-        metric=gate.label,
-        eval_fn=gate.eval_fn,
-        operator=gate.operator,
-        threshold=gate.threshold,
         figure=None if verdict.figure is None else _figure(verdict.figure, verdict.interval),
         low=_finite(verdict.low),
         high=_finite(verdict.high),
-        rows=verdict.rows,
-        unknown=verdict.unknown,
-        more_rows=verdict.more_rows,
         sentence=verdict.sentence(),
-        confidence=verdict.confidence,
         row_indices=None if verdict.row_indices is None else list(verdict.row_indices),
     )
+
+
+_GATE_FIELDS = set(GateReport.model_fields) - {
+    "suite", "figure", "low", "high", "sentence", "row_indices"
+}  # fmt: skip
 
 
 def _figure(value: float, interval: Interval | None) -> Figure:

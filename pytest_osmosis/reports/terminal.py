@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from ..escaping import escape_control_chars
 from ..results import EvalResult, RowResult, Saved, SuiteResult
+from ..verdicts import GateResult
 from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
 from .view import Against, Moved, Table, against, counted, figure_metrics, figures, usage
-
-if TYPE_CHECKING:
-    from ..gates.result import GateResult
 
 COLUMNS = 80
 LOWEST_ROWS = 5
@@ -120,10 +117,10 @@ def _narrower(metrics: Sequence[str]) -> list[str]:
 
 def _gates(verdicts: Sequence[GateResult]) -> Iterator[str]:
     """One gate a line where that is enough; else what was found goes below it."""
-    width = max(len(verdict.gate.text) for verdict in verdicts)
+    width = max(len(verdict.gate) for verdict in verdicts)
     for verdict in verdicts:
         word, said = verdict.outcome.upper(), verdict.sentence()
-        name = f"{_GATE}{verdict.gate.text}"
+        name = f"{_GATE}{verdict.gate}"
         line = f"{name:<{len(_GATE) + width}}  {said}"
         if len(line) + 2 + len(word) <= COLUMNS:
             yield line.ljust(COLUMNS - len(word)) + word

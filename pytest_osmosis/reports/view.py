@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..results import EvalResult, FunctionResult, Interval, RunResult, SuiteResult, passes
+from ..results import EvalResult, FunctionResult, RunResult, SuiteResult, passes
+from ..verdicts import Change, Comparison, Count, GateResult, Interval
 from .highlights import (
     error_kinds,
     lowest_rows,
@@ -24,11 +25,6 @@ from .highlights import (
     some_error_kinds,
 )
 from .writers import Sections
-
-if TYPE_CHECKING:
-    from ..analysis.comparison import Change, Comparison
-    from ..analysis.score_table import Count
-    from ..gates.result import GateResult
 
 State = Literal["passed", "failed", "inconclusive"]
 
@@ -177,8 +173,7 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         facts=facts(suite),
         table=figures(suite),
         verdicts=[
-            (verdict.outcome, verdict.gate.text, verdict.sentence())
-            for verdict in verdicts_of(suite)
+            (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in verdicts_of(suite)
         ],
         baseline=baseline.source or "baseline" if baseline else "",
         against=[against(each) for each in (baseline.comparisons if baseline else ())],

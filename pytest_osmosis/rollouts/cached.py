@@ -7,6 +7,7 @@ The tests of marked functions run again, on the recorded conversation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ class ResultCache:
         assert recorded is not None
         result = result_of(recorded.result, run.suite, cached=True)
         return RolloutRecord(
-            result._replace(answer=cached.result.answer),
+            replace(result, answer=cached.result.answer),
             recorded.why,
             recorded.messages or [],
             row.ground_truth,

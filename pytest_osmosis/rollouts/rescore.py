@@ -189,8 +189,8 @@ class _Rescored(Suite):
         )
         await run.score(self.dataset.row_name(run_id.row_index))
         finished = run.finished(before.started_at, before.duration_ms)
-        finished.result = finished.result._replace(
-            **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}
+        finished.result = replace(
+            finished.result, **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}
         )
         return finished
 
@@ -203,7 +203,13 @@ _OF_THE_ROLLOUT = (
 
 def _not_recorded(before: RunResult) -> RolloutRecord:
     error = "its conversation was not kept: it was too long, or was lost when the machine stopped"
-    result = before._replace(
-        success=False, passed=False, scores={}, eval_errors={}, error=error, error_type="internal"
+    result = replace(
+        before,
+        success=False,
+        passed=False,
+        scores={},
+        eval_errors={},
+        error=error,
+        error_type="internal",
     )
     return RolloutRecord(result, error)

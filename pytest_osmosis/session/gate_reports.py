@@ -13,7 +13,7 @@ import pytest
 from .. import compat
 
 if TYPE_CHECKING:
-    from ..gates.result import GateResult
+    from ..verdicts import GateResult
 
 VERDICT = "osmosis_verdict"
 """The attribute of a gate's report that holds its outcome."""
@@ -45,8 +45,7 @@ def reports_of(
 
 
 def _sentence(verdict: GateResult) -> str:
-    minus = " - baseline" if verdict.gate.against_baseline else ""
-    what = f"{verdict.gate.label}{minus} is " if verdict.figure is not None else ""
+    what = f"{verdict.metric} is " if verdict.figure is not None else ""
     return f"{verdict.outcome}: {what}{verdict.sentence()}"
 
 

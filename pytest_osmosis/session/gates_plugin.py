@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
     from ..dataset.dataset import Dataset
     from ..gates.parser import Gate
-    from ..gates.result import GateResult
     from ..results import RunId
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
     from ..storage.transcripts import Place
+    from ..verdicts import GateResult
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit statuses of a session that was not cut short: nothing failed, something did."""
@@ -217,7 +218,7 @@ class GatesPlugin:
             return told
         from ..gates.early_stopping import saved
 
-        return told._replace(saved=saved(result))
+        return replace(told, saved=saved(result))
 
     def settle(self, session: pytest.Session, result: EvalResult) -> None:
         """Report every gate, and let the exit status be theirs.
@@ -250,7 +251,7 @@ class GatesPlugin:
 
     def _report(self, config: pytest.Config, info: SuiteInfo, verdict: GateResult) -> None:
         """The three reports of a test."""
-        nodeid = self._id(verdict.gate.text, info)
+        nodeid = self._id(verdict.gate, info)
         name = nodeid.removeprefix(f"{ROOT}::")
         # Not the node id's own end, in which the terminal takes dots for the names of classes.
         location = (ROOT, None, f"gate {name}")

@@ -12,7 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -190,7 +190,7 @@ def result_of(fields: Mapping[str, Any], suite: str, *, cached: bool = False) ->
     return RunResult(**{**known, "suite": suite, "cached": cached})
 
 
-_FIELDS = frozenset(RunResult._fields)
+_FIELDS = frozenset(each.name for each in fields(RunResult))
 
 
 _MARK = b',"crc":'

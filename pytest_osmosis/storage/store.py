@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -213,7 +213,7 @@ class RunStore:
         assert found.reader is not None
         fields, why = found.reader.run(found.opened.cached[run.row_index, run.run_index])
         result = journal.result_of(fields, run.suite, cached=True)
-        return CachedRun(result if self._answers else result._replace(answer=None), why)
+        return CachedRun(result if self._answers else replace(result, answer=None), why)
 
     def plans(self) -> Mapping[str, RunPlan]:
         """The rows and runs of every suite that is kept."""

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from ...results import Interval
+from ...verdicts import Interval
 from . import student_t
 from .bootstrap import RESAMPLES, studentised
 from .estimators import finite, mean, population_std

@@ -13,28 +13,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from statistics import NormalDist
 
-from ...results import Interval
+from ...verdicts import Interval, Paired
 from .bootstrap import RESAMPLES, share_of_signs, studentised
 from .estimators import mean, scale_of
 from .intervals import INFORMATIVE_ROWS, bootstrap_interval, t_interval
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """A mean difference, with its uncertainty."""
-
-    difference: float
-    """Mean over rows, here minus there."""
-    interval: Interval | None
-    """None where undefined: fewer than two rows, or no spread on an open scale."""
-    p: float | None
-    """Two-sided, for "no difference"; None without rows."""
-    p_method: str | None
-    """"mcnemar exact", "sign randomisation" or "bootstrap-t"."""
 
 
 def paired(

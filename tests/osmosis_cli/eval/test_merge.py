@@ -90,7 +90,7 @@ def test_gates_are_judged_anew_over_the_whole(gate: str, status: int):
     for i in (1, 2):
         suite = shard(i, 2)
         verdict = evaluate(parse_gate(gate), score_table_of(suite))
-        write(f"s{i}.json", suite._replace(verdicts=(verdict,)))
+        write(f"s{i}.json", replace(suite, verdicts=(verdict,)))
     done = merge("s1.json", "s2.json")
     assert done.exit_code == status, done.output
     [told] = json.loads(Path("whole.json").read_text())["gates"]
@@ -123,7 +123,7 @@ def _mixed(what: str) -> list[str]:
         "functions": shard(2, 2, eval_fns=("a:b",)),
         "data": shard(2, 2, digest="other"),
         "setting": shard(2, 2, settings={"temperature": 0.7}),
-        "rows": shard(2, 2)._replace(rows=shard(1, 2).rows[:2], finished=4),
+        "rows": replace(shard(2, 2), rows=shard(1, 2).rows[:2], finished=4),
         "incomplete": shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]])),
     }
     if what in second:
@@ -153,7 +153,7 @@ def gated(number: int, text: str, /, **told: Any) -> str:
     suite = shard(number, 2)
     name = write(
         f"s{number}.json",
-        suite._replace(verdicts=(evaluate(parse_gate(text), score_table_of(suite)),)),
+        replace(suite, verdicts=(evaluate(parse_gate(text), score_table_of(suite)),)),
     )
     document = json.loads(Path(name).read_text())
     document["gates"][0].update(told)

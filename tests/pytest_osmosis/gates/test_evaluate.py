@@ -482,7 +482,7 @@ def test_gates_are_judged_in_their_order():
     tally = tally_of([[0.5], [UNKNOWN]])
     verdicts = [evaluate(gate, tally) for gate in gates]
     assert [verdict.outcome for verdict in verdicts] == ["failed", "passed", "failed"]
-    assert [verdict.gate.text for verdict in verdicts] == [gate.text for gate in gates]
+    assert [verdict.gate for verdict in verdicts] == [gate.text for gate in gates]
 
 
 def test_pass_intervals_of_a_verdict_are_those_of_the_summary():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_rows_that_failed_become_at_most_ten_errors_the_worst_first():
 def test_with_gates_they_come_first_and_rows_only_warn():
     suite = suite_of([[0.0], ["503"]])
     gates = [parse_gate(text) for text in ("mean >= 0.9", "pass@1 >= 0.1", "errors <= 5")]
-    suite = suite._replace(verdicts=tuple(evaluate(gate, score_table_of(suite)) for gate in gates))
+    suite = replace(suite, verdicts=tuple(evaluate(gate, score_table_of(suite)) for gate in gates))
     lines = github.annotated(result_of(suite))
     assert [line.partition(" ")[0] for line in lines] == ["::error"] + ["::warning"] * 3
     assert "gate failed%3A mean >= 0.9" in lines[0]

@@ -39,7 +39,7 @@ def test_what_was_written_is_read(tmp_path):
         assert read.duration_ms == written.duration_ms
         for ours, theirs in zip(read.suites, written.suites, strict=True):
             name = ours.info.name
-            named = [row._replace(runs=_named(row.runs, name)) for row in theirs.rows]
+            named = [replace(row, runs=_named(row.runs, name)) for row in theirs.rows]
             assert list(ours.rows) == named
             assert ours.functions == theirs.functions
             assert replace(ours.info, name="") == replace(theirs.info, name="")
@@ -47,7 +47,7 @@ def test_what_was_written_is_read(tmp_path):
 
 
 def _named(runs, name):
-    return tuple(run._replace(suite=name) for run in runs)
+    return tuple(replace(run, suite=name) for run in runs)
 
 
 def test_the_contracted_core_is_enough(tmp_path):

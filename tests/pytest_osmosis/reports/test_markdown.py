@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,8 @@ def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():
     before = score_table_of(suite_of([[1.0, 1.0]] * 3))
     gates = [parse_gate("pass@1 >= 0.9"), parse_gate("errors <= 0")]
     tally = score_table_of(suite)
-    suite = suite._replace(
+    suite = replace(
+        suite,
         verdicts=tuple(evaluate(gate, tally) for gate in gates),
         baseline=compare(tally, before, resamples=50),
     )
@@ -54,7 +56,7 @@ def test_without_gates_the_runs_are_the_headline():
 def test_an_eval_function_that_did_not_change_takes_one_line():
     suite = suite_of([[1.0], [0.0]])
     tally = score_table_of(suite)
-    text = markdown.render(result_of(suite._replace(baseline=compare(tally, tally))))
+    text = markdown.render(result_of(replace(suite, baseline=compare(tally, tally))))
     assert "<code>rewards:exact</code> over 2 rows: no difference" in text
     assert "| difference |" not in text
 

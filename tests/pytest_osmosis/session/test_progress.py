@@ -13,6 +13,7 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import TextIO
 
 import pytest
@@ -38,7 +39,7 @@ def test_the_line_tells_done_pass_rate_flight_rates_cost_and_time_left():
     assert tally.line() == "0/100  16 in flight"
     for number in range(40):
         clock.now += 0.25
-        tally.ended(RUN._replace(passed=number % 10 != 0))
+        tally.ended(replace(RUN, passed=number % 10 != 0))
     assert tally.line() == "40/100  pass 90%  16 in flight  2.0k tok/s  $0.80  eta 0:15"
     for _ in range(60):
         tally.ended(RUN)
@@ -50,7 +51,7 @@ def test_runs_of_an_earlier_session_count_but_set_no_pace():
     clock = Clock()
     tally = ProgressCounter(lambda: 100, lambda left: 1, clock=clock)
     for _ in range(50):
-        tally.ended(RUN._replace(cached=True, cost_usd=None))
+        tally.ended(replace(RUN, cached=True, cost_usd=None))
     clock.now += 10
     assert tally.line() == "50/100  pass 100%  1 in flight"
     tally.ended(RUN)

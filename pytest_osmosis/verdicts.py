@@ -1,0 +1,185 @@
+"""What was decided: confidence intervals, the results of gates, what changed against a baseline.
+
+Plain frozen values. `analysis` and `gates` make them, `results` carries them, `reports` shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+GateOutcome = Literal["passed", "failed", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval and how it was found."""
+
+    low: float
+    """Lower limit."""
+    high: float
+    """Upper limit."""
+    method: str
+    """"t", "wilson", "wilson (effective rows)", "normal", "bootstrap-t", …"""
+    confidence: float
+    """Nominal coverage, such as 0.95."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What became of one gate."""
+
+    gate: str
+    """As given, blanks made single: its name in every report."""
+    metric: str
+    """As people write it: "pass@5 - baseline"."""
+    eval_fn: str | None
+    """The eval function's whole name."""
+    operator: str
+    threshold: float
+    outcome: GateOutcome
+    """passed, failed or inconclusive."""
+    figure: float | None
+    """The metric as reported, unknown runs as 0.0; None when nothing could be measured."""
+    low: float | None
+    """The lower of the two bounds that the gate was held at."""
+    high: float | None
+    """The higher one; infinite for a sum with unknown parts."""
+    interval: Interval | None
+    """The figure's interval; None without a confidence, or where undefined."""
+    rows: int
+    """Rows that were looked at."""
+    unknown: int
+    """Runs in those rows whose value is not known: the runs to repeat."""
+    more_rows: int | None
+    """About how many more rows would settle it; None when it is settled, or rows would not."""
+    is_measure: bool = False
+    """The metric is one of the runs themselves, such as tokens: no score of an eval function."""
+    reason: str | None = None
+    """Why nothing could be measured."""
+    confidence: float | None = None
+    """What the bounds were widened with."""
+    row_indices: tuple[int, ...] | None = None
+    """The rows of its slice, by their position in the data file; None: all rows."""
+
+    def sentence(self) -> str:
+        """Figure, bounds and what to do next, in one line."""
+        if self.low is None or self.high is None:
+            return self.reason or "nothing was measured"
+        return "; ".join([self._found(), *self._next()])
+
+    def _found(self) -> str:
+        value = "no run has ended" if self.figure is None else f"{self.figure:.4g}"
+        if self.low == self.high:
+            return value
+        found = [f"{value}, between {self.low:.4g} and {self.high:.4g}"]
+        if self.confidence:
+            found.append(f"with {self.confidence:.4g} confidence")
+        if self.unknown:
+            found.append(f"whatever {_count(self.unknown, 'unknown run')} would have given")
+        return " ".join(found)
+
+    def _next(self) -> list[str]:
+        if self.outcome != "inconclusive":
+            return []
+        steps = []
+        if self.unknown and self.is_measure:
+            steps.append(f"{self.metric} of {_count(self.unknown, 'run')} is not known")
+        elif self.unknown:
+            enough = "" if self.more_rows else " to settle it"
+            steps.append(f"repeat {_count(self.unknown, 'run')}{enough}")
+        if self.more_rows:
+            steps.append(f"about {_count(self.more_rows, 'more row')} would settle it")
+        return steps
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A mean difference, with its uncertainty."""
+
+    difference: float
+    """Mean over rows, here minus there."""
+    interval: Interval | None
+    """None where undefined: fewer than two rows, or no spread on an open scale."""
+    p: float | None
+    """Two-sided, for "no difference"; None without rows."""
+    p_method: str | None
+    """"mcnemar exact", "sign randomisation" or "bootstrap-t"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The runs of one row, sorted by what is known of them."""
+
+    passes: int
+    """Runs with a score at or above the threshold."""
+    known: int
+    """Runs with a score."""
+    unknown: int
+    """Runs without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric in both sessions, over the matched rows."""
+
+    metric: str
+    """"mean", "pass@1", "pass^3", …"""
+    current: float
+    """This session's figure."""
+    baseline: float
+    """The baseline's figure."""
+    paired: Paired
+    """current - baseline with interval and p."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row that passes in one session and not in the other."""
+
+    name: str
+    """The row's name."""
+    row: int
+    """Its position in this session."""
+    baseline_row: int
+    """Its position in the baseline."""
+    current: Count
+    """Its runs here."""
+    baseline: Count
+    """Its runs there."""
+    answer: str | None = None
+    """What a run that fits the change answered here; None when answers are not kept."""
+    baseline_answer: str | None = None
+    """Likewise there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One eval function in both sessions."""
+
+    eval_fn: str
+    """Its name."""
+    rows: int
+    """Rows compared."""
+    differences: tuple[Difference, ...]
+    """The mean's, then those of pass@k, then those of pass^k."""
+    broken: tuple[Change, ...]
+    """Rows that passed in the baseline and fail now, the largest fall first."""
+    mended: tuple[Change, ...]
+    """Rows that failed in the baseline and pass now, the largest rise first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineReport:
+    """Everything that is said about a baseline."""
+
+    comparisons: tuple[Comparison, ...]
+    """One for each eval function that both have."""
+    notes: tuple[str, ...]
+    """What differs between the sessions' settings and data, in sentences."""
+    source: str = ""
+    """Where the baseline is from, as people see it."""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
