@@ -109,6 +109,13 @@ class RunResult:
         return cls(**json.loads(text))
 
 
+RUN_FIELDS: Mapping[str, type] = {
+    each.name: {"int": int, "float": float, "bool": bool}.get(str(each.type).split(" ")[0], str)
+    for each in fields(RunResult)
+    if not str(each.type).startswith("Mapping")
+}
+"""The fields of a run that hold one value, and its type; some may be None."""
+
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _DEFAULTS: Mapping[str, Any] = {
     each.name: {} if each.default_factory is dict else each.default for each in fields(RunResult)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.aggregate import aggregate
-from ..results import EvalResult, RunResult, SuiteInfo, SuiteResult
+from ..results import RUN_FIELDS, EvalResult, RunResult, SuiteInfo, SuiteResult, passes
 
 MOST_RUNS = 1_000_000
 """Runs of one row; a report that claims more is damaged."""
@@ -173,15 +173,15 @@ def _runs(info: SuiteInfo, rows: list[_Fields]) -> Iterator[RunResult]:
 def _run(info: SuiteInfo, run: _Fields, key: tuple[int, int], row_id: str | None) -> RunResult:
     told = _object(run, "scores")
     scores = {str(name): _number(told, name) for name in told if told[name] is not None}
-    success, threshold = _flag(run, "success"), info.pass_threshold
-    passes = all(scores.get(name, threshold - 1) >= threshold for name in info.eval_fns)
+    success = _flag(run, "success")
+    all_pass = all(passes(scores.get(name), info.pass_threshold) for name in info.eval_fns)
     return RunResult(
         suite=info.name,
         row_index=key[0],
         run_index=key[1],
         row_id=row_id,
         success=success,
-        passed=_flag(run, "passed", success and passes),
+        passed=_flag(run, "passed", success and all_pass),
         scores=scores,
         model=_text(run, "model", None) or info.model,
         **{name: read(run, name) for name, read in _KEPT.items() if run.get(name) is not None},
@@ -290,15 +290,13 @@ def _unlike(name: str, what: str, value: Any) -> ValueError:
     )
 
 
-_KEPT: dict[str, Callable[[_Fields, str], Any]] = {
-    **dict.fromkeys(("error", "error_type", "error_kind", "answer", "finish_reason"), _text),
-    **dict.fromkeys(("started_at", "duration_ms", "llm_ms", "cost_usd"), _number),
-    **dict.fromkeys(
-        ("tokens", "prompt_tokens", "completion_tokens", "llm_calls", "tool_calls", "retries"),
-        _whole,
-    ),
-    "cached": _flag,
-}
+_OWN = frozenset(
+    {"suite", "row_index", "run_index", "row_id", "success", "passed", "model", "fatal"}
+)
+_READERS: dict[type, Callable[[_Fields, str], Any]] = {
+    str: _text, float: _number, int: _whole, bool: _flag
+}  # fmt: skip
+_KEPT = {name: _READERS[kind] for name, kind in RUN_FIELDS.items() if name not in _OWN}
 """Further fields of a run, and what reads each."""
 
 

@@ -11,18 +11,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..results import EvalResult, RunResult
+from ..results import RUN_FIELDS, EvalResult, RunResult
 from ..storage.atomic_write import write_whole
 from .writers import Sections
 
+_FIRST = (
+    "suite", "row_index", "row_id", "run_index", "outcome", "passed", "success", "error_type",
+    "error_kind", "error", "answer", "model", "finish_reason",
+)  # fmt: skip
+_LEFT_OUT = ("fatal", "cached")
+
 COLUMNS: dict[str, type] = {
-    "suite": str, "row_index": int, "row_id": str, "run_index": int, "outcome": str,
-    "passed": bool, "success": bool, "error_type": str, "error_kind": str, "error": str,
-    "answer": str, "model": str, "finish_reason": str, "started_at": float, "duration_ms": float,
-    "llm_ms": float, "tokens": int, "prompt_tokens": int, "completion_tokens": int,
-    "llm_calls": int, "tool_calls": int, "retries": int, "cost_usd": float,
-}  # fmt: skip
-"""Attributes of a run, and what they are."""
+    name: RUN_FIELDS.get(name, str)
+    for name in dict.fromkeys([*_FIRST, *RUN_FIELDS])
+    if name not in _LEFT_OUT
+}
+"""Attributes of a run, and what they are: every field that holds one value."""
 
 
 def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:

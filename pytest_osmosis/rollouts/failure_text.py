@@ -17,7 +17,7 @@ import pytest_osmosis
 from osmosis_ai.messages import text_of
 
 from ..escaping import escape_control_chars, escape_workflow_commands
-from ..results import RunResult
+from ..results import RunResult, passes
 
 MESSAGES_SHOWN = 12
 """The last messages of a conversation that a failure shows."""
@@ -62,7 +62,7 @@ def headline(result: RunResult, threshold: float) -> str:
     low = [
         f"{name} scored {score:g}, below the threshold {threshold:g}"
         for name, score in result.scores.items()
-        if score < threshold
+        if not passes(score, threshold)
     ]
     return "; ".join(low)
 
@@ -71,7 +71,7 @@ def shortfall(result: RunResult, threshold: float) -> str | None:
     """By what a run that has all its scores did not pass; None for every other run."""
     if result.error_type is not None or result.passed:
         return None
-    low = {name: score for name, score in result.scores.items() if score < threshold}
+    low = {name: score for name, score in result.scores.items() if not passes(score, threshold)}
     if len(result.scores) == 1:
         return "".join(f"score {score} < {threshold}" for score in low.values())
     return "; ".join(f"{name}: score {score} < {threshold}" for name, score in low.items())

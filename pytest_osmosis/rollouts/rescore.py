@@ -16,7 +16,7 @@ from osmosis_ai.secret import Redactor
 
 from ..api_keys import secrets_of
 from ..errors import ConfigurationError
-from ..results import RunId, RunResult
+from ..results import RUN_FIELDS, RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
@@ -195,10 +195,14 @@ class _Rescored(Suite):
         return finished
 
 
-_OF_THE_ROLLOUT = (
-    "model", "finish_reason", "llm_ms", "tokens", "prompt_tokens", "completion_tokens",
-    "llm_calls", "tool_calls", "retries", "cost_usd",
+_OF_THE_SCORES = frozenset(
+    {
+        "suite", "row_index", "run_index", "row_id", "success", "passed", "error", "error_type",
+        "error_kind", "answer", "started_at", "duration_ms", "fatal", "cached",
+    }
 )  # fmt: skip
+"""What scoring once more says anew; the rest stays as it was recorded."""
+_OF_THE_ROLLOUT = RUN_FIELDS.keys() - _OF_THE_SCORES
 
 
 def _not_recorded(before: RunResult) -> RolloutRecord:

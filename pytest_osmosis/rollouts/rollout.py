@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.reasons import heard
 
-from ..results import ANSWER_LIMIT, RunResult
+from ..results import ANSWER_LIMIT, RunResult, passes
 from ..storage.trajectories import Conversation
 from ..user_code.agent import AgentResult, AgentRun, Services
 from ..user_code.eval_function import EvalFn, EvalFnError
@@ -362,7 +362,7 @@ class Rollout:
         return (
             self.failure is None
             and not self.eval_errors
-            and all(score >= threshold for score in self.scores.values())
+            and all(passes(score, threshold) for score in self.scores.values())
         )
 
     def _error(self) -> tuple[str | None, str | None]:

@@ -175,7 +175,7 @@ def test_a_slice_that_a_shard_does_not_tell_is_not_guessed():
     ]
     done = merge(*whole)
     assert done.exit_code == 8
-    assert "the shards do not tell which rows it looks at" in done.output
+    assert "the shards do not say which rows it looks at" in done.output
 
 
 def test_a_gate_that_cannot_be_read_is_told():
@@ -187,13 +187,13 @@ def test_a_gate_that_cannot_be_read_is_told():
 
 def test_a_shard_that_stopped_early_is_told_how_to_fill_it():
     part = shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]]))
-    stopped = result_of(part)._replace(halted=DECIDED)
+    stopped = replace(result_of(part), halted=DECIDED)
     report.write(stopped, Path("s2.json"))
     done = merge(write("s1.json", shard(1, 2)), "s2.json")
     assert "run the same command again without --osmosis-stop-when-decided" in done.output
 
 
-@pytest.mark.parametrize("why", ["cannot be read: No such file", "it tells nothing of b"])
+@pytest.mark.parametrize("why", ["cannot be read: No such file", "it has no evaluation of b"])
 def test_a_baseline_that_tells_nothing_is_refused(why: str):
     two = [suite_of([[1.0]] * 2, name=name, data=name) for name in "ab"]
     names = [write(f"s{i}.json", *(shard(i, 2, suite) for suite in two)) for i in (1, 2)]

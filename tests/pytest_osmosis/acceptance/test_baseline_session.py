@@ -135,7 +135,7 @@ def test_a_report_that_knows_no_rows_content_is_compared_and_that_is_told(
     session = compared.run(COMPARE, n="2")
     assert exact(session.report)["rows"] == 6
     [note] = session.report["baseline"]["notes"]
-    assert note.startswith("the data differ, and the baseline does not tell in which rows")
+    assert note.startswith("the data differ, and the baseline does not say in which rows")
 
 
 @pytest.mark.parametrize(

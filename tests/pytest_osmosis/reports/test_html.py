@@ -5,6 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from pytest_osmosis.reports import html
+from pytest_osmosis.results import RunId
 from tests.made_results import NASTY, result_of, suite_of
 
 
@@ -41,8 +42,10 @@ def test_it_loads_nothing_from_anywhere():
 
 
 def test_text_of_models_is_only_text():
-    usual = page_of(result_of(suite_of([[0.0]])), {("data.jsonl", 0, 0): "conversation"})
-    nasty = page_of(result_of(suite_of([[0.0]], answer=NASTY, name=NASTY)), {(NASTY, 0, 0): NASTY})
+    usual = page_of(result_of(suite_of([[0.0]])), {RunId("data.jsonl", 0, 0): "conversation"})
+    nasty = page_of(
+        result_of(suite_of([[0.0]], answer=NASTY, name=NASTY)), {RunId(NASTY, 0, 0): NASTY}
+    )
     assert [tag for tag, _ in nasty.elements] == [tag for tag, _ in usual.elements]
     assert nasty.text.count("<script>alert(1)</script>") >= 2
     assert not any(name.startswith("on") for _, a in nasty.elements for name in a)
@@ -50,7 +53,10 @@ def test_text_of_models_is_only_text():
 
 def test_runs_that_did_not_pass_come_first_with_their_conversation():
     result = result_of(suite_of([[1.0], [0.0], ["503 from there"]]))
-    sections = {("data.jsonl", 1, 0): "what was said", ("data.jsonl", 0, 0): "never shown"}
+    sections = {
+        RunId("data.jsonl", 1, 0): "what was said",
+        RunId("data.jsonl", 0, 0): "never shown",
+    }
     page = page_of(result, sections)
     order = [page.text.index(name) for name in ("row-2", "row-1", "row-0")]
     assert order == sorted(order)
@@ -64,7 +70,7 @@ def test_a_page_has_its_limits_and_says_so(monkeypatch):
     monkeypatch.setattr(html, "RUNS_SHOWN", 3)
     monkeypatch.setattr(html, "SECTIONS_SHOWN", 1)
     result = result_of(suite_of([[0.0]] * 5))
-    page = page_of(result, {("data.jsonl", row, 0): "x" * 50_000 for row in range(5)})
+    page = page_of(result, {RunId("data.jsonl", row, 0): "x" * 50_000 for row in range(5)})
     assert "2 more runs are in the JSON report" in page.text
     assert page.count("details") == 1
     assert "characters left out" in page.text

@@ -15,6 +15,7 @@ from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import markdown
+from pytest_osmosis.results import RunId
 from tests.made_results import NASTY, result_of, suite_of
 
 
@@ -78,7 +79,7 @@ def test_a_fence_cannot_be_closed_from_within(text: str):
 
 def test_text_of_models_stays_within_its_fence_or_its_cell():
     suite = suite_of([[0.0]], answer=NASTY)
-    sections = {("data.jsonl", 0, 0): f"scored 0\n  assistant  {NASTY}"}
+    sections = {RunId("data.jsonl", 0, 0): f"scored 0\n  assistant  {NASTY}"}
     text = markdown.render(result_of(suite), sections)
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert outside != text
