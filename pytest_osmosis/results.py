@@ -1,7 +1,7 @@
 """What happened: `RunResult` for one run, `EvalResult` for an evaluation.
 
 Plain frozen values and their one wire form: an ASCII JSON string, so that a report crosses
-xdist whatever the text holds. How they are shown or written is told in `reports/`.
+xdist whatever the text holds. `reports/` shows and writes them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RunResult:
     fatal: bool = False
     """The endpoint refuses every row alike: no further run should start."""
     cached: bool = False
-    """An earlier session ran it, and its journal told the result."""
+    """An earlier session ran it; the result is from its journal."""
 
     @property
     def run_id(self) -> RunId:
@@ -125,7 +125,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class SuiteInfo:
-    """What a suite is, as its collector told it: the part of a spec that reports show."""
+    """What a suite is: the part of a spec that reports show."""
 
     name: str
     agent: str
@@ -279,6 +279,6 @@ class EvalResult:
     interrupted: str | None = None
     """The signal that ended the session before its time, if one did."""
     environment: Mapping[str, Any] = field(default_factory=dict)
-    """Versions, platform, git commit and command line; empty where nobody asked for them."""
+    """Versions, platform, git commit and command line; empty where no report needs them."""
     saved: Saved | None = None
     """What stopping as soon as every gate was decided has saved, if it did."""

@@ -1,7 +1,7 @@
 """Gates and baselines over merged shards: judged as a session over all rows judges them.
 
-Shards tell which of their rows a gate's slice looks at; the other model's runs are in their
-reports, an earlier report has to be given again.
+Each shard's report says which of its rows a gate's slice looks at, and has the other model's runs;
+an earlier report has to be given again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def together(shards: Sequence[Sequence[AskedGate]]) -> list[AskedGate]:
-    """The gates, the same in every shard, each with what the shards tell of it together."""
+    """Return the gates, the same in every shard, each with its rows of all shards."""
     return [
         replace(
             told[0],
@@ -33,7 +33,7 @@ def together(shards: Sequence[Sequence[AskedGate]]) -> list[AskedGate]:
 
 
 def _united(slices: Sequence[tuple[int, ...] | None]) -> tuple[int, ...] | None:
-    """The rows of a slice; None when a shard does not tell of its own."""
+    """The rows of a slice; None when a shard does not say which are its own."""
     known = [rows for rows in slices if rows is not None]
     return tuple(sorted(set().union(*known))) if len(known) == len(slices) else None
 
@@ -78,7 +78,7 @@ def _judged(
 
 
 def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
-    """Return the gate over all shards, with the rows that they have told of."""
+    """Return the gate over all shards, with the rows that they name."""
     from pytest_osmosis.gates.parser import parse_gate
     from pytest_osmosis.gates.session_gates import AskedGate as WholeGate
 
@@ -86,7 +86,7 @@ def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
     if gate.against_baseline and baseline is None:
         problem = "merging needs the baseline: give its report with --baseline"
     elif gate.where is not None and asked.row_indices is None:
-        problem = "the shards do not tell which rows it looks at"
+        problem = "the shards do not say which rows it looks at"
     rows = asked.row_indices if gate.where else None
     return WholeGate(gate, asked.confidence, rows, problem)
 
@@ -108,10 +108,10 @@ def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping
         report = read_report(path)
     except UnreadableReport as error:
         raise CommandError(f"--baseline {error}", code="invalid") from None
-    told = baselines_of(report, infos, source=str(path), alone=alone)
+    baselines = baselines_of(report, infos, source=str(path), alone=alone)
     for info in infos:
-        if info.name not in told:
+        if info.name not in baselines:
             raise CommandError(
-                f"--baseline {path}: it tells nothing of {info.name}", code="nothing_in_common"
+                f"--baseline {path}: it has no evaluation of {info.name}", code="nothing_in_common"
             )
-    return told
+    return baselines

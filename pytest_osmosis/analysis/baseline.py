@@ -38,7 +38,7 @@ def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None
 def baselines_of(
     report: EvalResult, infos: Iterable[SuiteInfo], *, source: str, alone: bool
 ) -> dict[str, Baseline]:
-    """Return, by suite, what a report tells of it; a suite that it does not tell of is left out.
+    """Return, by suite, its part of a report; a suite that the report does not have is left out.
 
     `source` is the report's path as people see it. `alone`: the session has one suite; a report of
     one is then compared whatever that is called.
@@ -70,14 +70,14 @@ def compared(
     report = compare(table, baseline.table, confidence=confidence)
     here = _rows_by_place(suite, rows)
 
-    def told(eval_fn: str) -> Callable[[Change], Change]:
+    def with_answers(eval_fn: str) -> Callable[[Change], Change]:
         return lambda change: _with_answers(change, eval_fn, table, here, baseline.rows)
 
     comparisons = tuple(
         replace(
             each,
-            broken=tuple(map(told(each.eval_fn), each.broken)),
-            mended=tuple(map(told(each.eval_fn), each.mended)),
+            broken=tuple(map(with_answers(each.eval_fn), each.broken)),
+            mended=tuple(map(with_answers(each.eval_fn), each.mended)),
         )
         for each in report.comparisons
     )
@@ -86,14 +86,14 @@ def compared(
 
 
 def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Sequence[str]:
-    """The data differ, and which rows do cannot be told."""
+    """Say that the data differ, where the baseline does not say in which rows."""
     there = baseline.suite.info.digest
     if all(baseline.table.row_digests) or not there or there == info.digest:
         return ()
     by = "id" if all(key.startswith("id ") for key in table.row_keys) else "index"
     return (
-        "the data differ, and the baseline does not tell in which rows: "
-        f"they are compared by {by} alone",
+        "the data differ, and the baseline does not say in which rows: "
+        f"they are compared by {by} only",
     )
 
 

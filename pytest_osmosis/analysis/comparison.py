@@ -1,7 +1,8 @@
-"""Two sessions side by side: what changed, how sure that is, and which rows broke or were mended.
+"""Two sessions side by side: what changed, how sure that is, and which rows were broken or fixed.
 
-A pure function of two tallies. Both are held to this session's pass threshold; K of pass@K goes
-as far as the smaller n. A run without a score counts as 0.0 on both sides, and is told.
+A pure function of two score tables. Both use this session's pass threshold; K of pass@K goes
+as far as the smaller n. A run without a score counts as 0.0 on both sides; a note
+says how many there are.
 """
 
 from __future__ import annotations

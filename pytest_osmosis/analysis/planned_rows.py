@@ -133,7 +133,7 @@ def with_columns(rows: PlannedRows, wanted: Iterable[str]) -> PlannedRows:
 
 
 def ran(suite: SuiteResult) -> PlannedRows:
-    """The rows of which a run has ended: all that a report tells of."""
+    """The rows of which a run has ended: all that a report holds."""
     return PlannedRows(
         indices=[row.row_index for row in suite.rows],
         names=[row.row_id or f"row-{row.row_index}" for row in suite.rows],

@@ -27,7 +27,7 @@ class Matching:
 
     def notes(self) -> list[str]:
         """One sentence for each kind of row that is not compared; none when all are."""
-        told = (
+        kinds = (
             (self.changed, "changed since the baseline and"),
             (self.added, "not in the baseline and"),
             (self.removed, "only in the baseline and"),
@@ -35,7 +35,7 @@ class Matching:
         return [
             f"{_rows(len(names))} {'is' if len(names) == 1 else 'are'} {what} not compared: "
             f"{_some(names)}"
-            for names, what in told
+            for names, what in kinds
             if names
         ]
 
@@ -45,7 +45,7 @@ class Matching:
 
 
 def match_rows(current: ScoreTable, baseline: ScoreTable) -> Matching:
-    """Pairs rows by key and digest; a digest that one side does not know is not held against it."""
+    """Pair rows by key and digest; a digest that one side does not know is not compared."""
     there = {key: row for row, key in enumerate(_keys(baseline))}
     pairs, changed, added = [], [], []
     for row, key in enumerate(_keys(current)):

@@ -1,4 +1,4 @@
-"""Gates to results: does a score table pass a gate, fail it, or not tell.
+"""Gates to results: does a score table pass a gate, fail it, or neither.
 
 A gate is held at two bounds: every unknown run at its worst, every unknown run at its best. It
 passes if it holds at both, fails if it holds at neither and is inconclusive otherwise, whatever its

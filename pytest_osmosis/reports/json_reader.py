@@ -29,7 +29,7 @@ class UnreadableReport(Exception):
 
 
 def read_report(path: Path) -> EvalResult:
-    """The result that a JSON report tells of; UnreadableReport when it is none."""
+    """Return the result that a JSON report was written from; UnreadableReport when it is none."""
     document = _document(path)
     try:
         return result_of(document)
@@ -39,7 +39,7 @@ def read_report(path: Path) -> EvalResult:
 
 @dataclass(frozen=True, slots=True)
 class AskedGate:
-    """A gate that a report tells of, without its verdict."""
+    """A gate of a report, without its result."""
 
     text: str
     suite: str
@@ -47,7 +47,7 @@ class AskedGate:
     """Its whole name."""
     confidence: float | None = None
     row_indices: tuple[int, ...] | None = None
-    """The rows of its slice; None: all, or not told."""
+    """The rows of its slice; None: all, or not known."""
 
 
 def read_gates(path: Path) -> list[AskedGate]:
@@ -189,7 +189,7 @@ def _run(info: SuiteInfo, run: _Fields, key: tuple[int, int], row_id: str | None
 
 
 def _environment(document: _Fields) -> dict[str, Any]:
-    """Where the session ran, as far as it is told in the form that reports have."""
+    """Where the session ran, as far as the report says so in its usual form."""
     told = _object(document, "environment", {})
     if not told:
         return {}

@@ -1,4 +1,4 @@
-"""All runs as one table for analysis, a line a run: CSV or Parquet, told apart by the file's name.
+"""All runs as one table for analysis, a line a run: CSV or Parquet, by the file's ending.
 
 Scores are columns of their own, `score[<eval function>]`; what is not known is empty (null).
 """

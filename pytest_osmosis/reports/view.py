@@ -242,15 +242,15 @@ def _cells(function: FunctionResult, metrics: Sequence[str], suite: SuiteResult)
 
 def facts(suite: SuiteResult) -> list[str]:
     """What the session used and what is missing, a sentence each."""
-    told = [usage(suite)]
+    found = [usage(suite)]
     if kinds := error_kinds(suite):
         listed = ", ".join(some_error_kinds(suite))
-        told.append(
+        found.append(
             f"{counted(sum(count for _, count in kinds), 'run')} ended in an error: {listed}"
         )
     if suite.finished < suite.info.total_runs:
-        told.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
-    return told
+        found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
+    return found
 
 
 def usage(suite: SuiteResult) -> str:
@@ -331,7 +331,7 @@ def p_value(p: float) -> str:
 
 
 def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
-    """What a run's item printed; without that, what the result itself tells."""
+    """What a run's item printed; without that, what the result holds."""
     text = sections.get(run.run_id)
     if text is None:
         text = "\n\n".join(_own_words(run, suite))

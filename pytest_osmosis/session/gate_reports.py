@@ -1,4 +1,4 @@
-"""A gate as the terminal and JUnit are told of it: reports like any test's, and where they stand.
+"""Gates as pytest reports, like any test's: for the terminal, JUnit and other plugins.
 
 The places that lean on pytest's own classes are here. Knows verdicts, and not how they came about.
 """

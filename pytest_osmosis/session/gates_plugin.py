@@ -1,7 +1,7 @@
-"""What decides in a pytest session: gates reported as the tests that they are, and the exit status.
+"""The gates of a pytest session: each reported as a test, and the exit status.
 
-The verdicts come from `judging`; this module tells pytest, so that the terminal, JUnit, `--lf` and
-every other plugin see a gate. A worker needs of it only what gates there are (`gating`).
+`gates.session_gates` judges; this module reports to pytest, so that the terminal, JUnit, `--lf` and
+every other plugin see a gate. A worker only needs the gates' items (`items.gates`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class GatesPlugin:
             raise ConfigurationError(gate_mistake(error)) from None
 
     def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
-        """Find what these suites are compared with, and check their gates; lines to be told.
+        """Find what these suites are compared with, and check their gates; yield lines to show.
 
         `places`: where each is kept. Raises ConfigurationError.
         """
@@ -121,7 +121,7 @@ class GatesPlugin:
         for info in infos:
             if info.name not in found:
                 raise ConfigurationError(
-                    f"--osmosis-baseline {_shown(path)}: it tells nothing of {info.name}; "
+                    f"--osmosis-baseline {_shown(path)}: it has no evaluation of {info.name}; "
                     "name a report of the same evaluation"
                 )
         self.judge.baselines.update(found)
@@ -139,7 +139,7 @@ class GatesPlugin:
                 yield f"osmosis: {info.name} is compared with {found.source}"
 
     def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None]:
-        """What is to be told of every run that ends: `halt` is called when all is decided."""
+        """Return a listener for runs that end, which calls `halt` once every gate is settled."""
         if not self._spec.deciding.stop_when_decided:
             return lambda run: None
         from ..gates.early_stopping import EarlyStopping
@@ -168,7 +168,7 @@ class GatesPlugin:
         self._collected = frozenset(filter(is_gate, ids))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Errors of runs that are observations do not fail the session."""
+        """Count the errors of gated runs: they do not fail the session."""
         text = getattr(report, REPORT_FIELD, None)
         if text is not None and report.failed and self.is_observed(json.loads(text)["suite"]):
             self._observed_failures += 1
@@ -199,7 +199,7 @@ class GatesPlugin:
         return self._collected | collected_here
 
     def is_observed(self, suite: str) -> bool:
-        """Whether a suite's runs are observations."""
+        """Whether gates decide on a suite, and not its runs."""
         info = self._infos().get(suite)
         if info is None or info.baseline_of is not None:
             return info is not None
@@ -213,12 +213,12 @@ class GatesPlugin:
     def judged(self, result: EvalResult) -> EvalResult:
         """The result with intervals, verdicts and what changed."""
         digests = self._spec.output is not None
-        told = self.judge.judged(result, selected=self._is_selected, digests=digests)
+        judged = self.judge.judged(result, selected=self._is_selected, digests=digests)
         if result.halted != DECIDED:
-            return told
+            return judged
         from ..gates.early_stopping import saved
 
-        return replace(told, saved=saved(result))
+        return replace(judged, saved=saved(result))
 
     def settle(self, session: pytest.Session, result: EvalResult) -> None:
         """Report every gate, and let the exit status be theirs.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 RESAMPLES = 10_000
-"""How often the rows are drawn, unless told otherwise."""
+"""How often the rows are drawn, unless given."""
 
 FEW_VALUES = 256
 """Up to so many different values, how often each is drawn is drawn instead of the rows."""

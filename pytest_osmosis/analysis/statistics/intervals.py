@@ -31,7 +31,7 @@ MANY_ROWS = 200
 """Rows from which the normal approximation is considered."""
 
 INFORMATIVE_ROWS = 12
-"""Rows away from the common end (all 0.0 or all 1.0) from which resampling tells something."""
+"""Rows away from the common end (all 0.0 or all 1.0) from which resampling is used."""
 
 WIDEST_PIVOT = 2.0
 """So many t intervals from the figure is as far as a limit lies: resampled tails can be wild."""

@@ -1,4 +1,4 @@
-"""Student's t distribution: tail and quantile, from the standard library alone.
+"""Student's t distribution: tail and quantile, from the standard library only.
 
 The tail is the regularised incomplete beta function by its continued fraction (Press et al.,
 Numerical Recipes, 3rd edition, 6.4; DLMF 8.17.22), the quantile is bisection on it; with many
