@@ -1,6 +1,6 @@
-"""Whose fault it is that a run has no scores: the agent's, the endpoint's, or the clock's.
+"""Classification of the errors of an agent: its own, the endpoint's, or an internal one.
 
-Knows exceptions alone; not what a report makes of them.
+Knows exceptions only, not how a report shows them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AgentEnded(Exception):
 
 
 def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Failure:
-    """What an agent raised."""
+    """Classify what an agent raised."""
     if isinstance(error, AgentEnded):
         return Failure("agent", str(error), user_traceback(error))
     message = str(error) if isinstance(error, AgentFailed) else _named(error)
@@ -48,12 +48,12 @@ def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Fai
 
 
 def classify_provider_error(error: ProviderError) -> Failure:
-    """An error of the endpoint."""
+    """Return the failure for an error of the endpoint."""
     return Failure("provider", str(error), fatal=error.fatal, kind=error.kind)
 
 
 def agent_reported(message: str, run: AgentRun) -> Failure:
-    """The agent's own word that it failed."""
+    """Return the failure for an agent that reported an error instead of raising one."""
     refused = run.llm.last_error if run.llm is not None else None
     if refused is not None:
         return classify_provider_error(refused)

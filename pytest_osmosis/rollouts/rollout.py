@@ -1,6 +1,6 @@
-"""One run on its way: its agent within a deadline, then its scores, then everything as a value.
+"""One run of one row: its agent within a deadline, then its scores, then its record.
 
-Whatever goes wrong is caught here, once, and becomes data. Knows neither pytest nor who is waiting.
+An error of user code is caught here, once, and becomes data. Knows no pytest.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ class Rollout:
     # ---- the value
 
     def finished(self, started_at: float, duration_ms: float) -> RolloutRecord:
-        """Everything that is known of the run, redacted."""
+        """Return everything that is known of the run, redacted."""
         suite, redact, failure = self.suite, self.suite.redact, self.failure
         messages = self._messages()
         error_type, error = self._error()

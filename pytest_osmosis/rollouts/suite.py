@@ -1,7 +1,7 @@
 """One evaluation ready to run: its rows, agent and eval functions.
 
 `Suite.run` turns a row into a `RolloutRecord`: see `rollout`, and `user_code` for how an agent is
-run. Knows neither pytest nor who is waiting.
+run. Knows no pytest.
 """
 
 from __future__ import annotations
