@@ -28,18 +28,17 @@ from .items.collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
 from .items.gates import take_named
 from .items.protocol import needs_phases, run_item
 from .items.redaction import MaskedWarnings
-from .results import RunId, RunResult, SuiteInfo
+from .results import RolloutRecord, RunId, RunResult, SuiteInfo
 from .rollouts.cached import ResultCache, StoreCache
 from .rollouts.pool import RolloutPool
 from .rollouts.prepare import endpoint_of, prepare, secrets_of
 from .rollouts.rate_limit import SharedRateLimit
-from .rollouts.suite import RolloutRecord, Suite
+from .rollouts.suite import Suite
 from .session import preflight
 from .session.gates_plugin import GatesPlugin
 from .session.signals import SignalHandlers, leave_to_controller
 from .spec import EvalSpec, SessionSpec
 from .storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
-from .storage.trajectories import Trajectories
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -76,7 +75,6 @@ class Evaluation:
         self.base_urls: Mapping[str, str] = {}
         self._no_rows: dict[Path, str] = {}
         self._end_routing: Callable[[], None] = lambda: None
-        self._trajectories: Trajectories | None = None
         infos: Callable[[], Mapping[str, SuiteInfo]] = dict
         if not is_worker(config):
             from .session.recorder import Recorder
@@ -153,7 +151,7 @@ class Evaluation:
         from .session import progress
 
         config, recorder, path = self.config, gathering.recorder, self.spec.trajectories
-        preflight.begin_trajectories(path, keep=gathering.keeper.resumes())
+        preflight.check_trajectories(path)
         recorder.environment = preflight.environment(config, self.spec, redact=self.redact)
         counter = progress.ProgressCounter(
             recorder.selected, lambda left: min(self.spec.batch_size, left)
@@ -243,6 +241,7 @@ class Evaluation:
         if self.gathering is not None:
             with preflight.usage_errors():
                 self.gathering.keeper.open(self._identities(suites))
+            self.gathering.keeper.transcribe(suite.spec.name for suite in suites)
 
     def _find_baselines(self, gathering: ResultSink, suites: Iterable[Suite]) -> None:
         """What these suites are compared with, and whether their gates suit them."""
@@ -337,7 +336,6 @@ class Evaluation:
             on_stuck=self._stuck,
         )
         self._phases = needs_phases(self.config, indifferent=WORKER_PACKAGES)
-        self._trajectories = self._opened_trajectories()
         if self.worker is not None:
             self.worker.serve(rollouts, cache, items, key_of_item)
         elif self.gathering is not None:
@@ -356,8 +354,6 @@ class Evaluation:
     def _run_ended(self, key: RunId, finished: RolloutRecord) -> None:
         """Engine's thread: a run has ended."""
         suite = self.suites[key.suite]
-        if self._trajectories is not None:
-            self._trajectories.write(finished.result, finished.conversation(), redact=suite.redact)
         decided = not suite.spec.marked  # else a test's asserts are still to come
         if self.worker is not None:
             self.worker.ended(key, finished, decided=decided, redact=suite.redact)
@@ -370,16 +366,6 @@ class Evaluation:
             self.worker.give_up(reason)
         elif self.gathering is not None:
             self.gathering.halt(reason)
-
-    def _opened_trajectories(self) -> Trajectories | None:
-        """This process's end of the file of whole conversations."""
-        path = self.spec.trajectories
-        if path is None:
-            return None
-        if self.worker is not None:
-            return Trajectories(path, on_failure=self.worker.cannot_write)
-        assert self.gathering is not None
-        return Trajectories(path, on_failure=self.gathering.recorder.fail)
 
     def _paced(self, kind: str, not_before_s: float) -> None:
         """Engine's thread: the endpoint said that it is too much, or that it bears it."""
@@ -408,8 +394,6 @@ class Evaluation:
         if rollouts is not None:
             rollouts.close()  # a second interrupt ends the wait; the next call closes the rest
         self._end_routing()
-        if self._trajectories is not None:
-            self._trajectories.close()
         for role in (self.controller, self.worker, self.gathering):
             if role is not None:
                 role.close()

@@ -1,4 +1,4 @@
-"""What happened: `RunResult` for one run, `EvalResult` for an evaluation.
+"""What happened: `RunResult` and `RolloutRecord` for one run, `EvalResult` for an evaluation.
 
 Plain frozen values and their one wire form: an ASCII JSON string, so that a report crosses
 xdist whatever the text holds. `reports/` shows and writes them.
@@ -7,7 +7,7 @@ xdist whatever the text holds. `reports/` shows and writes them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -121,6 +121,32 @@ _DEFAULTS: Mapping[str, Any] = {
     each.name: {} if each.default_factory is dict else each.default for each in fields(RunResult)
 }
 """What a field that is left out of the JSON holds; MISSING for those that never are."""
+
+
+@dataclass(slots=True)
+class RolloutRecord:
+    """A run that has ended: its result, and what leaves its process only in a transcript."""
+
+    result: RunResult
+    explanation: str = ""
+    """What the item prints when it did not pass."""
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    ground_truth: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    reward: float | None = None
+    sections: list[tuple[str, str]] = field(default_factory=list)
+    """What the run printed and logged."""
+    calls: Sequence[Mapping[str, Any]] = ()
+    """Usage of each model call."""
+    reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What judges said, by eval function."""
+    _encoded: tuple[RunResult, str] | None = None
+
+    def encoded(self) -> str:
+        """The result as JSON: what is kept, sent and reported is one and the same text."""
+        if self._encoded is None or self._encoded[0] is not self.result:
+            self._encoded = self.result, self.result.to_json()
+        return self._encoded[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
-    from pytest_osmosis.rollouts.rollout import RolloutRecord
+    from pytest_osmosis.results import RolloutRecord
     from pytest_osmosis.user_code.agent import AgentResult, AgentRun
 
 WrapModel = Callable[["ChatModel"], "ChatModel"]

@@ -46,8 +46,6 @@ PACE = "pace"
 """The endpoint limits the rate, or has answered again: kind, seconds to wait."""
 PROBLEM = "problem"
 """Why the session must stop."""
-UNWRITTEN = "unwritten"
-"""What could not be written."""
 GAVE_UP = "gave up"
 """Why this worker ends."""
 

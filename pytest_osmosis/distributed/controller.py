@@ -20,6 +20,7 @@ from ..rollouts.suite import Suite
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
 from ..storage.fingerprint import EvalFingerprint
+from ..storage.transcripts import RunFolder
 from . import channel
 from .heartbeat import Watch
 from .scheduler import CachedResult, WindowScheduling
@@ -56,7 +57,7 @@ class Controller:
         """Give a worker that is about to start its channel and what it must know."""
         given = {
             "base_urls": dict(base_urls),
-            "places": self._gathering.keeper.places(),
+            "places": _plain(self._gathering.keeper.places()),
         }
         self._link.open(node, json.dumps(given))
 
@@ -78,14 +79,13 @@ class Controller:
             self._select(self._suites_of(nodeids))
         with usage_errors():
             keeper.open(list(self._identities.values()))
+            keeper.transcribe(self._gathering.recorder.infos())
             decisions = self._gathering.recorder.decisions
             marked = [identity.info for identity in self._identities.values()]
             keeper.lines += decisions.begin(marked, keeper.places())
             keeper.begin(name for name, runs in self._selected.items() if runs)
         decisions.count_runs_only()
-        self._link.broadcast(
-            channel.PLACES, {name: list(at) for name, at in keeper.places().items()}
-        )
+        self._link.broadcast(channel.PLACES, _plain(keeper.places()))
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         for line in keeper.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
@@ -180,8 +180,6 @@ class Controller:
             scheduling.excuse(node)
         elif kind == channel.PROBLEM:
             gathering.halt(values[0])
-        elif kind == channel.UNWRITTEN:
-            gathering.recorder.fail(values[0])
         elif kind == channel.ALIVE:
             self._pids[node] = values[0]
             self._watch.heard(values[0])
@@ -222,3 +220,7 @@ class Controller:
                     "command again"
                 )
                 self._gathering.halt(self._differs)
+
+
+def _plain(places: Mapping[str, RunFolder]) -> dict[str, list[Any]]:
+    return {name: [there.folder, there.session] for name, there in places.items()}

@@ -8,19 +8,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..results import RunId, RunResult, SuiteInfo
+from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
-from ..rollouts.rollout import RolloutRecord
+from ..storage.excerpt import encode
 from ..storage.fingerprint import EvalFingerprint
-from ..storage.journal import encode
 from ..storage.store import CachedRun
-from ..storage.transcripts import ConversationLogs, Place
+from ..storage.transcripts import RunFolder, TranscriptWriter
 from . import channel
 from .heartbeat import Heartbeat
 
@@ -33,9 +31,9 @@ class Worker:
         given = json.loads(self._link.text)
         self.base_urls: Mapping[str, str] = given["base_urls"]
         """Where the embedded endpoint listens, by persona."""
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, RunFolder] = {}
         """Where transcripts are written, by suite."""
-        self._logs = ConversationLogs(self._link.worker_id)
+        self._logs = TranscriptWriter(self._link.worker_id)
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
         self._heartbeat = Heartbeat(self._beat)
@@ -99,30 +97,19 @@ class Worker:
 
     def _take_places(self, places: Mapping[str, Sequence[Any]]) -> None:
         for suite, (folder, session) in places.items():
-            self.places[suite] = Place(folder, session)
-            self._logs.begin(suite, Path(folder), session)
+            self.places[suite] = there = RunFolder(folder, session)
+            self._logs.begin(suite, there)
 
     def ended(
         self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Send a run that has ended; `decided` unless asserts of a test are still to come."""
         text = finished.encoded()
-        problem = self._logs.write(
-            finished.result,
-            text,
-            why=finished.explanation,
-            messages=finished.messages,
-            reward=finished.reward,
-            redact=redact,
-        )
+        problem = self._logs.write(finished, redact=redact)
         index = self._indices[key]
         self._link.send(channel.FINISHED, index, text, finished.explanation, decided)
         if problem is not None:
             self._link.send(channel.PROBLEM, problem)
-
-    def cannot_write(self, problem: str) -> None:
-        """Report a file that cannot be written to the end of the session."""
-        self._link.send(channel.UNWRITTEN, problem)
 
     def give_up(self, reason: str) -> None:
         """End the process, which cannot run anything more: another worker takes the rest.

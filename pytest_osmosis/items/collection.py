@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..results import RunId
-from ..rollouts.suite import RolloutRecord, Suite
+from ..results import RolloutRecord, RunId
+from ..rollouts.suite import Suite
 from . import nodeids
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from osmosis_ai.messages import last_assistant_text
 from .. import evaluation as evaluations
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
-from ..results import REPORT_FIELD, RunId, RunResult
+from ..results import REPORT_FIELD, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.prepare import prepare
-from ..rollouts.suite import TEST, RolloutRecord, Suite
+from ..rollouts.suite import TEST, Suite
 from ..spec import EvalSpec
 from .collection import RunItem
 from .nodeids import parameter_id

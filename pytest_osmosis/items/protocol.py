@@ -16,12 +16,11 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from .. import compat
-from ..results import DECIDED, REPORT_FIELD, RunResult
+from ..results import DECIDED, REPORT_FIELD, RolloutRecord, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
 from ..rollouts.pool import RolloutPool
-from ..rollouts.suite import RolloutRecord
 from .collection import RunItem
 
 _RERUNNERS = ("rerunfailures",)

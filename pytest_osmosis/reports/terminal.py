@@ -5,11 +5,12 @@ What is said is decided in `view` and `highlights`; here is how it fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult, RowResult, Saved, SuiteResult
+from ..results import OWN_ACCOUNT, EvalResult, RowResult, Saved, SuiteResult
 from ..verdicts import GateResult
 from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
 from .view import Against, Moved, Table, against, counted, figure_metrics, figures, usage
@@ -207,3 +208,22 @@ def _named(what: str, names: Sequence[str]) -> list[str]:
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return wrap(text, COLUMNS, initial_indent=indent, subsequent_indent=indent)
+
+
+def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:
+    """Say what to do about kept runs that have no score through no fault of the agent's."""
+    kept = [suite for suite in result.suites if is_kept(suite.info.name)]
+    errors = Counter(
+        {
+            kind: number
+            for suite in kept
+            for kind, number in suite.errors.items()
+            if kind not in OWN_ACCOUNT
+        }
+    )
+    number = sum(errors.values())
+    if not number or result.halted or result.interrupted:
+        return None
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(errors.items()))
+    runs, it = ("1 run has", "it") if number == 1 else (f"{number} runs have", "them")
+    return f"{runs} no score ({kinds}): run the same command again to fill {it} in"

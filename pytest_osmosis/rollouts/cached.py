@@ -11,11 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import RunId
-from ..storage.journal import result_of
+from ..results import RolloutRecord, RunId
 from ..storage.store import CachedRun
-from ..storage.transcripts import Place, Transcripts
-from .rollout import RolloutRecord
+from ..storage.transcripts import RunFolder, Transcripts
 
 if TYPE_CHECKING:
     from ..storage.store import RunStore
@@ -26,7 +24,7 @@ class ResultCache:
     """Those that were added: in a worker, each before its item is run."""
 
     def __init__(
-        self, suites: Mapping[str, Suite], places: Callable[[], Mapping[str, Place]]
+        self, suites: Mapping[str, Suite], places: Callable[[], Mapping[str, RunFolder]]
     ) -> None:
         """`places` says where the transcripts of each suite are."""
         self._suites = suites
@@ -58,17 +56,15 @@ class ResultCache:
         row = self._suites[run.suite].dataset.row(run.row_index)
         if run.suite not in self._transcripts:
             self._transcripts[run.suite] = Transcripts(Path(self._places()[run.suite].folder))
-        recorded = self._transcripts[run.suite].read((run.row_index, run.run_index))
-        assert recorded is not None
-        result = result_of(recorded.result, run.suite, cached=True)
-        return RolloutRecord(
-            replace(result, answer=cached.result.answer),
-            recorded.why,
-            recorded.messages or [],
-            row.ground_truth,
-            {**row.metadata(), "row_index": run.row_index, "run_index": run.run_index},
-            recorded.reward,
+        record = self._transcripts[run.suite].read((run.row_index, run.run_index))
+        assert record is not None
+        record.result = replace(
+            record.result, suite=run.suite, cached=True, answer=cached.result.answer
         )
+        record.ground_truth = row.ground_truth
+        position = {"row_index": run.row_index, "run_index": run.run_index}
+        record.metadata = {**row.metadata(), **position}
+        return record
 
 
 class StoreCache(ResultCache):

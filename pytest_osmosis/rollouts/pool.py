@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ..results import RunId
+from ..results import RolloutRecord, RunId
 from .cached import ResultCache
 from .engine import Engine
 from .guards.captured import Captured, capture
@@ -22,7 +22,7 @@ from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
 from .rate_limit import SharedRateLimit
-from .rollout import RolloutRecord, RolloutServices
+from .rollout import RolloutServices
 from .suite import Suite
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from osmosis_ai.secret import Redactor
 
 from ..api_keys import secrets_of
 from ..errors import ConfigurationError
-from ..results import RUN_FIELDS, RunId, RunResult
+from ..results import RUN_FIELDS, RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
@@ -28,7 +28,7 @@ from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
-from .rollout import Rollout, RolloutRecord, RolloutServices
+from .rollout import Rollout, RolloutServices
 from .suite import REWARD, Suite
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class _Rescored(Suite):
         if before.error_type not in (None, "eval_fn"):
             return RolloutRecord(before, why)
         recorded = self._said.read(key)
-        if recorded is None or recorded.messages is None:
+        if recorded is None or not self._said.has_messages(key):
             return _not_recorded(before)
         run = Rollout(self, row, run_id.run_index, services)
         run.outcome = AgentResult(

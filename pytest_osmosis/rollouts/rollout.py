@@ -8,9 +8,9 @@ from __future__ import annotations
 import _thread
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.reasons import heard
 
-from ..results import ANSWER_LIMIT, RunResult, passes
-from ..storage.trajectories import Conversation
+from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes
 from ..user_code.agent import AgentResult, AgentRun, Services
 from ..user_code.eval_function import EvalFn, EvalFnError
 from . import errors
@@ -40,36 +39,6 @@ TEST = "test"
 """The score's name for the outcome of a marked test itself: 1.0 or 0.0."""
 
 _NO_ERRORS: Mapping[str, str] = {}
-
-
-@dataclass(slots=True)
-class RolloutRecord:
-    """A run that has ended: its result, and what only its own process needs of it."""
-
-    result: RunResult
-    explanation: str = ""
-    """What the item prints when it did not pass."""
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    ground_truth: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    reward: float | None = None
-    sections: list[tuple[str, str]] = field(default_factory=list)
-    """What the run printed and logged."""
-    calls: Sequence[Mapping[str, Any]] = ()
-    """Usage of each model call."""
-    reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What judges said, by eval function."""
-    _encoded: tuple[RunResult, str] | None = None
-
-    def encoded(self) -> str:
-        """The result as JSON: what is kept, sent and reported is one and the same text."""
-        if self._encoded is None or self._encoded[0] is not self.result:
-            self._encoded = self.result, self.result.to_json()
-        return self._encoded[1]
-
-    def conversation(self) -> Conversation:
-        """What is written of the run beside its result."""
-        return Conversation(self.messages, self.calls, self.ground_truth, self.reasons)
 
 
 class SetDeadline(Protocol):

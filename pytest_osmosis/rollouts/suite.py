@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
-from ..results import RunId, RunResult, SuiteInfo
+from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..user_code.user_hooks import UserHooks
-from .rollout import REWARD, TEST, Rollout, RolloutRecord, RolloutServices
+from .rollout import REWARD, TEST, Rollout, RolloutServices
 
 if TYPE_CHECKING:
     from osmosis_ai.secret import Redactor
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..user_code.eval_function import EvalFn
     from ..user_code.workflow import Grading
 
-__all__ = ["REWARD", "TEST", "RolloutRecord", "Suite"]
+__all__ = ["REWARD", "TEST", "Suite"]
 
 
 class Suite:

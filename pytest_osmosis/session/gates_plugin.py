@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..results import RunId
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
-    from ..storage.transcripts import Place
+    from ..storage.transcripts import RunFolder
     from ..verdicts import GateResult
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -95,7 +95,7 @@ class GatesPlugin:
         except GateError as error:
             raise ConfigurationError(gate_mistake(error)) from None
 
-    def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
+    def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, RunFolder]) -> Iterator[str]:
         """Find what these suites are compared with, and check their gates; yield lines to show.
 
         `places`: where each is kept. Raises ConfigurationError.
@@ -126,7 +126,9 @@ class GatesPlugin:
                 )
         self.judge.baselines.update(found)
 
-    def _find_last(self, infos: Iterable[SuiteInfo], places: Mapping[str, Place]) -> Iterator[str]:
+    def _find_last(
+        self, infos: Iterable[SuiteInfo], places: Mapping[str, RunFolder]
+    ) -> Iterator[str]:
         from ..storage.previous_run import last_complete
 
         for info in infos:

@@ -74,14 +74,15 @@ def is_quiet(config: pytest.Config) -> bool:
     return config.get_verbosity() < 0 or bool(getattr(config.option, "no_header", False))
 
 
-def begin_trajectories(path: Path | None, *, keep: bool) -> None:
-    """Make the file of whole conversations; `keep` those of a session that is resumed."""
+def check_trajectories(path: Path | None) -> None:
+    """Raise `pytest.UsageError` when the file of whole conversations could not be written."""
     if path is None:
         return
-    from ..storage.trajectories import begin
+    from ..storage.atomic_write import check_writable
 
     try:
-        begin(path, keep=keep)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_writable(path)
     except OSError as error:
         raise pytest.UsageError(
             f"--osmosis-trajectories {str(path)!r}: cannot be written: {error.strerror or error}"

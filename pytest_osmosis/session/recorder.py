@@ -168,6 +168,7 @@ class Recorder:
         }
         for report, path in asked_reports(self._session):
             self._write(path, report.write)
+        self._export_conversations()
         if self._problems or (self._halted and not self.decisions.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
 
@@ -192,13 +193,13 @@ class Recorder:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
     def _show(self, terminal: Any, result: EvalResult) -> None:
-        from ..reports.terminal import summary
+        from ..reports.terminal import next_step, summary
 
         terminal.write_sep("=", "osmosis summary")
         for line in summary(result):
             terminal.write_line(escape_control_chars(line))
-        if self.keeper is not None and (next_step := self.keeper.next_step(result)):
-            terminal.write_line(next_step)
+        if self.keeper is not None and (step := next_step(result, self.keeper.keeps)):
+            terminal.write_line(step)
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
             for line in [lines] if isinstance(lines, str) else lines or ():
                 terminal.write_line(line)
@@ -253,6 +254,15 @@ class Recorder:
             self.fail(f"cannot write {shown}: {error.strerror or error}")
         else:
             self._written.append(shown)
+
+    def _export_conversations(self) -> None:
+        path = self._session.trajectories
+        if path is None or self.keeper is None:
+            return
+        try:
+            self.keeper.export(path)
+        except OSError as error:
+            self.fail(f"cannot write {_shown(path)}: {error.strerror or error}")
 
     def _tell_github(self, terminal: Any, result: EvalResult) -> None:
         """In GitHub Actions: the step's summary, and annotations."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from ..results import RunResult
 from ..spec import SessionSpec
 from ..storage.store import RunStore
-from ..storage.transcripts import ConversationLogs
+from ..storage.transcripts import TranscriptWriter
 from .budget import RunBudget
 from .recorder import Recorder
 
 if TYPE_CHECKING:
-    from ..rollouts.rollout import RolloutRecord
+    from ..results import RolloutRecord
 
 
 class ResultSink:
@@ -25,9 +25,15 @@ class ResultSink:
 
     def __init__(self, spec: SessionSpec, recorder: Recorder, *, root: Path) -> None:
         self.recorder = recorder
-        self.keeper = RunStore(spec.keeping, root=root, answers=spec.answers, on_failure=self.halt)
+        self.keeper = RunStore(
+            spec.keeping,
+            root=root,
+            answers=spec.answers,
+            transcribes=spec.trajectories is not None,
+            on_failure=self.halt,
+        )
         recorder.keeper = self.keeper
-        self._logs = ConversationLogs("main")
+        self._logs = TranscriptWriter("main")
         self.halt_runs: Callable[[str], None] = lambda reason: None
         """Start no further run; set by the part that starts runs."""
         self.resize_runs: Callable[[int], None] = lambda window: None
@@ -54,14 +60,7 @@ class ResultSink:
     ) -> None:
         """The same for a run of this process, whose conversation is kept as well."""
         text = finished.encoded()
-        problem = self._logs.write(
-            finished.result,
-            text,
-            why=finished.explanation,
-            messages=finished.messages,
-            reward=finished.reward,
-            redact=redact,
-        )
+        problem = self._logs.write(finished, redact=redact)
         self.ended(finished.result, text, finished.explanation, decided=decided)
         if problem is not None:
             self.halt(problem)
@@ -69,8 +68,8 @@ class ResultSink:
     def begin_keeping(self, suites: Iterable[str]) -> None:
         """Runs of these suites are about to start in this process; ConfigurationError."""
         self.keeper.begin(suites)
-        for suite, (folder, session) in self.keeper.places().items():
-            self._logs.begin(suite, Path(folder), session)
+        for suite, there in self.keeper.places().items():
+            self._logs.begin(suite, there)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """A call was refused for its rate, or was answered after one had been."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Replace `path` with `data`; OSError leaves what was there.
+def write_whole(path: Path, data: bytes | Iterable[bytes], *, mode: int | None = None) -> None:
+    """Replace `path` with `data`, given whole or in pieces; OSError leaves what was there.
 
     `mode` defaults to what the umask leaves of 0666, or to the mode of the file that is replaced.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
         try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(handle, left) :]
+            for piece in [data] if isinstance(data, bytes) else data:
+                left = memoryview(piece)
+                while left:
+                    left = left[os.write(handle, left) :]
             os.fchmod(handle, _mode_of(path) if mode is None else mode)
             os.fsync(handle)
         finally:

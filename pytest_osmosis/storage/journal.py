@@ -14,10 +14,11 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..results import OWN_ACCOUNT, RunResult
 from .atomic_write import write_whole
+from .excerpt import encode
 from .group_commit import AppendFile
 
 FORMAT = 1
@@ -40,7 +41,13 @@ class NewerJournal(JournalError):
     """A journal that a later version wrote."""
 
 
-class Place(NamedTuple):
+def is_done(error_type: str | None) -> bool:
+    """Return whether a run ended by itself: with scores, or with an error of the user's code."""
+    return error_type is None or error_type in OWN_ACCOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
     """A run's line in the journal, and what decides whether it must be run again."""
 
     offset: int
@@ -50,8 +57,8 @@ class Place(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the run ended on its own account: with scores, or an error of the user's code."""
-        return self.error_type is None or self.error_type in OWN_ACCOUNT
+        """Whether it ended by itself."""
+        return is_done(self.error_type)
 
 
 @dataclass(slots=True)
@@ -60,7 +67,7 @@ class Replay:
 
     header: Mapping[str, Any]
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
-    runs: dict[RowRun, Place] = field(default_factory=dict)
+    runs: dict[RowRun, JournalEntry] = field(default_factory=dict)
     ended_in_last_session: set[RowRun] = field(default_factory=set)
     """Runs that the last session has written itself."""
     size: int = 0
@@ -122,9 +129,9 @@ def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
     elif "run" in record:
         run = record["run"]
         key = run["row_index"], run["run_index"]
-        place = Place(found.size, length, run.get("error_type"), run.get("passed", False))
-        found.runs[key] = place
-        if place.is_done:
+        entry = JournalEntry(found.size, length, run.get("error_type"), run.get("passed", False))
+        found.runs[key] = entry
+        if entry.is_done:
             found.ended_in_last_session.add(key)
 
 
@@ -170,9 +177,9 @@ class Reader:
         self._path = path
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def run(self, place: Place) -> tuple[dict[str, Any], str]:
+    def run(self, entry: JournalEntry) -> tuple[dict[str, Any], str]:
         """A run's fields, and its explanation."""
-        record = verify_checksum(os.pread(self._descriptor, place.length, place.offset))
+        record = verify_checksum(os.pread(self._descriptor, entry.length, entry.offset))
         if record is None:
             raise JournalError(f"{self._path}: it was changed while it was in use")
         return record["run"], record.get("why", "")
@@ -194,8 +201,6 @@ _FIELDS = frozenset(each.name for each in fields(RunResult))
 
 
 _MARK = b',"crc":'
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-"""Any value of JSON as ASCII; ValueError for a number that JSON has no name for."""
 
 
 def add_checksum(body: str) -> bytes:

@@ -17,7 +17,7 @@ from ..errors import ConfigurationError
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
-from .journal import FILE, JournalError, NewerJournal, Place, Replay, RowRun
+from .journal import FILE, JournalEntry, JournalError, NewerJournal, Replay, RowRun
 from .transcripts import Transcripts
 
 _DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"
@@ -32,7 +32,7 @@ class Opened:
     """Number of the session, from 1."""
     begin: Callable[[], None]
     """Makes it so on disk: to be called once, before the first run is kept. OSError."""
-    cached: dict[RowRun, Place] = field(default_factory=dict)
+    cached: dict[RowRun, JournalEntry] = field(default_factory=dict)
     """Runs that are not run again."""
     notes: list[str] = field(default_factory=list)
     """What there is to say about it, a line each."""
@@ -153,7 +153,7 @@ def _go_on(
     return Opened(folder, number, begin, cached=cached, notes=notes)
 
 
-def _stays(place: Place, keeping: Keeping) -> bool:
+def _stays(place: JournalEntry, keeping: Keeping) -> bool:
     """Whether a run is reported as it is, and not run again."""
     if not place.is_done:
         return False
@@ -168,10 +168,8 @@ def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
     said = Transcripts(folder, session=len(kept.sessions))
     for key in said:
         recorded = None if key in kept.ended_in_last_session else said.read(key)
-        if recorded is not None:
-            result = journal.result_of(recorded.result, recorded.result["suite"])
-            if Place(0, 0, result.error_type, result.passed).is_done:
-                found[key] = journal.run_line(result.to_json(), recorded.why)
+        if recorded is not None and journal.is_done(recorded.result.error_type):
+            found[key] = journal.run_line(recorded.encoded(), recorded.explanation)
     return found
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ..results import SuiteInfo
 from .journal import FILE
 
 OSMOSIS = ".osmosis"
@@ -55,6 +56,19 @@ def run_name(subject: str, model: str) -> str:
     """A folder's name for what is evaluated (a path, a node id) and the model."""
     name = f"{_slug(subject)}-{_slug(model)}"
     return name if len(name) <= _NAME_LIMIT else marked(name[: _NAME_LIMIT - 7], name)
+
+
+def name_for(info: SuiteInfo, root: Path) -> str:
+    """Return the name of the folder of a suite's evaluation."""
+    subject = info.name
+    if not info.marked:
+        data = Path(info.data)
+        subject = (data.relative_to(root) if data.is_relative_to(root) else data).as_posix()
+        subject = subject.removesuffix(data.suffix)
+    shard = info.settings.get("shard")
+    if shard is not None:  # shards run side by side
+        subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
+    return run_name(subject.replace("/", "."), info.model)
 
 
 def marked(name: str, whole: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections import Counter
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ..errors import ConfigurationError
-from ..results import OWN_ACCOUNT, EvalResult, RunId, RunResult
+from ..results import RunId, RunResult
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
@@ -26,7 +26,7 @@ from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
 from .resume import Opened, open_folder
 from .run_directory import InUse, NoLocks
-from .transcripts import Place, Transcripts
+from .transcripts import RunFolder, Transcripts
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -71,9 +71,13 @@ class RunStore:
         *,
         root: Path,
         answers: bool = True,
+        transcribes: bool = False,
         on_failure: Callable[[str], None],
     ) -> None:
-        """`on_failure` is told once, with the reason, when nothing more can be kept."""
+        """Keep runs below `root`; with `transcribes`, conversations even where no run is kept.
+
+        `on_failure` is called once, with the reason, when nothing more can be kept.
+        """
         self._keeping = keeping
         self._root = root
         self._runs = run_directory.runs_folder(root, keeping.run_dir)
@@ -85,6 +89,9 @@ class RunStore:
         self._commit = GroupCommit(on_failure=self._failed)
         self.lines: list[str] = []
         """What there is to say about what was opened."""
+        self._transcribes = transcribes
+        self._transcribed: dict[str, None] = {}
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._usual: set[str] = set()
         """Those of them that tell no news."""
 
@@ -96,7 +103,10 @@ class RunStore:
         Raises:
             ConfigurationError: when they cannot go on, or cannot be kept.
         """
-        names = {identity.info.name: _name(identity, self._root) for identity in identities}
+        names = {
+            identity.info.name: run_directory.name_for(identity.info, self._root)
+            for identity in identities
+        }
         every = list(names.values())
         for identity in identities:
             name = names[identity.info.name]
@@ -187,12 +197,29 @@ class RunStore:
         lines, self.lines = self.lines, []
         return [line for line in lines if not quiet or line not in self._usual]
 
-    def places(self) -> dict[str, Place]:
-        """Where conversations go, by suite."""
-        return {
-            name: Place(str(suite.folder), suite.opened.session)
+    def transcribe(self, suites: Iterable[str]) -> None:
+        """Have these suites' conversations written, also those whose runs are not kept."""
+        if self._transcribes:
+            self._transcribed.update(dict.fromkeys(suites))
+
+    def places(self) -> dict[str, RunFolder]:
+        """Return where conversations go, by suite."""
+        found = {
+            name: RunFolder(str(suite.folder), suite.opened.session)
             for name, suite in self._suites.items()
         }
+        for number, name in enumerate(self._transcribed):
+            if name not in found:
+                if self._temporary is None:
+                    self._temporary = tempfile.TemporaryDirectory(prefix="osmosis-")
+                found[name] = RunFolder(f"{self._temporary.name}/{number}", 1)
+        return found
+
+    def export(self, path: Path) -> None:
+        """Write the conversations of all suites to one file; OSError leaves what was there."""
+        from .trajectories import export
+
+        export(path, (Path(there.folder) for there in self.places().values()))
 
     # ---- what earlier sessions kept
 
@@ -246,23 +273,9 @@ class RunStore:
         if noted is not None:
             self._commit.wait(noted.ticket)
 
-    def next_step(self, result: EvalResult) -> str | None:
-        """What there is to do about runs that have no score through no fault of the agent's."""
-        kept = [suite for suite in result.suites if suite.info.name in self._suites]
-        errors = Counter(
-            {
-                kind: number
-                for suite in kept
-                for kind, number in suite.errors.items()
-                if kind not in OWN_ACCOUNT
-            }
-        )
-        number = sum(errors.values())
-        if not number or result.halted or result.interrupted:
-            return None
-        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(errors.items()))
-        runs, it = ("1 run has", "it") if number == 1 else (f"{number} runs have", "them")
-        return f"{runs} no score ({kinds}): run the same command again to fill {it} in"
+    def keeps(self, suite: str) -> bool:
+        """Return whether the runs of a suite are kept."""
+        return suite in self._suites
 
     def flush(self) -> None:
         """Return once everything is on disk."""
@@ -284,6 +297,10 @@ class RunStore:
             _let_go(self._suites.popitem()[1])
         while self._locks:
             self._locks.pop().release()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+        self._transcribed.clear()
 
 
 def _let_go(suite: _Suite) -> None:
@@ -292,16 +309,3 @@ def _let_go(suite: _Suite) -> None:
             held.close()
     if suite.lock is not None:
         suite.lock.release()
-
-
-def _name(identity: EvalFingerprint, root: Path) -> str:
-    info = identity.info
-    subject = info.name
-    if not info.marked:
-        data = Path(info.data)
-        subject = (data.relative_to(root) if data.is_relative_to(root) else data).as_posix()
-        subject = subject.removesuffix(data.suffix)
-    shard = info.settings.get("shard")
-    if shard is not None:  # the others may go on beside it
-        subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
-    return run_directory.run_name(subject.replace("/", "."), info.model)

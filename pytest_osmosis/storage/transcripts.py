@@ -1,4 +1,4 @@
-"""The conversations of the runs, written by whichever process ran them, before anything else is.
+"""The conversations of the runs, written by the process that ran them, before its result is sent.
 
 Each process of a session has a file of its own, so a line is never mixed with another's; a line
 holds the run's result too, so that a run is not lost when the controller dies before it knew of it.
@@ -8,137 +8,116 @@ Conversations are read one at a time and never held. Knows nothing of pytest.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from ..results import RunResult
+from ..results import RolloutRecord
+from .excerpt import encode, excerpt, masked, plain
 from .group_commit import AppendFile
-from .journal import add_checksum, encode, verify_checksum
-
-if TYPE_CHECKING:
-    from .journal import RowRun
+from .journal import RowRun, add_checksum, result_of, verify_checksum
 
 FOLDER = "conversations"
 SIZE_LIMIT = 8 << 20
-"""Bytes of a conversation that is kept; a longer one is not, and is said to be missing."""
+"""Bytes of a conversation that is kept as it was; of a longer one there is an excerpt."""
 _KEY = re.compile(rb'\{"row":(\d+),"run":(\d+),"whole":([01]),')
 
 
-class Place(NamedTuple):
-    """Where a process writes the conversations of a suite."""
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where the processes of a session write the transcripts of a suite."""
 
     folder: str
     session: int
 
 
-class ConversationLog:
-    """One process's file of a session; made when the first run ends."""
-
-    def __init__(self, folder: Path, session: int, process: str) -> None:
-        self._path = folder / FOLDER / f"{session:04}-{process}.jsonl"
-        self._file: AppendFile | None = None
-
-    @property
-    def path(self) -> Path:
-        """Where the conversations go."""
-        return self._path
-
-    def write(
-        self,
-        result: RunResult,
-        text: str,
-        *,
-        why: str,
-        messages: list[dict[str, Any]],
-        reward: float | None,
-        redact: Callable[[str], str],
-    ) -> None:
-        """Keep a run; `text` is its result as JSON. OSError when it cannot be written."""
-        said = redact(_encoded(messages))
-        if len(said) > SIZE_LIMIT:
-            said = "null"
-        whole = int(said != "null")
-        line = add_checksum(
-            f'{{"row":{result.row_index},"run":{result.run_index},"whole":{whole},"result":{text},'
-            f'"why":{encode(why)},"reward":{encode(reward)},"messages":{said}}}'
-        )
-        if self._file is None:
-            self._path.parent.mkdir(mode=0o700, exist_ok=True)
-            self._file = AppendFile(self._path)
-        self._file.write(line)
-
-    def close(self) -> None:
-        """Put what was written on disk, and close. Idempotent; OSError when that fails."""
-        file, self._file = self._file, None
-        if file is not None:
-            try:
-                file.sync()
-            finally:
-                file.close()
-
-
-def _encoded(messages: list[dict[str, Any]]) -> str:
-    """The messages as JSON; null for what JSON cannot hold."""
-    try:
-        return encode(messages)
-    except (TypeError, ValueError, RecursionError):
-        return "null"
-
-
-class ConversationLogs:
-    """One process's files of a session, one a suite."""
+class TranscriptWriter:
+    """One process's files of a session, one a suite; each is made when its first run ends."""
 
     def __init__(self, process: str) -> None:
         self._process = process
-        self._logs: dict[str, ConversationLog] = {}
+        self._paths: dict[str, Path] = {}
+        self._files: dict[str, AppendFile] = {}
 
-    def begin(self, suite: str, folder: Path, session: int) -> None:
-        """From here on the suite's conversations are kept."""
-        self._logs[suite] = ConversationLog(folder, session, self._process)
+    def begin(self, suite: str, there: RunFolder) -> None:
+        """Keep the suite's conversations there."""
+        name = f"{there.session:04}-{self._process}.jsonl"
+        self._paths[suite] = Path(there.folder, FOLDER, name)
 
-    def write(
-        self,
-        result: RunResult,
-        text: str,
-        *,
-        why: str,
-        messages: list[dict[str, Any]],
-        reward: float | None,
-        redact: Callable[[str], str],
-    ) -> str | None:
-        """Keep a run, if its suite is kept; why that failed, if it did."""
-        log = self._logs.get(result.suite)
-        if log is None:
+    def write(self, record: RolloutRecord, *, redact: Callable[[str], str]) -> str | None:
+        """Keep a run, if its suite is kept; return why that failed, if it did."""
+        suite = record.result.suite
+        path = self._paths.get(suite)
+        if path is None:
             return None
         try:
-            log.write(result, text, why=why, messages=messages, reward=reward, redact=redact)
+            file = self._files.get(suite)
+            if file is None:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                file = self._files[suite] = AppendFile(path)
+            file.write(_line(record, redact))
         except OSError as error:
-            del self._logs[result.suite]
-            return f"cannot write {log.path}: {error.strerror or error}"
+            del self._paths[suite]
+            return f"cannot write {path}: {error.strerror or error}"
         return None
 
     def close(self) -> None:
-        """Put everything on disk. Idempotent; a file that cannot be is left as it is."""
-        while self._logs:
-            _, log = self._logs.popitem()
-            with contextlib.suppress(OSError):  # the runs are in the journal
-                log.close()
+        """Put what was written on disk, and close. Idempotent.
+
+        The journal decides what was kept: a conversation that cannot be synced is not an error.
+        """
+        while self._files:
+            _, file = self._files.popitem()
+            with contextlib.suppress(OSError):
+                file.sync()
+            file.close()
 
 
-class Recorded(NamedTuple):
-    """A run as it was kept."""
+def _line(record: RolloutRecord, redact: Callable[[str], str]) -> bytes:
+    """Return a run's line; the result is the JSON that the journal and the report have too."""
+    result = record.result
+    whole, rest = _rest(record, redact)
+    return add_checksum(
+        f'{{"row":{result.row_index},"run":{result.run_index},"whole":{int(whole)},'
+        f'"result":{record.encoded()},{rest[1:]}'
+    )
 
-    result: dict[str, Any]
-    why: str
-    reward: float | None
-    messages: list[dict[str, Any]] | None
-    """None when the conversation was too long, or held what JSON cannot."""
+
+def _rest(record: RolloutRecord, redact: Callable[[str], str]) -> tuple[bool, str]:
+    """Return whether the conversation is there as it was, and all beside the result as JSON."""
+    fields: dict[str, Any] = {
+        "why": record.explanation,
+        "reward": record.reward,
+        "ground_truth": record.ground_truth,
+        "calls": record.calls,
+        "reasons": record.reasons,
+        "messages": record.messages,
+    }
+    whole = True
+    try:
+        text = encode(fields)
+    except (TypeError, ValueError, RecursionError):  # messages hold what JSON has not
+        whole = False
+        fields = plain(fields)
+        text = encode(fields)
+    if redact(text) != text:
+        fields = masked(json.loads(text), redact)
+        text = encode(fields)
+    if len(text) > SIZE_LIMIT:
+        whole = False
+        fields["messages"], _ = excerpt(json.loads(text)["messages"])
+        text = encode(fields)
+    return whole, text
 
 
-class _Spot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a transcript is."""
+
     file: int
     offset: int
     length: int
@@ -146,47 +125,60 @@ class _Spot(NamedTuple):
 
 
 class Transcripts:
-    """The conversations of one evaluation, by row and run; the last one of each."""
+    """The transcripts of one evaluation, by row and run; the last one of each."""
 
     def __init__(self, folder: Path, *, session: int | None = None) -> None:
-        """With `session`, those of that session alone."""
-        self._files = _files(folder, session)
-        self._spots: dict[RowRun, _Spot] = {}
+        """Look at those of one session, or of all."""
+        pattern = "*.jsonl" if session is None else f"{session:04}-*.jsonl"
+        self._files = sorted((folder / FOLDER).glob(pattern))  # in the order of the sessions
+        self._entries: dict[RowRun, _Entry] = {}
         for number, path in enumerate(self._files):
             for key, offset, length, whole in _scan(path):
-                self._spots[key] = _Spot(number, offset, length, whole)
+                self._entries[key] = _Entry(number, offset, length, whole)
 
     def __contains__(self, key: RowRun) -> bool:
-        return key in self._spots
+        return key in self._entries
 
     def has_messages(self, key: RowRun) -> bool:
-        """Whether the conversation itself was kept."""
-        spot = self._spots.get(key)
-        return spot is not None and spot.whole
+        """Return whether the conversation was kept as it was."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.whole
 
     def __iter__(self) -> Iterator[RowRun]:
-        return iter(self._spots)
+        return iter(self._entries)
 
-    def read(self, key: RowRun) -> Recorded | None:
-        """What was kept of a run; None when that is nothing, or damaged."""
-        spot = self._spots.get(key)
-        if spot is None:
+    def records(self) -> Iterator[RolloutRecord]:
+        """Yield what was kept of each run, in the order of rows and runs."""
+        for key in sorted(self._entries):
+            record = self.read(key)
+            if record is not None:
+                yield record
+
+    def read(self, key: RowRun) -> RolloutRecord | None:
+        """Return what was kept of a run; None when that is nothing, or damaged."""
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        with self._files[spot.file].open("rb") as file:
-            record = verify_checksum(os.pread(file.fileno(), spot.length, spot.offset))
-        if record is None:
-            return None
-        return Recorded(record["result"], record["why"], record["reward"], record["messages"])
+        with self._files[entry.file].open("rb") as file:
+            fields = verify_checksum(os.pread(file.fileno(), entry.length, entry.offset))
+        return None if fields is None else _record(fields)
 
 
-def _files(folder: Path, session: int | None) -> list[Path]:
-    """In the order of the sessions; names begin with the session's number."""
-    pattern = "*.jsonl" if session is None else f"{session:04}-*.jsonl"
-    return sorted((folder / FOLDER).glob(pattern))
+def _record(fields: Mapping[str, Any]) -> RolloutRecord:
+    """Return the run of a line; earlier versions wrote less of it."""
+    return RolloutRecord(
+        result_of(fields["result"], fields["result"]["suite"]),
+        fields["why"],
+        fields["messages"] or [],
+        fields.get("ground_truth"),
+        reward=fields["reward"],
+        calls=fields.get("calls", ()),
+        reasons=fields.get("reasons", {}),
+    )
 
 
 def _scan(path: Path) -> Iterator[tuple[RowRun, int, int, bool]]:
-    """Key and place of every line that has a beginning and an end; a torn last one has none."""
+    """Yield key and place of every line that has a beginning and an end; a torn one has none."""
     offset = 0
     with path.open("rb") as file:
         for line in file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from osmosis_ai.secret import Redactor, Secret
-from pytest_osmosis.results import RunResult
-from pytest_osmosis.storage import trajectories
-from pytest_osmosis.storage.trajectories import Conversation, Trajectories, begin, line
+from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.storage import excerpt
+from pytest_osmosis.storage.trajectories import export
+from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 from tests.endpoints import Ask, error_reply
 from tests.modes import each_mode
 from tests.project import Project
@@ -25,8 +27,20 @@ def read(path: Path) -> list[dict]:
     return [json.loads(text) for text in path.read_text("ascii").splitlines()]
 
 
-def written(said: Conversation, redact=str) -> dict:
-    return json.loads(line(RUN, said, redact=redact))
+def record(*messages: dict) -> RolloutRecord:
+    return RolloutRecord(RUN, messages=list(messages))
+
+
+def writer(folder: Path, process: str = "main") -> TranscriptWriter:
+    made = TranscriptWriter(process)
+    made.begin(RUN.suite, RunFolder(str(folder), 1))
+    return made
+
+
+def exported(folder: Path, *messages: dict, redact=str) -> dict:
+    assert writer(folder).write(record(*messages), redact=redact) is None
+    export(folder / "t.jsonl", [folder])
+    return read(folder / "t.jsonl")[-1]
 
 
 @each_mode
@@ -53,6 +67,19 @@ def test_a_directory_of_its_own_and_none_without_answers(project: Project):
     assert not (project.path / "out.trajectories.jsonl").exists()
     project.run("--osmosis-no-answers", "--osmosis-fresh")
     assert not (project.path / "out.trajectories.jsonl").exists()
+
+
+@each_mode
+def test_without_a_journal_conversations_are_there_and_nothing_else_stays(
+    project: Project, workers: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    project.rows("one", "two")
+    project.run("--osmosis-no-journal", workers=workers)
+    path = project.path / "out.trajectories.jsonl"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [found["row_index"] for found in read(path)] == [0, 1]
+    assert not list(tmp_path.glob("osmosis-*"))
 
 
 def test_a_session_begins_anew_unless_it_resumes(project: Project):
@@ -115,90 +142,92 @@ def test_no_key_is_in_it_and_it_stays_json(project: Project, monkeypatch: pytest
     assert json.loads(text)["messages"][-1]["content"] == "your key is Bearer ***"
 
 
-def test_a_secret_that_looks_like_a_number_or_a_name_leaves_json_too():
+def test_a_secret_that_looks_like_a_number_or_a_name_leaves_json_too(tmp_path):
     redact = Redactor([Secret("1795231441"), Secret("tool_calls")])
     message = {"role": "user", "tool_calls": [1795231441, 1795231441.5, "x1795231441"]}
-    record = written(Conversation([message]), redact)
-    assert record["messages"] == [{"role": "user", "***": ["***", "***.5", "x***"]}]
+    found = exported(tmp_path, message, redact=redact)
+    assert found["messages"] == [{"role": "user", "***": ["***", "***.5", "x***"]}]
 
 
-def test_long_texts_and_long_conversations_are_cut_in_the_middle(monkeypatch):
-    record = written(Conversation([{"content": "a" * 70_000 + "b" * 70_000}]))
-    text = record["messages"][0]["content"]
+def test_long_texts_and_long_conversations_are_cut_in_the_middle(tmp_path, monkeypatch):
+    found = exported(tmp_path, {"content": "a" * 70_000 + "b" * 70_000})
+    text = found["messages"][0]["content"]
     assert "[… 40000 characters left out …]" in text
     assert (text[0], text[-1]) == ("a", "b")
-    monkeypatch.setattr(trajectories, "MESSAGES_LIMIT", 10_000)
-    record = written(Conversation([{"content": str(i) * 100} for i in range(10, 99)]))
-    kept = [message["content"][:2] for message in record["messages"]]
+    monkeypatch.setattr(excerpt, "MESSAGES_LIMIT", 10_000)
+    found = exported(tmp_path, *({"content": str(i) * 100} for i in range(10, 99)))
+    kept = [message["content"][:2] for message in found["messages"]]
     assert (kept[0], kept[-1]) == ("10", "98")
-    assert len(kept) + record["messages_left_out"] == 89
+    assert len(kept) + found["messages_left_out"] == 89
 
 
-def test_what_json_lacks_is_written_as_text():
+def test_what_json_lacks_is_written_as_text(tmp_path):
     deep: list = []
     for _ in range(1_000):
         deep = [deep]
-    message = {"a": float("nan"), "b": {1, 2}, 3: b"x", "d": "\ud800", "deep": deep}
-    record = written(Conversation([message]))
-    assert (
-        record["messages"][0] | {"a": "nan", "b": "{1, 2}", "3": "b'x'", "d": "\ud800"}
-        == (record["messages"][0])
-    )
+    message = {"a": float("nan"), "b": {1, 2}, 3: b"x", "d": "\ud800", "e": 10**5000, "deep": deep}
+    [found] = exported(tmp_path, message)["messages"]
+    assert found == found | {"a": "nan", "b": "{1, 2}", "3": "b'x'", "d": "\ud800"}
+    assert int(found["e"], 16) == 10**5000
 
 
 def test_a_line_that_was_torn_spoils_no_other(tmp_path):
-    path = tmp_path / "t.jsonl"
-    path.write_bytes(b'{"row_index":1}\n{"row_in')
-    begin(path, keep=True)
-    file = Trajectories(path, on_failure=pytest.fail)
-    file.write(RUN, Conversation([]), redact=str)
-    file.close()
-    _, torn, mine = path.read_bytes().splitlines()
-    assert json.loads(mine)["row_index"] == 3
-    assert torn == b'{"row_in'
+    exported(tmp_path, {"content": "whole"})
+    [path] = (tmp_path / "conversations").iterdir()
+    path.write_bytes(path.read_bytes() + b'{"row":4,"run":0,"whole":1,"result":{')
+    export(tmp_path / "t.jsonl", [tmp_path])
+    assert [found["row_index"] for found in read(tmp_path / "t.jsonl")] == [3]
 
 
-def _write_for_ever(path: Path) -> None:
-    file = Trajectories(path, on_failure=print)
-    while True:
-        file.write(RUN, Conversation([{"content": "x" * 50_000}]), redact=str)
+def _write_for_ever(folder: Path, process: str) -> None:
+    made = writer(folder, process)
+    for run_index in itertools.count():
+        said = RolloutRecord(
+            RunResult("data.jsonl", 3, run_index), messages=[{"content": "x" * 50_000}]
+        )
+        made.write(said, redact=str)
 
 
 def test_processes_that_are_killed_leave_whole_lines_to_the_others(tmp_path):
-    path = tmp_path / "t.jsonl"
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_write_for_ever, args=(path,)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
+    names = ["gw0", "gw1", "gw2"]
+    writers = [context.Process(target=_write_for_ever, args=(tmp_path, name)) for name in names]
+    for process in writers:
+        process.start()
+    paths = [tmp_path / "conversations" / f"0001-{name}.jsonl" for name in names]
     try:
-        while not path.exists() or path.stat().st_size < 3_000_000:
+        while not all(path.exists() and path.stat().st_size > 500_000 for path in paths):
             pass
     finally:
-        for writer in writers:
-            os.kill(writer.pid, signal.SIGKILL)
-            writer.join()
-    file = Trajectories(path, on_failure=pytest.fail)
-    file.write(RUN, Conversation([]), redact=str)
-    lines = path.read_bytes().splitlines()
-    torn = [text for text in lines if not text.endswith(b"}")]
-    assert len(torn) <= len(writers)
-    assert all(json.loads(text) for text in lines if text not in torn)
+        for process in writers:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+    whole = max(path.read_bytes().count(b"}\n") for path in paths)
+    export(tmp_path / "t.jsonl", [tmp_path])
+    assert [found["run_index"] for found in read(tmp_path / "t.jsonl")] == list(range(whole))
 
 
-def test_a_full_disk_is_told_once_and_ends_the_writing():
-    told: list[str] = []
-    file = Trajectories(Path("/dev/full"), on_failure=told.append)
-    for _ in range(3):
-        file.write(RUN, Conversation([]), redact=str)
-    assert told == ["cannot write /dev/full: No space left on device"]
+def test_a_full_disk_is_told_once_and_ends_the_writing(tmp_path):
+    (tmp_path / "conversations").mkdir()
+    path = tmp_path / "conversations" / "0001-main.jsonl"
+    path.symlink_to("/dev/full")
+    made = writer(tmp_path)
+    told = [made.write(record(), redact=str) for _ in range(3)]
+    assert told == [f"cannot write {path}: No space left on device", None, None]
 
 
 @each_mode
-def test_conversations_that_cannot_be_written_fail_the_session(
-    project: Project, workers: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_conversations_that_cannot_be_written_fail_the_session(project: Project, workers: int):
     project.rows("one", "two")
-    (project.path / "out.trajectories.jsonl").symlink_to("/dev/full")
+    project.write(
+        "conftest.py",
+        """
+import pathlib
+
+def pytest_runtest_logreport(report):
+    pathlib.Path("out.trajectories.jsonl").mkdir(exist_ok=True)
+""",
+    )
     session = project.run(workers=workers)
     assert session.ret == 1
     assert sum(line.startswith("ERROR: cannot write ") for line in session.lines) == 1

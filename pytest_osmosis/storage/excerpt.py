@@ -1,0 +1,82 @@
+"""Conversations as JSON can hold them, without secrets, and cut to what a reader can take.
+
+Knows plain values; does not know files or runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+TEXT_LIMIT = 100_000
+"""Characters of one string in an excerpt."""
+MESSAGES_LIMIT = 2_000_000
+"""Characters of an excerpt's messages, as JSON: the first and the last messages stay."""
+DEPTH_LIMIT = 100
+
+encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+"""Any value of JSON as ASCII; ValueError for a number that JSON has no name for."""
+
+
+def plain(value: Any, depth: int = DEPTH_LIMIT) -> Any:
+    """Return the value as JSON can hold it; what JSON lacks becomes its text."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= 1024 else hex(value)  # Python writes no longer ones
+    if isinstance(value, float):
+        return value if value - value == 0.0 else repr(value)
+    if depth == 0:
+        return "…"
+    if isinstance(value, Mapping):
+        return {str(name): plain(each, depth - 1) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each, depth - 1) for each in value]
+    return str(value)
+
+
+def masked(value: Any, redact: Callable[[str], str]) -> Any:
+    """Return a JSON value with every part redacted by itself, so that it stays JSON."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redact(name): masked(each, redact) for name, each in value.items()}
+    if isinstance(value, list):
+        return [masked(each, redact) for each in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value if redact(repr(value)) == repr(value) else redact(repr(value))
+    return value
+
+
+def excerpt(messages: list[Any]) -> tuple[list[Any], int]:
+    """Return the messages within the limits, and how many were left out of their middle."""
+    if len(encode(messages)) <= min(TEXT_LIMIT, MESSAGES_LIMIT):
+        return messages, 0
+    messages = [_cut(message) for message in messages]
+    sizes = [len(encode(message)) for message in messages]
+    if sum(sizes) <= MESSAGES_LIMIT:
+        return messages, 0
+    head = _fitting(sizes, MESSAGES_LIMIT // 4)
+    tail = _fitting(sizes[head:][::-1], 3 * MESSAGES_LIMIT // 4)
+    kept = [*messages[:head], *messages[len(messages) - tail :]]
+    return kept, len(messages) - len(kept)
+
+
+def _fitting(sizes: list[int], room: int) -> int:
+    for count, size in enumerate(sizes):
+        room -= size
+        if room < 0:
+            return count
+    return len(sizes)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cut(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cut(each) for each in value]
+    if not isinstance(value, str) or len(value) <= TEXT_LIMIT:
+        return value
+    half = TEXT_LIMIT // 2
+    return f"{value[:half]}[… {len(value) - 2 * half} characters left out …]{value[-half:]}"
