@@ -83,6 +83,7 @@ def test_a_model_whose_price_is_known(provider: Project) -> None:
     assert KEY not in text
 
 
+@pytest.mark.slow
 def test_a_workflow_and_a_price_that_nobody_knows(provider: Project) -> None:
     provider.endpoint.answers = f"the key is {KEY}"
     provider.rows("a", "b")
@@ -110,6 +111,7 @@ sys.meta_path.insert(0, Slow())
 """
 
 
+@pytest.mark.slow
 def test_importing_litellm_takes_no_runs_time(provider: Project) -> None:
     provider.write("conftest.py", SLOW_IMPORT)
     provider.rows("a", "b")
@@ -117,6 +119,7 @@ def test_importing_litellm_takes_no_runs_time(provider: Project) -> None:
     assert session.outcomes == {"passed": 2}, session.out + session.err
 
 
+@pytest.mark.slow
 def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) -> None:
     said = f"Incorrect API key provided: {KEY}."
     provider.endpoint.answers = lambda ask: [error_reply(401, said, code="invalid_api_key")]
@@ -129,6 +132,7 @@ def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) ->
     check_artefacts(provider, session)
 
 
+@pytest.mark.slow
 def test_tokens_that_are_not_told_have_no_cost(provider: Project) -> None:
     provider.endpoint.answers = completion("a", usage=None)
     provider.rows("a")
@@ -137,6 +141,7 @@ def test_tokens_that_are_not_told_have_no_cost(provider: Project) -> None:
     assert (found["tokens"], found["cost_usd"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_a_key_that_is_missing_is_a_usage_error(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
