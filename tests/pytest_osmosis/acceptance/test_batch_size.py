@@ -21,6 +21,7 @@ def slow(project: Project) -> Project:
     ("workers", "size"), [(0, 2), (0, 5), (0, 24), (2, 5)], ids=lambda number: str(number)
 )
 def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
+    slow.endpoint.latency_s = 0.04 * size  # more rollouts take longer to start
     session = slow.run(f"--batch-size={size}", workers=workers)
     assert session.outcomes == {"passed": 24}
     assert slow.endpoint.max_in_flight == size
