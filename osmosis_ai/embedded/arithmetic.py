@@ -1,7 +1,7 @@
 """Arithmetic in a sentence: "What is (3 + 4) times 5?" -> a list of steps on exact fractions.
 
 A sentence is rewritten to expressions, which Python's own parser reads: words become operators,
-"divide 12 by it" and "the sum of 1, 2 and 3" their expressions, and all other words are dropped.
+"divide 12 by it" and "the sum of 1, 2 and 3" become expressions, and all other words are dropped.
 A later clause may continue from the value before. Knows nothing of models or tools.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Literal
@@ -18,36 +18,30 @@ from typing import Literal
 Operator = Literal["add", "subtract", "multiply", "divide"]
 
 _MAX_TOKENS = 400
-_MAX_DIGITS = 40
 _TOKEN = re.compile(
-    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
-    r"|(?:divided|multiplied)\s+by|added\s+to|[a-z]+|[-+*/(),.;:?!\n×÷]"
+    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
+    r"|(?:divided|multiplied) by|[a-z]+|[-+*/(),.;:?!\n×÷]"
 )
 _TOKENS = {
-    **dict.fromkeys("+-*/(),", ""),
+    **{token: token for token in "+-*/(),"},
+    **{token: token for token in ("minus", "add", "subtract", "multiply", "divide", "by", "from")},
+    **{token: token for token in ("sum", "product", "half", "and", "to")},
     **dict.fromkeys((".", ";", ":", "?", "!", "\n", "then"), "."),
-    **dict.fromkeys(("×", "times", "multiplied", "x"), "*"),
-    **dict.fromkeys(("÷", "divided"), "/"),
-    **dict.fromkeys(("plus", "added"), "+"),
-    **dict.fromkeys(("subtract", "take"), "subtract"),
-    **dict.fromkeys(("sum", "total"), "sum"),
+    **dict.fromkeys(("×", "times", "multiplied by", "x"), "*"),
+    **dict.fromkeys(("÷", "divided by"), "/"),
     **dict.fromkeys(("it", "that", "result", "answer"), "it"),
-    **dict.fromkeys(("minus", "add", "multiply", "divide", "difference", "product"), ""),
-    **dict.fromkeys(("twice", "half", "and", "by", "to", "from"), ""),
+    "plus": "+",
+    "take": "subtract",
 }
-"""Words and symbols that mean something, with the token that each stands for ("": itself)."""
+"""Words and symbols that mean something, with the token that each stands for."""
 
 _NUMBER = r"\d*\.?\d+"
-_SIGNS = {"sum": "+", "difference": "-", "product": "*"}
-_LIST = re.compile(rf"(sum|difference|product) ({_NUMBER}(?:(?: ,| and)+ {_NUMBER})+)")
-_SEPARATOR = re.compile(r"(?: ,| and)+ ")
+_LIST = re.compile(rf"(sum|product) ({_NUMBER}(?:(?: ,| and)+ {_NUMBER})+)")
 _COMMANDS = (
     (re.compile(r"half (\S+)"), r"( \1 / 2 )"),
-    (re.compile(r"twice (\S+)"), r"( \1 * 2 )"),
     (re.compile(r"multiply (.*?) ?by (.+)"), r"( \1 ) * ( \2 )"),
     (re.compile(r"divide (.*?) ?by (.+)"), r"( \1 ) / ( \2 )"),
-    (re.compile(r"add (.+) to (.+)"), r"( \2 ) + ( \1 )"),
-    (re.compile(r"add (.+) and (.+)"), r"( \1 ) + ( \2 )"),
+    (re.compile(r"add (.+) (?:and|to) (.+)"), r"( \1 ) + ( \2 )"),
     (re.compile(r"add (.+)"), r"it + ( \1 )"),
     (re.compile(r"subtract (.+) from (.+)"), r"( \2 ) - ( \1 )"),
     (re.compile(r"subtract (.+)"), r"it - ( \1 )"),
@@ -125,14 +119,15 @@ def read_problem(text: str) -> Problem | None:
     steps: list[Step] = []
     last: Operand | None = None
     for expression in _expressions(text):
+        worked = list(steps) if "it" in expression else []
         try:
             tree = ast.parse(expression, mode="eval").body
-        except (SyntaxError, MemoryError, RecursionError):  # only words that look like arithmetic
-            continue
-        value = _flatten(tree, steps, last)
-        if isinstance(value, Earlier) or (value is not None and not isinstance(last, Earlier)):
-            last = value
-    return _needed(steps, last) if isinstance(last, Earlier) else None
+            value = _flatten(tree, worked, last)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue  # only words that look like arithmetic
+        if isinstance(value, Earlier) or not isinstance(last, Earlier):
+            steps, last = worked, value
+    return Problem(tuple(steps), last) if isinstance(last, Earlier) else None
 
 
 def _expressions(text: str) -> Iterator[str]:
@@ -147,46 +142,40 @@ def _expressions(text: str) -> Iterator[str]:
 
 def _tokens(text: str) -> list[str]:
     """Return numbers without commas and leading zeros, and the words and symbols of `_TOKENS`."""
-    tokens: list[str] = []
-    for match in _TOKEN.findall(text.lower()):
-        if match[-1].isdigit():
-            number = match.replace(",", "").lstrip("0")
-            tokens += [number if number[:1].isdigit() else f"0{number}"][
-                : len(match) <= _MAX_DIGITS
-            ]
-        elif (word := match.split()[0] if match != "\n" else match) in _TOKENS:
-            tokens.append(_TOKENS[word] or word)
-    return tokens[:_MAX_TOKENS]
+    found = [
+        (match.replace(",", "").lstrip("0") or "0") if match[0].isdigit() else _TOKENS.get(match)
+        for match in _TOKEN.findall(text.lower())
+    ]
+    return [token for token in found if token][:_MAX_TOKENS]
 
 
 def _listed(match: re.Match[str]) -> str:
     """Return "sum 1 , 2 and 3" as an expression."""
-    return f"( {_SEPARATOR.sub(f' {_SIGNS[match[1]]} ', match[2])} )"
+    sign = "+" if match[1] == "sum" else "*"
+    return f"( {re.sub(r'(?: ,| and)+', f' {sign}', match[2])} )"
 
 
-def _flatten(node: ast.expr, steps: list[Step], before: Operand | None) -> Operand | None:
-    """Append the steps of an expression, operands first, and return its value."""
+def _flatten(node: ast.expr, steps: list[Step], before: Operand | None) -> Operand:
+    """Append the steps of an expression, operands first, and return its value.
+
+    Raise ValueError for what is no arithmetic.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return Fraction(str(node.value))
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and before is not None:
         return before
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _flatten(node.operand, steps, before)
-        if isinstance(inner, Fraction):
-            return -inner
-        return _step(steps, "subtract", Fraction(), inner)
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left: Operand = Fraction()
+        right = _flatten(node.operand, steps, before)
+        if isinstance(right, Fraction):
+            return -right
+        operator: Operator = "subtract"
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left = _flatten(node.left, steps, before)
         right = _flatten(node.right, steps, before)
-        return _step(steps, _OPERATORS[type(node.op)], left, right)
-    return None
-
-
-def _step(
-    steps: list[Step], operator: Operator, left: Operand | None, right: Operand | None
-) -> Operand | None:
-    if left is None or right is None:
-        return None
+        operator = _OPERATORS[type(node.op)]
+    else:
+        raise ValueError(f"{type(node).__name__} is no arithmetic")
     steps.append(Step(operator, left, right))
     return Earlier(len(steps) - 1)
 
@@ -204,22 +193,3 @@ def _digits(operand: Operand) -> int:
     if isinstance(operand, Earlier):
         return 0
     return len(str(abs(operand.numerator))) - 1 + (operand.denominator != 1)
-
-
-def _needed(steps: Sequence[Step], answer: Earlier) -> Problem:
-    """Return only the steps that lead to `answer`, renumbered."""
-    used = {answer.index}
-    for index in range(len(steps) - 1, -1, -1):
-        if index in used:
-            sides = (steps[index].left, steps[index].right)
-            used |= {side.index for side in sides if isinstance(side, Earlier)}
-    new = {old: Earlier(index) for index, old in enumerate(sorted(used))}
-
-    def renumbered(side: Operand) -> Operand:
-        return new[side.index] if isinstance(side, Earlier) else side
-
-    kept = (steps[index] for index in sorted(used))
-    return Problem(
-        tuple(replace(s, left=renumbered(s.left), right=renumbered(s.right)) for s in kept),
-        new[answer.index],
-    )

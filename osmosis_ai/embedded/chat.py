@@ -14,7 +14,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -40,11 +40,6 @@ class ChatError(Exception):
         self.status = status
         self.param = param
         self.code = code
-
-    def body(self) -> dict[str, Any]:
-        """Return OpenAI's error object."""
-        error = {"message": str(self), "type": "invalid_request_error"}
-        return {"error": {**error, "param": self.param, "code": self.code}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,56 +137,50 @@ def _read_request(body: bytes) -> dict[str, Any]:
         request = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ChatError(f"The body is not JSON: {error}") from None
-    _require(isinstance(request, dict), "The body must be a JSON object.")
-    _require(isinstance(request.get("model"), str), "'model' must be a string.", "model")
-    _check_messages(request.get("messages"))
-    _check_tools(request.get("tools"), request.get("tool_choice"))
-    seed = request.get("seed")
-    whole = seed is None or (isinstance(seed, int) and not isinstance(seed, bool))
-    _require(whole, "'seed' must be an integer.", "seed")
-    _require(request.get("n") in (None, 1), "'n' other than 1 is not supported.", "n")
-    _require(not request.get("stream"), "Streaming is not supported.", "stream")
-    limit = _max_tokens(request)
-    positive = limit is None or (isinstance(limit, int) and limit > 0)
-    _require(positive, "'max_tokens' must be a positive integer.", "max_tokens")
-    return request  # type: ignore[no-any-return]
+    if not isinstance(request, dict):
+        raise ChatError("The body must be a JSON object.")
+    for valid, param, legal in _checks(request):
+        if not valid:
+            raise ChatError(f"'{param}' must be {legal}.", param=param)
+    return request
 
 
-def _check_messages(messages: object) -> None:
-    if not isinstance(messages, list) or not messages:
-        raise ChatError("'messages' must be a non-empty array.", param="messages")
-    for at, message in enumerate(messages):
+def _checks(request: Mapping[str, Any]) -> Iterator[tuple[bool, str, str]]:
+    """Yield for each parameter whether it is valid, its name and what it must be."""
+    yield isinstance(request.get("model"), str), "model", "a string"
+    messages, tools = request.get("messages"), request.get("tools") or []
+    yield isinstance(messages, list) and messages != [], "messages", "a non-empty array"
+    for at, message in enumerate(messages or ()):
         param = f"messages[{at}]"
-        _require(isinstance(message, dict), f"'{param}' must be an object.", param)
-        role = message.get("role")
-        _require(role in _ROLES, f"'{param}.role' must be one of {', '.join(_ROLES)}.", param)
-        answers = role != "tool" or isinstance(message.get("tool_call_id"), str)
-        _require(answers, f"'{param}.tool_call_id' must be a string.", param)
-        calls = message.get("tool_calls") or []
-        valid = isinstance(calls, list) and all(
-            isinstance(call, dict) and isinstance(call.get("id"), str) for call in calls
-        )
-        _require(valid, f"'{param}.tool_calls' must be an array of calls with an 'id'.", param)
-
-
-def _check_tools(tools: object, choice: object) -> None:
-    if tools is not None and not isinstance(tools, list):
-        raise ChatError("'tools' must be an array.", param="tools")
-    for at, tool in enumerate(tools or ()):
-        param = f"tools[{at}]"
-        _require(_is_named_function(tool), f"'{param}' must be a function with a name.", param)
+        yield isinstance(message, dict), param, "an object"
+        yield message.get("role") in _ROLES, param, f"from one of {', '.join(_ROLES)}"
+        answers = message["role"] != "tool" or isinstance(message.get("tool_call_id"), str)
+        yield answers, param, "an answer with a 'tool_call_id', a string"
+        yield _are_calls(message.get("tool_calls")), param, "without tool_calls that lack an 'id'"
+    yield isinstance(request.get("tools", []), list | None), "tools", "an array"
+    for at, tool in enumerate(tools):
+        yield _is_named_function(tool), f"tools[{at}]", "a function with a name"
+    choice = request.get("tool_choice")
     known = choice in (None, "none", "auto", "required") or _is_named_function(choice)
-    _require(known, "'tool_choice' must be none, auto, required or a function.", "tool_choice")
+    yield known, "tool_choice", "none, auto, required or a function"
+    seed, limit = request.get("seed"), _max_tokens(request)
+    whole = seed is None or (isinstance(seed, int) and not isinstance(seed, bool))
+    yield whole, "seed", "an integer"
+    yield request.get("n") in (None, 1), "n", "1: more choices are not supported"
+    yield not request.get("stream"), "stream", "false: streaming is not supported"
+    positive = limit is None or (isinstance(limit, int) and limit > 0)
+    yield positive, "max_tokens", "a positive integer"
+
+
+def _are_calls(calls: object) -> bool:
+    return isinstance(calls, list | None) and all(
+        isinstance(call, dict) and isinstance(call.get("id"), str) for call in calls or ()
+    )
 
 
 def _is_named_function(tool: object) -> bool:
     function = tool.get("function") if isinstance(tool, dict) else None
     return isinstance(function, dict) and isinstance(function.get("name"), str)
-
-
-def _require(condition: object, message: str, param: str | None = None) -> None:
-    if not condition:
-        raise ChatError(message, param=param)
 
 
 def _max_tokens(request: Mapping[str, Any]) -> Any:

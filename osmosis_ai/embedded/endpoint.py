@@ -54,7 +54,7 @@ class EmbeddedEndpoint:
         try:
             answer = self._chat.complete(request.body, rollout=request.headers.get(_ROLLOUT_HEADER))
         except ChatError as error:
-            return Response(error.status, error.body())
+            return problem(error.status, str(error), param=error.param, code=error.code)
         return Response(200, answer.body, delay_s=answer.latency_s)
 
 
