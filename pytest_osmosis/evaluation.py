@@ -1,40 +1,39 @@
-"""The evaluation within one pytest process: its suites, its rollouts, and whom it tells.
+"""The evaluation within one pytest process, chosen once by the part that the process has.
 
-The controller checks everything and starts the embedded endpoint; whichever process runs items has
-the rollouts. `plugin` calls this in the order of the session's life.
+    Evaluation
+    ├── ReportingEvaluation       checks, records, evaluates gates, writes reports
+    │   ├── LocalEvaluation       and runs the items itself
+    │   └── ControllerEvaluation  and has xdist's workers run them
+    └── WorkerEvaluation          runs items, and sends what becomes of them
+
+`plugin` calls it in the order of the session's life.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from osmosis_ai.secret import Redactor
 
-from . import api_keys, options
+from . import api_keys
 from .distributed import processes
 from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
-from .distributed.heartbeat import end_with_parent
-from .errors import ConfigurationError, NoRows
+from .errors import NoRows
 from .hookspecs import hooks_of
-from .items import capture
-from .items.collection import EmptyFile, EvalFile, RunItem, leave_out_of_cache
-from .items.gates import take_named
-from .items.protocol import needs_phases, run_item
+from .items.collection import EmptyFile, EvalFile, leave_out_of_cache
 from .items.redaction import MaskedWarnings
-from .results import RolloutRecord, RunId, RunResult, SuiteInfo
+from .items.runner import ItemRunner, run_id_of, run_ids
+from .results import RunResult, SuiteInfo
 from .rollouts.cached import ResultCache, StoreCache
-from .rollouts.pool import RolloutPool
-from .rollouts.prepare import endpoint_of, prepare, secrets_of
-from .rollouts.rate_limit import SharedRateLimit
+from .rollouts.prepare import prepare, secrets_of
 from .rollouts.suite import Suite
-from .session import preflight
+from .session import arguments, header, preflight
 from .session.gates_plugin import GatesPlugin
 from .session.signals import SignalHandlers, leave_to_controller
 from .spec import EvalSpec, SessionSpec
@@ -43,161 +42,150 @@ from .storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
 
-    from .distributed.controller import Controller
-    from .distributed.worker import Worker
-    from .session.result_sink import ResultSink
+    from .distributed.scheduler import WindowScheduling
+
 
 EVALUATION = pytest.StashKey["Evaluation"]()
 
 
+def of(config: pytest.Config) -> Evaluation | None:
+    """Return the session's evaluation, if there is one."""
+    return config.stash.get(EVALUATION, None)
+
+
+def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
+    """Return the evaluation for the part that this process has."""
+    if is_worker(config):
+        return WorkerEvaluation(config, spec)
+    if is_controller(config):
+        return ControllerEvaluation(config, spec)
+    return LocalEvaluation(config, spec)
+
+
 class Evaluation:
-    """Everything of ours in one pytest process.
+    """What every process has: the suites, the gates that are collected, the secrets."""
 
-    `gathering` is there where results are reported, `rollouts` where items run; without xdist both
-    are in one process, with it `controller` and `worker` stand between them.
-    """
+    validates = True
+    """Whether datasets are checked here; workers read what the controller has checked."""
 
-    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+    def __init__(
+        self, config: pytest.Config, spec: SessionSpec, infos: Mapping[str, SuiteInfo]
+    ) -> None:
+        """`infos` are of all suites of the session, `suites` of those that this process has."""
         self.config = config
         self.spec = spec
         self.suites: dict[str, Suite] = {}
-        self.gathering: ResultSink | None = None
-        self.controller: Controller | None = None
-        self.worker: Worker | None = None
-        self.rollouts: RolloutPool | None = None
+        self.runner: ItemRunner | None = None
+        """There while items run in this process."""
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self.redact = Redactor(secret for model in models for secret in secrets_of(model))
-        config.pluginmanager.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
-        self._phases = False
-        self.interrupts = SignalHandlers(self._interrupted)
-        self._endpoints: dict[str, EmbeddedEndpoint] = {}
-        """By persona."""
-        self.base_urls: Mapping[str, str] = {}
+        self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
         self._no_rows: dict[Path, str] = {}
-        self._end_routing: Callable[[], None] = lambda: None
-        infos: Callable[[], Mapping[str, SuiteInfo]] = dict
-        if not is_worker(config):
-            from .session.recorder import Recorder
-            from .session.result_sink import ResultSink
+        plugins = config.pluginmanager
+        plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
+        if self.gates.gating is not None:
+            plugins.register(self.gates.gating, "osmosis-gates")
 
-            recorder = Recorder(config, spec)
-            self.gathering = ResultSink(spec, recorder, root=config.rootpath)
-            infos = recorder.infos
-        self.decisions = GatesPlugin(spec, suites=self.suites, infos=infos, key_of=key_of_item)
-        if self.gathering is not None:
-            self.gathering.recorder.decisions = self.decisions
-
-    # ---- configuration
+    # ---- the session's life, as `plugin` calls it
 
     def narrow_arguments(self) -> None:
-        """Collect the data files: alone when the command line names them, else beside the tests.
-
-        Explicit arguments (paths, node ids) stay what they are.
-        """
-        self._narrow_arguments()
-        if not any(_below_any(str(spec.data), self.config.args) for spec in self.spec.evals):
-            self.decisions.decide_on_marked()
-
-    def _narrow_arguments(self) -> None:
-        config = self.config
-        if self.spec.deciding.gates and take_named(config):
-            config.args[:] = list(dict.fromkeys(str(spec.data) for spec in self.spec.evals))
-        if not self.spec.evals or config.args_source is config.ArgsSource.ARGS:
-            return
-        files = list(dict.fromkeys(str(spec.data) for spec in self.spec.evals))
-        given = options.OptionReader(config)
-        if given.on_command_line("data") or given("only") or self.spec.rescore:
-            config.args[:] = files
-        else:
-            config.args.extend(file for file in files if not _below_any(file, config.args))
-
-    # ---- session start
+        """Set what pytest collects."""
+        arguments.narrow(self.config, self.spec)
+        files = [str(spec.data) for spec in self.spec.evals]
+        if not any(arguments.is_below_any(file, self.config.args) for file in files):
+            self.gates.decide_on_marked()
 
     def start(self) -> None:
         """Check all that options name, before anything is sent or any worker is started."""
-        if is_worker(self.config):
-            self._start_worker()
-        elif not self.config.option.collectonly:
-            preflight.check(self.config, self.spec)
-        self._find_keys()
-        for spec in self.spec.evals:
-            self._prepare_named(spec)
-        self._honour_limits()
-        if self.gathering is None or self.config.option.collectonly:
-            return
-        for persona in preflight.personas(self.spec):
-            self._endpoints[persona] = preflight.start_embedded(persona)
-        self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
-        if is_controller(self.config):
-            from .distributed.controller import Controller
+        raise NotImplementedError
 
-            self.controller = Controller(
-                self.config,
-                self.gathering,
-                self.suites,
-                worker_timeout_s=self.spec.worker_timeout_s,
-                loaded=self._loaded(),
-            )
-            self.gathering.halt_runs = self.controller.halt
-            self.gathering.resize_runs = self.controller.resize
-        self._find_kept(self.suites.values())
-        self._guard_report()
-        self._find_baselines(self.gathering, self.suites.values())
-        self._set_reports_up(self.gathering)
-        self.interrupts.install()
+    def header(self) -> list[str]:
+        """Return the lines of the session's header."""
+        suites = self.suites.values()
+        return list(header.header(self.config, self.spec, suites, self.redact.unmaskable))
 
-    def _set_reports_up(self, gathering: ResultSink) -> None:
-        """What is told while runs end, and of where they ran."""
-        from .session import progress
+    def plan(self) -> list[str]:
+        """Return what is going to run, in a line a suite."""
+        if preflight.is_quiet(self.config) and not self.config.option.collectonly:
+            return []
+        return [header.plan(suite.info) for suite in self.suites.values()]
 
-        config, recorder, path = self.config, gathering.recorder, self.spec.trajectories
-        preflight.check_trajectories(path)
-        recorder.environment = preflight.environment(config, self.spec, redact=self.redact)
-        counter = progress.ProgressCounter(
-            recorder.selected, lambda left: min(self.spec.batch_size, left)
-        )
-        follow = self.decisions.follow(gathering.halt)
+    def worker_starts(self, node: Any) -> None:
+        """Give a worker that is about to start what it must know."""
 
-        def heard(run: RunResult) -> None:
-            counter.ended(run)
-            follow(run)
+    def make_scheduler(self) -> WindowScheduling | None:
+        """Return the scheduler of xdist's controller."""
+        return None
 
-        recorder.on_first = heard
-        progress.show(config, counter)
+    def worker_crashed(self, report: pytest.TestReport, node: Any) -> None:
+        """Put the result of a run that ended its worker into the report."""
 
-    def _start_worker(self) -> None:
-        leave_to_controller()
-        end_with_parent()
-        from .distributed.worker import Worker
+    def worker_ended(self, node: Any) -> None:
+        """Note that a worker has ended."""
 
-        self.worker = Worker(self.config)
-        self.base_urls = self.worker.base_urls
+    def collector_for(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Return the collector of a data file that an evaluation names."""
+        if path in self._no_rows:
+            return EmptyFile.from_parent(parent, path=path)
+        suites = [s for s in self.suites.values() if s.spec.data == path and not s.spec.marked]
+        return EvalFile.of(suites, parent, path) if suites else None
 
-    def _find_keys(self) -> None:
-        """Put the models' keys into their specs."""
-        try:
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Note the items that were collected and selected."""
+        raise NotImplementedError
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Start the first rollouts of these items."""
+        raise NotImplementedError
+
+    def run_item(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run and report the item of a run; leave every other to pytest."""
+        return None if self.runner is None else self.runner.run(item, nextitem)
+
+    def cancel(self) -> None:
+        """Start nothing more, and cancel what is in flight: the session was interrupted."""
+        if self.runner is not None:
+            self.runner.rollouts.cancel()
+
+    def close(self) -> None:
+        """Cancel what is in flight and release everything; harmless when repeated."""
+        runner, self.runner = self.runner, None
+        if runner is not None:
+            runner.close()  # a second interrupt ends the wait; the next call closes the rest
+
+    # ---- suites
+
+    def add(self, suite: Suite) -> None:
+        """Add a suite that items will be collected for."""
+        self.suites[suite.spec.name] = suite
+
+    def no_rows(self, path: Path, reason: str) -> None:
+        """Note a data file of which no row is selected."""
+        self._no_rows[path] = reason
+
+    def _prepare(self) -> None:
+        """Find keys, read rows and import code for the evaluations that options name."""
+        with preflight.usage_errors():
             key_variables = api_keys.key_variables(self.spec)
             if not self.config.option.collectonly:
                 self.spec = api_keys.resolved(self.spec)
-        except ConfigurationError as error:
-            raise pytest.UsageError(str(error)) from None
         self.spec = replace(self.spec, key_variables=key_variables)
+        for spec in self.spec.evals:
+            with preflight.usage_errors():
+                self._prepare_named(spec)
+        self._honour_limits()
 
     def _prepare_named(self, spec: EvalSpec) -> None:
+        hooks = hooks_of(self.config)
         try:
-            hooks, validate = hooks_of(self.config), self.worker is None
-            if self.spec.rescore is not None:
-                from .rollouts.rescore import prepare as prepare_recorded
-
-                self.add(prepare_recorded(spec, self.spec, validate=validate, hooks=hooks))
+            if self.spec.rescore is None:
+                self.add(prepare(spec, self.spec, validate=self.validates, hooks=hooks))
                 return
-            self.add(prepare(spec, self.spec, validate=validate, hooks=hooks))
+            from .rollouts.rescore import prepare as prepare_recorded
+
+            self.add(prepare_recorded(spec, self.spec, validate=self.validates, hooks=hooks))
         except NoRows as error:
-            self._no_rows[spec.data] = str(error)
-            if self.gathering is not None:
-                self.gathering.recorder.tell(str(error))
-        except ConfigurationError as error:
-            raise pytest.UsageError(str(error)) from None
+            self.no_rows(spec.data, str(error))
 
     def _honour_limits(self) -> None:
         """Have no more in flight than all agents together allow, where every one has a limit."""
@@ -207,53 +195,8 @@ class Evaluation:
             self.spec = replace(self.spec, batch_size=sum(known))
             processes.limit_processes(self.config, sum(known))
 
-    def add(self, suite: Suite) -> None:
-        """A suite that items will be collected for."""
-        self.suites[suite.spec.name] = suite
-        if self.gathering is not None:
-            self.gathering.recorder.declare(suite.info)
-
-    # ---- collection
-
-    def collector_for(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """The collector of a data file that an evaluation names."""
-        if path in self._no_rows:
-            return EmptyFile.from_parent(parent, path=path)
-        suites = [s for s in self.suites.values() if s.spec.data == path and not s.spec.marked]
-        return EvalFile.of(suites, parent, path) if suites else None
-
-    def collected(self, items: list[pytest.Item]) -> None:
-        """The items are known: tell how many there are, and what they are."""
-        counts = Counter(key.suite for key in _keys(items))
-        marked = [suite for suite in self.suites.values() if suite.spec.marked]
-        if self.worker is not None:
-            infos = [suite.info for suite in self.suites.values()]
-            self.worker.introduce(infos, counts, self._identities(marked), self._loaded())
-        elif self.gathering is not None:
-            self.gathering.recorder.select(counts)
-            leave_out_of_cache(self.config, items)
-            if not self.config.option.collectonly:
-                self._find_kept(marked)
-                self._find_baselines(self.gathering, marked)
-
-    def _find_kept(self, suites: Iterable[Suite]) -> None:
-        """What earlier sessions kept of these suites; told in the next lines."""
-        if self.gathering is not None:
-            with preflight.usage_errors():
-                self.gathering.keeper.open(self._identities(suites))
-            self.gathering.keeper.transcribe(suite.spec.name for suite in suites)
-
-    def _find_baselines(self, gathering: ResultSink, suites: Iterable[Suite]) -> None:
-        """What these suites are compared with, and whether their gates suit them."""
-        infos = [suite.info for suite in suites]
-        with preflight.usage_errors():
-            gathering.keeper.lines += self.decisions.begin(infos, gathering.keeper.places())
-
-    def _guard_report(self) -> None:
-        """No other session writes the same report meanwhile."""
-        if self.gathering is not None and self.spec.output and self.spec.keeping.journal:
-            with preflight.usage_errors():
-                self.gathering.keeper.guard_report(self.spec.output)
+    def _marked(self) -> list[Suite]:
+        return [suite for suite in self.suites.values() if suite.spec.marked]
 
     def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
         if not self.spec.keeping.journal or self.config.option.collectonly:
@@ -265,7 +208,7 @@ class Evaluation:
         ]
 
     def _loaded(self) -> dict[str, dict[str, str]]:
-        """Digests of the files that this process has loaded, by suite and name."""
+        """Return digests of the files that this process has loaded, by suite and name."""
         roots, root = self.spec.roots, self.config.rootpath
         return {
             name: {
@@ -275,172 +218,264 @@ class Evaluation:
             for name, suite in self.suites.items()
         }
 
-    def _cache(self, selected: Mapping[str, int]) -> ResultCache:
-        """Runs are about to start: keep them, and know those that have been kept."""
-        if self.worker is not None:
-            places = self.worker.places
-            return ResultCache(self.suites, lambda: places)
-        assert self.gathering is not None
-        with preflight.usage_errors():
-            self.gathering.begin_keeping(selected)
-        return StoreCache(self.suites, self.gathering.keeper)
 
-    def plan(self) -> list[str]:
-        """What is going to run, in a line a suite."""
-        quiet = preflight.is_quiet(self.config)
-        lines = [] if self.gathering is None else self.gathering.keeper.take_lines(quiet=quiet)
-        if quiet and not self.config.option.collectonly:
-            return lines
-        return [*[_plan(suite.info) for suite in self.suites.values()], *lines]
+class ReportingEvaluation(Evaluation):
+    """The evaluation where results come together, in exactly one process of a session."""
+
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        from .session.progress import ProgressCounter
+        from .session.recorder import Recorder
+        from .session.result_sink import ResultSink
+        from .storage.store import RunStore
+
+        infos: dict[str, SuiteInfo] = {}
+        super().__init__(config, spec, infos)
+        self.store = RunStore(
+            spec.keeping,
+            root=config.rootpath,
+            answers=spec.answers,
+            transcribes=spec.trajectories is not None,
+            on_failure=self._halt,
+        )
+        self.recorder = Recorder(
+            config, spec, infos, self.gates, self.store, on_first=self._first_heard
+        )
+        self.sink = ResultSink(spec, self.recorder, self.store, runs=self)
+        self.base_urls: Mapping[str, str] = {}
+        """Where the embedded endpoint listens, by persona."""
+        self._endpoints: dict[str, EmbeddedEndpoint] = {}
+        self._signals = SignalHandlers(self.recorder.interrupt)
+        self._counter = ProgressCounter(
+            self.recorder.selected, lambda left: min(self.spec.batch_size, left)
+        )
+        self._follow = self.gates.follow(self._halt)
+        config.pluginmanager.register(self.recorder, "osmosis-recorder")
+        config.pluginmanager.register(self.gates, "osmosis-decisions")
+
+    def start(self) -> None:
+        """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""
+        if not self.config.option.collectonly:
+            preflight.check(self.config, self.spec)
+        self._prepare()
+        if self.config.option.collectonly:
+            return
+        for persona in preflight.personas(self.spec):
+            self._endpoints[persona] = preflight.start_embedded(persona)
+        self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
+        self._open(self.suites.values())
+        if self.spec.output and self.spec.keeping.journal:
+            with preflight.usage_errors():
+                self.store.guard_report(self.spec.output)
+        self._begin_reports()
+        self._signals.install()
+
+    def _open(self, suites: Iterable[Suite]) -> None:
+        """Open what earlier sessions kept of these suites, and find what they are compared with."""
+        infos = [suite.info for suite in suites]
+        with preflight.usage_errors():
+            self.store.open(self._identities(suites))
+            self.store.transcribe(suite.spec.name for suite in suites)
+            self.store.lines += self.gates.begin(infos, self.store.places())
+
+    def _begin_reports(self) -> None:
+        from .session import progress
+
+        preflight.check_trajectories(self.spec.trajectories)
+        self.recorder.begin(preflight.environment(self.config, self.spec, redact=self.redact))
+        progress.show(self.config, self._counter)
+
+    def _first_heard(self, run: RunResult) -> None:
+        """Count a run, and stop when no gate is open; from any thread."""
+        self._counter.ended(run)
+        self._follow(run)
+
+    def _halt(self, reason: str) -> None:
+        self.sink.halt(reason)
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run."""
+        raise NotImplementedError
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+        raise NotImplementedError
+
+    def add(self, suite: Suite) -> None:
+        """Add a suite, and declare it to the recorder."""
+        super().add(suite)
+        self.recorder.declare(suite.info)
+
+    def no_rows(self, path: Path, reason: str) -> None:
+        """Note a data file of which no row is selected, for the end of the session too."""
+        super().no_rows(path, reason)
+        self.recorder.tell(reason)
 
     def header(self) -> list[str]:
-        """The lines in the session's header."""
-        lines = [_subject(suite.info) for suite in self.suites.values() if not suite.spec.marked]
-        default = self.spec.defaults
-        if default is not None and default.model.model:
-            lines.append(self._throughput(default))
-        lines += [
-            f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
-            "where an answer quotes it"
-            for name in self.redact.unmaskable
-        ]
-        if self.gathering is not None:
-            lines += self.gathering.keeper.take_lines()
-        return lines
+        """Return the lines of the session's header, and what was found of earlier sessions."""
+        return [*super().header(), *self.store.take_lines()]
 
-    def _throughput(self, spec: EvalSpec) -> str:
-        flight = f"{self.spec.batch_size} in flight"
-        workers = getattr(self.config.option, "numprocesses", None)
-        if workers:
-            flight += f" over {workers} worker{'s' if workers > 1 else ''}"
-        seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
-        return f"osmosis: {spec.model.model} at {endpoint_of(spec.model)}, {flight}{seed}"
-
-    # ---- running
-
-    def begin(self, items: list[pytest.Item]) -> None:
-        """The items are known: tell how many there are, and start the first rollouts."""
-        counts = Counter(key.suite for key in _keys(items))
-        if self.config.option.collectonly or not counts:
-            return
-        cache = self._cache(counts)
-        self._end_routing = capture.route(self.config, self.redact)
-        rollouts = self.rollouts = RolloutPool(
-            self.suites,
-            window=0 if self.worker is not None else self.spec.batch_size,
-            pool_size=self.spec.batch_size,
-            base_urls=self.base_urls,
-            on_finished=self._run_ended,
-            rate_limit=SharedRateLimit(self._paced),
-            cache=cache,
-            on_stuck=self._stuck,
-        )
-        self._phases = needs_phases(self.config, indifferent=WORKER_PACKAGES)
-        if self.worker is not None:
-            self.worker.serve(rollouts, cache, items, key_of_item)
-        elif self.gathering is not None:
-            self.gathering.halt_runs = rollouts.halt
-            self.gathering.resize_runs = rollouts.resize
-            self.gathering.supervisor.start()
-            rollouts.coming(_keys(items))
-
-    def run_item(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Run and report an item of ours; leave every other to pytest."""
-        if self.rollouts is None or not isinstance(item, RunItem):
-            return None
-        is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self.redact)
-        return is_done or None
-
-    def _run_ended(self, key: RunId, finished: RolloutRecord) -> None:
-        """Engine's thread: a run has ended."""
-        suite = self.suites[key.suite]
-        decided = not suite.spec.marked  # else a test's asserts are still to come
-        if self.worker is not None:
-            self.worker.ended(key, finished, decided=decided, redact=suite.redact)
-        elif self.gathering is not None:
-            self.gathering.run_here_ended(finished, decided=decided, redact=suite.redact)
-
-    def _stuck(self, reason: str) -> None:
-        """Watching thread: nothing more can be run in this process."""
-        if self.worker is not None:
-            self.worker.give_up(reason)
-        elif self.gathering is not None:
-            self.gathering.halt(reason)
-
-    def _paced(self, kind: str, not_before_s: float) -> None:
-        """Engine's thread: the endpoint said that it is too much, or that it bears it."""
-        if self.worker is not None:
-            self.worker.paced(kind, not_before_s)
-        elif self.gathering is not None:
-            self.gathering.paced(kind, not_before_s)
-
-    # ---- the end
-
-    def _interrupted(self, signal: str) -> None:
-        """Main thread, in a signal handler: the session ends now."""
-        if self.gathering is not None:
-            self.gathering.recorder.interrupt(signal)
-
-    def cancel(self) -> None:
-        """The session was interrupted: start nothing, cancel what is in flight."""
-        if self.controller is not None:
-            self.controller.cancel()
-        if self.rollouts is not None:
-            self.rollouts.cancel()
+    def plan(self) -> list[str]:
+        """Return what is going to run, and what was found of earlier sessions."""
+        return [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
 
     def close(self) -> None:
-        """Cancel what is in flight and release everything; harmless when repeated."""
-        rollouts, self.rollouts = self.rollouts, None
-        if rollouts is not None:
-            rollouts.close()  # a second interrupt ends the wait; the next call closes the rest
-        self._end_routing()
-        for role in (self.controller, self.worker, self.gathering):
-            if role is not None:
-                role.close()
+        """Close what was opened, after everything that still reports to it."""
+        super().close()
+        self.sink.close()
         while self._endpoints:
             self._endpoints.popitem()[1].close()
-        self.interrupts.remove()
+        self._signals.remove()
 
 
-def _keys(items: list[pytest.Item]) -> Iterator[RunId]:
-    return (key for item in items if (key := key_of_item(item)) is not None)
+class LocalEvaluation(ReportingEvaluation):
+    """An evaluation in one process."""
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Count the selected runs, and open what is kept of marked functions."""
+        self.recorder.select(Counter(run.suite for run in run_ids(items)))
+        leave_out_of_cache(self.config, items)
+        if not self.config.option.collectonly:
+            self._open(self._marked())
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Start the first rollouts."""
+        counts = Counter(run.suite for run in run_ids(items))
+        if self.config.option.collectonly or not counts:
+            return
+        with preflight.usage_errors():
+            self.sink.begin_keeping(counts)
+        self.runner = ItemRunner(
+            self.config,
+            self.spec,
+            self.suites,
+            self.sink,
+            window=self.spec.batch_size,
+            base_urls=self.base_urls,
+            cache=StoreCache(self.suites, self.store),
+            redact=self.redact,
+            indifferent=WORKER_PACKAGES,
+        )
+        self.sink.supervisor.start()
+        self.runner.rollouts.coming(run_ids(items))
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run."""
+        if self.runner is not None:
+            self.runner.rollouts.halt(reason)
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+        if self.runner is not None:
+            self.runner.rollouts.resize(window)
 
 
-def key_of_item(item: pytest.Item) -> RunId | None:
-    """The run that an item stands for, if it is one of ours."""
-    if isinstance(item, RunItem):
-        return item.run_id
-    callspec = getattr(item, "callspec", None)
-    key = None if callspec is None else callspec.params.get("rollout")
-    return key if isinstance(key, RunId) else None
+class ControllerEvaluation(ReportingEvaluation):
+    """An evaluation in xdist's controller: it collects and runs no item."""
+
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        from .distributed.controller import Controller
+
+        super().__init__(config, spec)
+        self._controller = Controller(
+            config,
+            self.sink,
+            self.gates,
+            self.suites,
+            worker_timeout_s=spec.worker_timeout_s,
+        )
+
+    def start(self) -> None:
+        """Check everything, and give workers the digests of what was checked."""
+        super().start()
+        self._controller.compare_with(self._loaded())
+
+    def worker_starts(self, node: Any) -> None:
+        """Give a worker its channel and what it must know."""
+        self._controller.introduce(node, self.base_urls)
+
+    def make_scheduler(self) -> WindowScheduling:
+        """Return the scheduler that keeps every worker's window full."""
+        return self._controller.make_scheduler(self.spec.batch_size)
+
+    def worker_crashed(self, report: pytest.TestReport, node: Any) -> None:
+        """Put the result of a run that ended its worker into the report."""
+        self._controller.blame(report, node)
+
+    def worker_ended(self, node: Any) -> None:
+        """Watch a worker no longer."""
+        self._controller.worker_down(node)
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Do nothing: workers collect."""
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Do nothing: workers start rollouts."""
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run in any worker."""
+        self._controller.halt(reason)
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight over all workers."""
+        self._controller.resize(window)
+
+    def cancel(self) -> None:
+        """Have the workers cancel what they have in flight, and end."""
+        self._controller.cancel()
+
+    def close(self) -> None:
+        """Stop the watchdog, then close the rest."""
+        self._controller.close()
+        super().close()
 
 
-def of(config: pytest.Config) -> Evaluation | None:
-    """The session's evaluation, if there is one."""
-    return config.stash.get(EVALUATION, None)
+class WorkerEvaluation(Evaluation):
+    """An evaluation in one of xdist's workers."""
 
+    validates = False
 
-def _plan(info: SuiteInfo) -> str:
-    functions = len(info.eval_fns)
-    return (
-        f"{info.name}: {_count(info.rows, 'row')} x {_count(info.n, 'run')} x "
-        f"{_count(functions, 'eval function')} = {_count(info.total_runs, 'rollout')}"
-    )
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        from .distributed.worker import Worker
 
+        super().__init__(config, spec, {})
+        self._worker = Worker(config)
 
-def _subject(info: SuiteInfo) -> str:
-    return (
-        f"osmosis: {info.agent} on {info.name} ({_count(info.rows, 'row')}, "
-        f"sha256 {info.digest[:8]}…), {info.rows} x {info.n} = "
-        f"{_count(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
-    )
+    def start(self) -> None:
+        """Read rows and import code; the controller has checked them."""
+        leave_to_controller()
+        self._worker.start()
+        self._prepare()
 
+    def plan(self) -> list[str]:
+        """Return nothing: the controller prints it."""
+        return []
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Send the controller what was collected."""
+        infos = [suite.info for suite in self.suites.values()]
+        counts = Counter(run.suite for run in run_ids(items))
+        self._worker.introduce(infos, counts, self._identities(self._marked()), self._loaded())
 
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Start the rollouts that the controller says are coming."""
+        if self.config.option.collectonly or not any(run_ids(items)):
+            return
+        places = self._worker.places
+        cache = ResultCache(self.suites, lambda: places)
+        self.runner = ItemRunner(
+            self.config,
+            self.spec,
+            self.suites,
+            self._worker,
+            window=0,
+            base_urls=self._worker.base_urls,
+            cache=cache,
+            redact=self.redact,
+            indifferent=WORKER_PACKAGES,
+        )
+        self._worker.serve(self.runner.rollouts, cache, items, run_id_of)
 
-def _below_any(file: str, arguments: list[str]) -> bool:
-    # realpath: unlike `resolve` it bears a loop of links, which is told where the file is read
-    paths = [os.path.realpath(argument.partition("::")[0]) for argument in arguments]
-    return any(Path(file).is_relative_to(path) for path in paths)
+    def close(self) -> None:
+        """Cancel what is in flight, and send nothing more."""
+        super().close()
+        self._worker.close()

@@ -80,8 +80,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_configure_node(node: Any) -> None:
     """Controller: a worker is about to start."""
     evaluation = _of(node.config)
-    if evaluation is not None and evaluation.controller is not None:
-        evaluation.controller.introduce(node, evaluation.base_urls)
+    if evaluation is not None:
+        evaluation.worker_starts(node)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -89,9 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
     """Controller: keep every worker's window full."""
     evaluation = _of(config)
     ours = config.getvalue("dist") in ("load", "worksteal")
-    if evaluation is None or evaluation.controller is None or not ours:
-        return None
-    return evaluation.controller.make_scheduler(evaluation.spec.batch_size)
+    return evaluation.make_scheduler() if evaluation is not None and ours else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -99,16 +97,16 @@ def pytest_handlecrashitem(report: pytest.TestReport) -> None:
     """Controller: a worker died while it ran one of our items."""
     node: Any = report.node
     evaluation = _of(node.config)
-    if evaluation is not None and evaluation.controller is not None:
-        evaluation.controller.blame(report, node)
+    if evaluation is not None:
+        evaluation.worker_crashed(report, node)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Controller: a worker has ended."""
     evaluation = _of(node.config)
-    if evaluation is not None and evaluation.controller is not None:
-        evaluation.controller.worker_down(node)
+    if evaluation is not None:
+        evaluation.worker_ended(node)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -131,7 +129,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Items are known, in the process that collects them."""
     evaluation = _of(session.config)
-    if evaluation is not None and evaluation.controller is None:
+    if evaluation is not None:
         evaluation.collected(session.items)
 
 
@@ -145,7 +143,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Start the first rollouts: items are known and about to run."""
     evaluation = _of(session.config)
-    if evaluation is not None and evaluation.controller is None:
+    if evaluation is not None:
         evaluation.begin(session.items)
 
 
@@ -212,25 +210,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _set_up(config: pytest.Config) -> Evaluation:
-    from .evaluation import EVALUATION, Evaluation
-    from .items import marker
+    # The evaluation registers the recorder and the gates, which have hooks too.
+    from .evaluation import EVALUATION, evaluation_for
+    from .items.marker import MarkerPlugin
     from .session import preflight
 
-    evaluation = Evaluation(config, preflight.session_of(config))
+    evaluation = evaluation_for(config, preflight.session_of(config))
     config.stash[EVALUATION] = evaluation
-    if evaluation.gathering is not None:
-        config.pluginmanager.register(evaluation.gathering.recorder, "osmosis-recorder")
-        config.pluginmanager.register(evaluation.decisions, "osmosis-decisions")
-    if evaluation.decisions.gating is not None:
-        config.pluginmanager.register(evaluation.decisions.gating, "osmosis-gates")
-    config.pluginmanager.register(marker, "osmosis-marked")
     config.stash[_ASKED] = True
+    config.pluginmanager.register(MarkerPlugin(evaluation), "osmosis-marked")
     return evaluation
 
 
 def _of(config: pytest.Config) -> Evaluation | None:
     if not config.stash.get(_ASKED, False):
         return None
-    from .evaluation import EVALUATION
+    from .evaluation import of
 
-    return config.stash.get(EVALUATION, None)
+    return of(config)

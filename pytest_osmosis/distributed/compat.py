@@ -13,9 +13,6 @@ import pytest
 WORKER_PACKAGES = ("xdist", "__channelexec__")
 """Packages of xdist's plugins; the second is what the plugin of a worker is called there."""
 
-_CONTROLLER = "dsession"
-"""The name of xdist's plugin in the controller."""
-
 
 def is_worker(config: pytest.Config) -> bool:
     """Return whether this process is an xdist worker."""
@@ -23,8 +20,11 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def is_controller(config: pytest.Config) -> bool:
-    """Return whether this process is a controller, whose workers run the items."""
-    return config.pluginmanager.hasplugin(_CONTROLLER)
+    """Return whether xdist makes this process a controller, whose workers run the items."""
+    option = config.option
+    if is_worker(config) or option.collectonly:
+        return False
+    return getattr(option, "dist", "no") != "no" and bool(getattr(option, "tx", None))
 
 
 def worker_input(config: pytest.Config) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ..items.gates import is_gate
 from ..items.nodeids import RunNames
 from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
+from ..session.gates_plugin import GatesPlugin
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
 from ..storage.fingerprint import EvalFingerprint
@@ -32,32 +33,36 @@ class Controller:
     def __init__(
         self,
         config: pytest.Config,
-        gathering: ResultSink,
+        sink: ResultSink,
+        gates: GatesPlugin,
         suites: Mapping[str, Suite],
         *,
         worker_timeout_s: float,
-        loaded: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """`loaded`: digests of the files that this process has loaded, by suite and name."""
         self._config = config
-        self._gathering = gathering
+        self._sink = sink
+        self._gates = gates
         self._link = channel.ControllerLink(self._receive)
         self._scheduling: WindowScheduling | None = None
         self._watch = Watch(silence_s=worker_timeout_s)
         self._pids: dict[Any, int] = {}
-        self._loaded = dict(loaded)
+        self._loaded: dict[str, Mapping[str, str]] = {}
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
         self._selected: Mapping[str, int] = {}
         self._identities: dict[str, EvalFingerprint] = {}
         """Fingerprints of marked functions, which only workers collect."""
-        self._names = RunNames(gathering.recorder.infos, gathering.keeper.plans, suites)
+        self._names = RunNames(sink.recorder.infos, sink.store.plans, suites)
+
+    def compare_with(self, loaded: Mapping[str, Mapping[str, str]]) -> None:
+        """Have workers load these files: digests by suite and name."""
+        self._loaded = dict(loaded)
 
     def introduce(self, node: Any, base_urls: Mapping[str, str]) -> None:
         """Give a worker that is about to start its channel and what it must know."""
         given = {
             "base_urls": dict(base_urls),
-            "places": _plain(self._gathering.keeper.places()),
+            "places": _plain(self._sink.store.places()),
         }
         self._link.open(node, json.dumps(given))
 
@@ -72,22 +77,21 @@ class Controller:
 
     def collected(self, nodeids: Sequence[str]) -> None:
         """Open what is kept of the suites, before any item is given out."""
-        keeper = self._gathering.keeper
+        store = self._sink.store
         if self._differs is not None:
             raise pytest.UsageError(self._differs)
         if not self._selected:  # without a channel
             self._select(self._suites_of(nodeids))
         with usage_errors():
-            keeper.open(list(self._identities.values()))
-            keeper.transcribe(self._gathering.recorder.infos())
-            decisions = self._gathering.recorder.decisions
+            store.open(list(self._identities.values()))
+            store.transcribe(self._sink.recorder.infos())
             marked = [identity.info for identity in self._identities.values()]
-            keeper.lines += decisions.begin(marked, keeper.places())
-            keeper.begin(name for name, runs in self._selected.items() if runs)
-        decisions.count_runs_only()
-        self._link.broadcast(channel.PLACES, _plain(keeper.places()))
+            store.lines += self._gates.begin(marked, store.places())
+            store.begin(name for name, runs in self._selected.items() if runs)
+        self._gates.count_runs_only()
+        self._link.broadcast(channel.PLACES, _plain(store.places()))
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for line in keeper.take_lines(quiet=is_quiet(self._config)):
+        for line in store.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
                 terminal.write_line(line)
 
@@ -97,11 +101,11 @@ class Controller:
 
     def _select(self, selected: Mapping[str, int]) -> None:
         self._selected = selected
-        self._gathering.recorder.select(dict(selected))
+        self._sink.recorder.select(dict(selected))
 
     def other_items(self, worker: str) -> None:
         """Halt: the worker's files are not those of the session."""
-        self._gathering.halt(
+        self._sink.halt(
             f"worker {worker}, in the place of one that was lost, collected other "
             "items: have files changed? Nothing more is started; run the same command again"
         )
@@ -112,15 +116,15 @@ class Controller:
 
     def is_reported(self, nodeid: str) -> bool:
         """Return whether the item's report has come."""
-        return self._gathering.recorder.has_report(nodeid)
+        return self._sink.recorder.has_report(nodeid)
 
     def cached(self, nodeid: str) -> CachedResult | None:
         """Return the run of an item that an earlier session kept."""
-        keeper = self._gathering.keeper
-        if not keeper.resumes():
+        store = self._sink.store
+        if not store.resumes():
             return None
         found = self._names.find(nodeid, self._config.rootpath)
-        kept = None if found is None else keeper.kept(found)
+        kept = None if found is None else store.kept(found)
         if found is None or kept is None:
             return None
         return CachedResult(kept.result.to_json(), kept.why, found.suite not in self._identities)
@@ -173,25 +177,25 @@ class Controller:
 
     def _receive(self, node: Any, message: tuple[Any, ...]) -> None:
         kind, *values = message
-        gathering, scheduling = self._gathering, self._scheduling
+        sink, scheduling = self._sink, self._scheduling
         if kind == channel.FINISHED:
             self._run_ended(node, *values)
         elif kind == channel.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
         elif kind == channel.PROBLEM:
-            gathering.halt(values[0])
+            sink.halt(values[0])
         elif kind == channel.ALIVE:
             self._pids[node] = values[0]
             self._watch.heard(values[0])
         elif kind == channel.PACE:
-            gathering.paced(*values)
+            sink.paced(*values)
             if values[1] > 0:
                 self._link.broadcast(channel.HOLD, values[1], but=node)
         else:
             self._introduced(node, kind, values[0])
 
     def _run_ended(self, node: Any, index: int, text: str, why: str, decided: bool) -> None:
-        self._gathering.ended(RunResult.from_json(text), text, why, decided=decided)
+        self._sink.received(RunResult.from_json(text), text, why, decided=decided)
         if self._scheduling is not None:
             self._scheduling.note_finished(node, index, CachedResult(text, why, decided))
 
@@ -201,7 +205,7 @@ class Controller:
             self._compare(node, value)
         elif kind == channel.SUITES:
             for text in value:
-                self._gathering.recorder.declare(SuiteInfo.from_json(text))
+                self._sink.recorder.declare(SuiteInfo.from_json(text))
         elif kind == channel.SELECTED:
             self._select(value)
         elif kind == channel.IDENTITIES:
@@ -219,7 +223,7 @@ class Controller:
                     "has loaded another version of it, and nothing more is started; run the same "
                     "command again"
                 )
-                self._gathering.halt(self._differs)
+                self._sink.halt(self._differs)
 
 
 def _plain(places: Mapping[str, RunFolder]) -> dict[str, list[Any]]:

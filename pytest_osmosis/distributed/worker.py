@@ -20,7 +20,7 @@ from ..storage.fingerprint import EvalFingerprint
 from ..storage.store import CachedRun
 from ..storage.transcripts import RunFolder, TranscriptWriter
 from . import channel
-from .heartbeat import Heartbeat
+from .heartbeat import Heartbeat, end_with_parent
 
 
 class Worker:
@@ -36,6 +36,11 @@ class Worker:
         self._logs = TranscriptWriter(self._link.worker_id)
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
+        self._heartbeat: Heartbeat | None = None
+
+    def start(self) -> None:
+        """Send signs of life, and end with the controller."""
+        end_with_parent()
         self._heartbeat = Heartbeat(self._beat)
 
     def _beat(self) -> None:
@@ -111,7 +116,7 @@ class Worker:
         if problem is not None:
             self._link.send(channel.PROBLEM, problem)
 
-    def give_up(self, reason: str) -> None:
+    def stuck(self, reason: str) -> None:
         """End the process, which cannot run anything more: another worker takes the rest.
 
         The main thread may never get its turn again, so nothing gentler is left.
@@ -125,5 +130,6 @@ class Worker:
 
     def close(self) -> None:
         """Send nothing more."""
-        self._heartbeat.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         self._logs.close()

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from osmosis_ai.messages import last_assistant_text
 
-from .. import evaluation as evaluations
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..results import REPORT_FIELD, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import TEST, Suite
-from ..spec import EvalSpec
+from ..spec import EvalSpec, SessionSpec
 from .collection import RunItem
 from .nodeids import parameter_id
 from .protocol import warn_of_blocking
+from .runner import ItemRunner
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
 _ROLLOUT = pytest.StashKey["Rollout"]()
@@ -88,64 +88,119 @@ class Rollout:
         return f"<rollout of row {self.row_index}, run {self.run_index}>"
 
 
-@pytest.fixture
-def rollout(request: pytest.FixtureRequest) -> Rollout:
-    """The finished rollout of one run of one row; for tests with `@pytest.mark.osmosis`."""
-    key = getattr(request, "param", None)
-    if not isinstance(key, RunId):
-        pytest.fail(
-            "the fixture 'rollout' needs @pytest.mark.osmosis(agent=..., data=...) on the test",
-            pytrace=False,
-        )
-    kept: Rollout | None = request.node.stash.get(_ROLLOUT, None)
-    if kept is not None:  # a rerun of the test: the rollout is not paid for twice
-        return kept
-    evaluation = evaluations.of(request.config)
-    assert evaluation is not None and evaluation.rollouts is not None
-    try:
-        finished = evaluation.rollouts.result(key)
-        node = request.node
-        warn_of_blocking(node.ihook, evaluation.rollouts.blocked(), nodeid=node.nodeid)
-    except EngineClosed:
-        pytest.skip(f"not run: {evaluation.rollouts.halted or 'the session is ending'}")
-    made = request.node.stash[_ROLLOUT] = Rollout(finished)
-    if finished.result.outcome == "error":
-        pytest.fail(finished.explanation, pytrace=False)
-    return made
+class Host(Protocol):
+    """The evaluation that marked tests are part of."""
+
+    spec: SessionSpec
+    suites: dict[str, Suite]
+    runner: ItemRunner | None
+
+    def add(self, suite: Suite) -> None:
+        """Add a suite that items will be collected for."""
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Rows and runs of the marked function's suite."""
-    marker = metafunc.definition.get_closest_marker("osmosis")
-    if marker is None:
-        return
-    evaluation = evaluations.of(metafunc.config)
-    assert evaluation is not None
-    definition = metafunc.definition
-    if "rollout" not in metafunc.fixturenames:
-        pytest.fail(f"{definition.name}: @pytest.mark.osmosis needs the argument `rollout`", False)
-    if definition.get_closest_marker("parametrize") is not None:
-        pytest.fail(
-            f"{definition.name}: @pytest.mark.osmosis does not go with @pytest.mark.parametrize: "
-            "each run of a row is one test",
-            pytrace=False,
-        )
-    suite = _suite(evaluation, definition, marker)
-    keys = [
-        RunId(suite.spec.name, row_index, run_index)
-        for row_index in suite.dataset.row_indices
-        for run_index in range(suite.spec.n)
-    ]
-    ids = [parameter_id(suite.dataset.row_name(key.row_index), key.run_index) for key in keys]
-    metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
+class MarkerPlugin:
+    """The fixture `rollout` and the hooks of marked tests."""
+
+    def __init__(self, evaluation: Host) -> None:
+        self._evaluation = evaluation
+
+    @pytest.fixture
+    def rollout(self, request: pytest.FixtureRequest) -> Rollout:
+        """The finished rollout of one run of one row; for tests with `@pytest.mark.osmosis`."""
+        key = getattr(request, "param", None)
+        if not isinstance(key, RunId):
+            pytest.fail(
+                "the fixture 'rollout' needs @pytest.mark.osmosis(agent=..., data=...) on the test",
+                pytrace=False,
+            )
+        kept: Rollout | None = request.node.stash.get(_ROLLOUT, None)
+        if kept is not None:  # a rerun of the test: the rollout is not paid for twice
+            return kept
+        runner = self._evaluation.runner
+        assert runner is not None
+        try:
+            finished = runner.rollouts.result(key)
+            node = request.node
+            warn_of_blocking(node.ihook, runner.rollouts.blocked(), nodeid=node.nodeid)
+        except EngineClosed:
+            pytest.skip(f"not run: {runner.rollouts.halted or 'the session is ending'}")
+        made = request.node.stash[_ROLLOUT] = Rollout(finished)
+        if finished.result.outcome == "error":
+            pytest.fail(finished.explanation, pytrace=False)
+        return made
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Parametrise a marked function over the rows and runs of its suite."""
+        marker = metafunc.definition.get_closest_marker("osmosis")
+        if marker is None:
+            return
+        definition = metafunc.definition
+        if "rollout" not in metafunc.fixturenames:
+            pytest.fail(
+                f"{definition.name}: @pytest.mark.osmosis needs the argument `rollout`", False
+            )
+        if definition.get_closest_marker("parametrize") is not None:
+            pytest.fail(
+                f"{definition.name}: @pytest.mark.osmosis does not go with "
+                "@pytest.mark.parametrize: each run of a row is one test",
+                pytrace=False,
+            )
+        suite = _suite(self._evaluation, definition, marker)
+        keys = [
+            RunId(suite.spec.name, row_index, run_index)
+            for row_index in suite.dataset.row_indices
+            for run_index in range(suite.spec.n)
+        ]
+        ids = [parameter_id(suite.dataset.row_name(key.row_index), key.run_index) for key in keys]
+        metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Forget the conversation once the item, and its reruns, are over."""
+        result = yield
+        if isinstance(item, RunItem):
+            item.finished = None
+        if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
+            del item.stash[_ROLLOUT]
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Fail the test of a rollout that the agent itself broke, before the asserts see it."""
+        made = item.stash.get(_ROLLOUT, None)
+        if made is not None and not made._finished.result.success:
+            pytest.fail(made._finished.explanation, pytrace=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the run's result, with the outcome of the asserts, into the report that decides."""
+        report = yield
+        made = item.stash.get(_ROLLOUT, None)
+        if made is None:
+            return report
+        decides = report.when == "call" or (report.when == "setup" and report.failed)
+        if decides:
+            result = _decided(made, report)
+            setattr(report, REPORT_FIELD, result.to_json())
+            if report.failed and result.success and self._evaluation.suites[result.suite].observed:
+                report.outcome = "skipped"
+                report.wasxfail = str(call.excinfo.exconly()) if call.excinfo else "failed"
+        if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
+            report.sections.extend(made._finished.sections)
+        return report
 
 
-def _suite(evaluation: Any, definition: Any, marker: pytest.Mark) -> Suite:
+def _suite(evaluation: Host, definition: Any, marker: pytest.Mark) -> Suite:
     known = evaluation.suites.get(definition.nodeid)
     if known is not None:
-        return known  # type: ignore[no-any-return]
+        return known
     try:
-        spec = _spec(evaluation.spec.defaults, definition, marker)
+        defaults = evaluation.spec.defaults
+        assert defaults is not None  # an evaluation is asked for
+        spec = _spec(defaults, definition, marker)
         session = replace(evaluation.spec, roots=(definition.path.parent, *evaluation.spec.roots))
         suite = prepare(spec, session, hooks=hooks_of(definition.config))
     except ConfigurationError as error:
@@ -196,52 +251,6 @@ def _check_numbers(given: dict[str, Any]) -> None:
         raise ConfigurationError(
             f"@pytest.mark.osmosis(pass_threshold={threshold!r}): expected a number"
         )
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Forget the conversation once the item, and its reruns, are over."""
-    result = yield
-    if isinstance(item, RunItem):
-        item.finished = None
-    if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
-        del item.stash[_ROLLOUT]
-    return result
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    """A rollout that the agent itself broke fails its test before the asserts see it."""
-    made = item.stash.get(_ROLLOUT, None)
-    if made is not None and not made._finished.result.success:
-        pytest.fail(made._finished.explanation, pytrace=False)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """The report that decides carries the run's result, with what the asserts said."""
-    report = yield
-    made = item.stash.get(_ROLLOUT, None)
-    if made is None:
-        return report
-    decides = report.when == "call" or (report.when == "setup" and report.failed)
-    if decides:
-        result = _decided(made, report)
-        setattr(report, REPORT_FIELD, result.to_json())
-        if report.failed and result.success and _is_observed(item, result.suite):
-            report.outcome = "skipped"
-            report.wasxfail = str(call.excinfo.exconly()) if call.excinfo else "failed"
-    if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
-        report.sections.extend(made._finished.sections)
-    return report
-
-
-def _is_observed(item: pytest.Item, suite: str) -> bool:
-    """Whether gates decide, and not the test's own asserts."""
-    evaluation = evaluations.of(item.config)
-    return evaluation is not None and evaluation.suites[suite].observed
 
 
 def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:

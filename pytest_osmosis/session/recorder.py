@@ -32,11 +32,24 @@ AWAITED = 8192
 class Recorder:
     """Reports in, `EvalResult` out."""
 
-    def __init__(self, config: pytest.Config, session: SessionSpec) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        session: SessionSpec,
+        infos: dict[str, SuiteInfo],
+        gates: GatesPlugin,
+        store: RunStore,
+        *,
+        on_first: Callable[[RunResult], None],
+    ) -> None:
+        """`on_first` gets every run once, when it is first heard of; from any thread."""
         self._config = config
         self._session = session
         self._started = time.monotonic()
-        self._infos: dict[str, SuiteInfo] = {}
+        self._infos = infos
+        self._gates = gates
+        self._store = store
+        self._on_first = on_first
         self._selected: Counter[str] = Counter()
         self._runs: dict[RunId, RunResult] = {}
         self._awaited: dict[str, RunResult] = {}
@@ -51,20 +64,17 @@ class Recorder:
         self._written: list[str] = []
         self._problems: list[str] = []
         self._notices: list[str] = []
-        self.environment: Mapping[str, Any] = {}
-        """Where the session runs, for the reports."""
-        self.on_first: Callable[[RunResult], None] = lambda run: None
-        """Called once for every run, when it is first recorded; from any thread."""
+        self._environment: Mapping[str, Any] = {}
         self._failure_reports: dict[RunId, pytest.TestReport] = {}
         self._sections: dict[RunId, str] = {}
         """What the items of runs that did not pass printed, for reports that show it."""
         self._wants_sections = wants_sections(session)
-        self.decisions: GatesPlugin
-        """Evaluates the gates; set before any run ends."""
-        self.keeper: RunStore | None = None
-        """Has every run on disk before it is reported."""
 
     # ---- called by the process that runs items
+
+    def begin(self, environment: Mapping[str, Any]) -> None:
+        """Note what reports say of where the session runs."""
+        self._environment = environment
 
     def declare(self, info: SuiteInfo) -> None:
         """Take in a suite of the session."""
@@ -85,7 +95,7 @@ class Recorder:
             is_first = key not in self._runs
             self._runs[key] = run
         if is_first:
-            self.on_first(run)
+            self._on_first(run)
 
     def selected(self) -> int:
         """Return how many runs were selected in all."""
@@ -131,8 +141,7 @@ class Recorder:
                 self._received(report.nodeid, suite)
             return (yield)
         run = self._awaited.pop(text, None) or RunResult.from_json(text)
-        if self.keeper is not None:
-            self.keeper.report(run, text)
+        self._store.report(run, text)
         self._received(report.nodeid, run.suite)
         if self._wants_sections:
             self._failure_reports.pop(run.run_id, None)  # the last report of a run counts
@@ -156,12 +165,11 @@ class Recorder:
             self._say_interrupted(self._interrupted)
         if self._config.option.collectonly or not any(self._selected.values()):
             return
-        if self.keeper is not None:
-            self.keeper.flush()
+        self._store.flush()
         gathered = self._aggregated()
         self._guard(session, gathered)
-        self.result = self.decisions.judged(gathered)
-        self.decisions.settle(session, self.result)
+        self.result = self._gates.judged(gathered)
+        self._gates.settle(session, self.result)
         self._tell_junit(self.result)
         self._sections = {
             run: str(report.longrepr).rstrip() for run, report in self._failure_reports.items()
@@ -169,7 +177,7 @@ class Recorder:
         for report, path in asked_reports(self._session):
             self._write(path, report.write)
         self._export_conversations()
-        if self._problems or (self._halted and not self.decisions.gated):
+        if self._problems or (self._halted and not self._gates.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
 
     def _say_interrupted(self, signal: str) -> None:
@@ -198,7 +206,7 @@ class Recorder:
         terminal.write_sep("=", "osmosis summary")
         for line in summary(result):
             terminal.write_line(escape_control_chars(line))
-        if self.keeper is not None and (step := next_step(result, self.keeper.keeps)):
+        if step := next_step(result, self._store.keeps):
             terminal.write_line(step)
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
             for line in [lines] if isinstance(lines, str) else lines or ():
@@ -223,7 +231,7 @@ class Recorder:
         )
         duration_ms = (time.monotonic() - self._started) * 1000.0
         return EvalResult(
-            suites, duration_ms, self._halted, self._interrupted, environment=self.environment
+            suites, duration_ms, self._halted, self._interrupted, environment=self._environment
         )
 
     def _guard(self, session: pytest.Session, result: EvalResult) -> None:
@@ -257,10 +265,10 @@ class Recorder:
 
     def _export_conversations(self) -> None:
         path = self._session.trajectories
-        if path is None or self.keeper is None:
+        if path is None:
             return
         try:
-            self.keeper.export(path)
+            self._store.export(path)
         except OSError as error:
             self.fail(f"cannot write {_shown(path)}: {error.strerror or error}")
 

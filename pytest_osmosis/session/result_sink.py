@@ -6,10 +6,9 @@ They come from workers under xdist, else from this process's own rollouts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from ..results import RunResult
+from ..results import RunId, RunResult
 from ..spec import SessionSpec
 from ..storage.store import RunStore
 from ..storage.transcripts import TranscriptWriter
@@ -20,75 +19,81 @@ if TYPE_CHECKING:
     from ..results import RolloutRecord
 
 
+class RunControl(Protocol):
+    """The process's own rollouts, or those of its workers."""
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run."""
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+
+
 class ResultSink:
     """One a session."""
 
-    def __init__(self, spec: SessionSpec, recorder: Recorder, *, root: Path) -> None:
+    def __init__(
+        self, spec: SessionSpec, recorder: Recorder, store: RunStore, *, runs: RunControl
+    ) -> None:
         self.recorder = recorder
-        self.keeper = RunStore(
-            spec.keeping,
-            root=root,
-            answers=spec.answers,
-            transcribes=spec.trajectories is not None,
-            on_failure=self.halt,
-        )
-        recorder.keeper = self.keeper
+        self.store = store
+        self._runs = runs
         self._logs = TranscriptWriter("main")
-        self.halt_runs: Callable[[str], None] = lambda reason: None
-        """Start no further run; set by the part that starts runs."""
-        self.resize_runs: Callable[[int], None] = lambda window: None
-        """Limit the rollouts in flight; set by the part that starts runs."""
         self.supervisor = RunBudget(
             batch_size=spec.batch_size,
             budget=spec.budget,
             halt=self.halt,
-            resize=self.resize,
+            resize=runs.resize_runs,
         )
 
-    def ended(self, result: RunResult, text: str, why: str = "", *, decided: bool = True) -> None:
-        """A run has ended, `text` is its JSON; from any thread.
+    def received(self, result: RunResult, text: str, why: str, *, decided: bool) -> None:
+        """Take the result of a run that has ended, and its JSON; from any thread.
 
-        `decided` unless asserts of a test are to come.
+        `decided` unless asserts of a test are still to come.
         """
-        self.keeper.keep(result, text, why)
+        self.store.keep(result, text, why)
         if decided:
             self.recorder.note(result, text)
         self.supervisor.ended(result)
 
-    def run_here_ended(
-        self, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
+    def ended(
+        self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
-        """The same for a run of this process, whose conversation is kept as well."""
-        text = finished.encoded()
-        problem = self._logs.write(finished, redact=redact)
-        self.ended(finished.result, text, finished.explanation, decided=decided)
+        """Take a run of this process, whose transcript is kept as well."""
+        text = record.encoded()
+        problem = self._logs.write(record, redact=redact)
+        self.received(record.result, text, record.explanation, decided=decided)
         if problem is not None:
             self.halt(problem)
 
     def begin_keeping(self, suites: Iterable[str]) -> None:
-        """Runs of these suites are about to start in this process; ConfigurationError."""
-        self.keeper.begin(suites)
-        for suite, there in self.keeper.places().items():
+        """Keep the runs of these suites, which start in this process.
+
+        Raises:
+            ConfigurationError: when they cannot be kept.
+        """
+        self.store.begin(suites)
+        for suite, there in self.store.places().items():
             self._logs.begin(suite, there)
 
     def paced(self, kind: str, not_before_s: float) -> None:
-        """A call was refused for its rate, or was answered after one had been."""
+        """Note that a call was refused for its rate, or answered after one had been."""
         if kind == "ok":
             self.supervisor.answered()
         else:
             self.supervisor.pressed()
 
-    def resize(self, window: int) -> None:
-        """Limit the rollouts in flight."""
-        self.resize_runs(window)
-
     def halt(self, reason: str) -> None:
         """Start no further run, for this reason."""
         self.recorder.halt(reason)
-        self.halt_runs(reason)
+        self._runs.halt_runs(reason)
+
+    def stuck(self, reason: str) -> None:
+        """Halt: nothing more can be run in this process."""
+        self.halt(reason)
 
     def close(self) -> None:
-        """Nothing more comes; what was kept is on disk. Idempotent."""
+        """Write out what was kept, and close; harmless when repeated."""
         self.supervisor.close()
         self._logs.close()
-        self.keeper.close()
+        self.store.close()

@@ -1,0 +1,103 @@
+"""The process that runs items: its rollouts, where their output goes, and who gets the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Protocol
+
+import pytest
+
+from osmosis_ai.secret import Redactor
+
+from ..results import RolloutRecord, RunId
+from ..rollouts.cached import ResultCache
+from ..rollouts.pool import RolloutPool
+from ..rollouts.rate_limit import SharedRateLimit
+from ..rollouts.suite import Suite
+from ..spec import SessionSpec
+from . import capture
+from .collection import RunItem
+from .protocol import needs_phases, run_item
+
+
+class RunReceiver(Protocol):
+    """Who gets what becomes of the runs of a process; from any thread."""
+
+    def ended(
+        self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
+    ) -> None:
+        """Take a run that has ended; `decided` unless asserts of a test are still to come."""
+
+    def paced(self, kind: str, not_before_s: float) -> None:
+        """Note that the endpoint limited the rate, or answered again."""
+
+    def stuck(self, reason: str) -> None:
+        """Note that nothing more can be run in this process."""
+
+
+class ItemRunner:
+    """One a process that runs items, from when its first rollouts are started."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        spec: SessionSpec,
+        suites: Mapping[str, Suite],
+        receiver: RunReceiver,
+        *,
+        window: int,
+        base_urls: Mapping[str, str],
+        cache: ResultCache,
+        redact: Redactor,
+        indifferent: Collection[str],
+    ) -> None:
+        """`window` rollouts may be in flight; `indifferent`: see `needs_phases`."""
+        self._suites = suites
+        self._receiver = receiver
+        self._redact = redact
+        self._phases = needs_phases(config, indifferent=indifferent)
+        self._end_routing = capture.route(config, redact)
+        self.rollouts = RolloutPool(
+            suites,
+            window=window,
+            pool_size=spec.batch_size,
+            base_urls=base_urls,
+            on_finished=self._ended,
+            rate_limit=SharedRateLimit(receiver.paced),
+            cache=cache,
+            on_stuck=receiver.stuck,
+        )
+
+    def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run and report the item of a run; leave every other to pytest."""
+        if not isinstance(item, RunItem):
+            return None
+        is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self._redact)
+        return is_done or None
+
+    def close(self) -> None:
+        """Cancel what is in flight and release everything."""
+        try:
+            self.rollouts.close()
+        finally:
+            self._end_routing()
+
+    def _ended(self, run: RunId, record: RolloutRecord) -> None:
+        """Hand on a run that has ended; in the engine's thread."""
+        suite = self._suites[run.suite]
+        decided = not suite.spec.marked  # else a test's asserts are still to come
+        self._receiver.ended(run, record, decided=decided, redact=suite.redact)
+
+
+def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:
+    """Yield the runs that items stand for."""
+    return (run for item in items if (run := run_id_of(item)) is not None)
+
+
+def run_id_of(item: pytest.Item) -> RunId | None:
+    """Return the run that an item stands for, if it is one of ours."""
+    if isinstance(item, RunItem):
+        return item.run_id
+    callspec = getattr(item, "callspec", None)
+    run = None if callspec is None else callspec.params.get("rollout")
+    return run if isinstance(run, RunId) else None

@@ -1,0 +1,36 @@
+"""What pytest collects: the data files that the command line names, and its own arguments."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .. import options
+from ..items.gates import take_named
+from ..spec import SessionSpec
+
+
+def narrow(config: pytest.Config, spec: SessionSpec) -> None:
+    """Collect the data files: alone when the command line names them, else beside the tests.
+
+    Explicit arguments (paths, node ids) stay what they are.
+    """
+    files = list(dict.fromkeys(str(each.data) for each in spec.evals))
+    if spec.deciding.gates and take_named(config):
+        config.args[:] = files
+    if not files or config.args_source is config.ArgsSource.ARGS:
+        return
+    given = options.OptionReader(config)
+    if given.on_command_line("data") or given("only") or spec.rescore:
+        config.args[:] = files
+    else:
+        config.args.extend(file for file in files if not is_below_any(file, config.args))
+
+
+def is_below_any(file: str, arguments: list[str]) -> bool:
+    """Return whether a file is one of the arguments, or in a folder that is."""
+    # realpath, unlike `resolve`, accepts a loop of links, which is reported where the file is read
+    paths = [os.path.realpath(argument.partition("::")[0]) for argument in arguments]
+    return any(Path(file).is_relative_to(path) for path in paths)

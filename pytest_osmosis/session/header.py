@@ -1,0 +1,57 @@
+"""What a session prints ahead of its tests: what is evaluated, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from ..results import SuiteInfo
+from ..rollouts.prepare import endpoint_of
+from ..rollouts.suite import Suite
+from ..spec import EvalSpec, SessionSpec
+
+
+def header(
+    config: pytest.Config, spec: SessionSpec, suites: Iterable[Suite], unmaskable: Iterable[str]
+) -> Iterator[str]:
+    """Yield the lines of the session's header."""
+    yield from (_subject(suite.info) for suite in suites if not suite.spec.marked)
+    default = spec.defaults
+    if default is not None and default.model.model:
+        yield _throughput(config, spec, default)
+    for name in unmaskable:
+        yield (
+            f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
+            "where an answer quotes it"
+        )
+
+
+def plan(info: SuiteInfo) -> str:
+    """Return the line that says how much of a suite is going to run."""
+    functions = len(info.eval_fns)
+    return (
+        f"{info.name}: {_count(info.rows, 'row')} x {_count(info.n, 'run')} x "
+        f"{_count(functions, 'eval function')} = {_count(info.total_runs, 'rollout')}"
+    )
+
+
+def _subject(info: SuiteInfo) -> str:
+    return (
+        f"osmosis: {info.agent} on {info.name} ({_count(info.rows, 'row')}, "
+        f"sha256 {info.digest[:8]}…), {info.rows} x {info.n} = "
+        f"{_count(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
+    )
+
+
+def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> str:
+    flight = f"{session.batch_size} in flight"
+    workers = getattr(config.option, "numprocesses", None)
+    if workers:
+        flight += f" over {workers} worker{'s' if workers > 1 else ''}"
+    seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
+    return f"osmosis: {spec.model.model} at {endpoint_of(spec.model)}, {flight}{seed}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
