@@ -7,7 +7,7 @@ holds a run's identity; its row is read when its rollout starts (`rollouts/suite
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,10 +18,6 @@ from . import nodeids
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class RunFailed(Exception):
-    """A run did not pass; `str()` is the whole section that its item prints."""
 
 
 class EvalFile(pytest.File):
@@ -85,20 +81,14 @@ class RunItem(pytest.Item):
         return self.path, None, self.name
 
     def setup(self) -> None:
-        """Raise for an error of the infrastructure, which pytest reports as an error."""
+        """Fail for an error of the infrastructure: pytest reports one in setup as an error."""
         if self.finished is not None and self.finished.result.outcome == "error":
-            raise RunFailed(self.finished.explanation)
+            pytest.fail(self.finished.explanation, pytrace=False)
 
     def runtest(self) -> None:
-        """Raise for a run that did not pass; its rollout has ended before."""
+        """Fail for a run that did not pass; its rollout has ended before."""
         if self.finished is not None and self.finished.result.outcome == "failed":
-            raise RunFailed(self.finished.explanation)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the section of a run that did not pass, without any frame of ours."""
-        if isinstance(excinfo.value, RunFailed):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo)
+            pytest.fail(self.finished.explanation, pytrace=False)
 
 
 def leave_out_of_cache(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
