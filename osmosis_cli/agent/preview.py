@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN, open_dataset
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+from pytest_osmosis.dataset.opening import open_dataset
 
 from ..buffered_output import printable
 from ..errors import CommandError

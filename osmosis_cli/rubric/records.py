@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 from pytest_osmosis.dataset.decoding import decode, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
-from pytest_osmosis.dataset.formats import FORMATS, DatasetFormat, Source, open_dataset
+from pytest_osmosis.dataset.formats import FORMATS, DatasetFormat, Source
+from pytest_osmosis.dataset.opening import open_dataset
 
 from ..masking import mask_secrets
 

@@ -17,7 +17,7 @@ from ..results import (
     SuiteResult,
 )
 from ..verdicts import Interval
-from .metrics import Metric, row_values, summary_metrics
+from .metrics import Metric, interval_kind, row_values, summary_metrics
 from .planned_rows import score_table_of
 from .score_table import ScoreTable
 from .statistics.intervals import mean_interval, pass_interval
@@ -101,9 +101,10 @@ def interval_of(
 
     A mean cannot lie beyond min(0, lowest score) and max(1, highest): its interval ends there.
     """
-    if metric.definition.interval == "share":
+    kind = interval_kind(metric, table)
+    if kind == "share":
         return pass_interval(values, confidence=confidence, seed=seed)
-    found = mean_interval(values, confidence=confidence) if metric.definition.interval else None
+    found = mean_interval(values, confidence=confidence) if kind else None
     if found is None:
         return None
     low, high = table.score_range(metric.function(table))

@@ -159,6 +159,17 @@ def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
             yield from (Metric(definition.name, k, eval_fn) for k in reported_ks(n))
 
 
+def interval_kind(metric: Metric, table: ScoreTable) -> Literal["mean", "share"] | None:
+    """Return what a metric's confidence interval is one of.
+
+    The mean of scores that are all 0 or 1 is pass@1, where 1 passes and 0 does not: it is a share.
+    """
+    kind = metric.definition.interval
+    if kind == "mean" and table.is_pass_or_fail(metric.function(table)):
+        return "share"
+    return kind
+
+
 def estimates(label: str) -> bool:
     """Return whether a metric, as people write it, has a confidence interval."""
     kind = label if label in METRICS else label.rstrip("0123456789")

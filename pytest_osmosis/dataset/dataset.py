@@ -14,7 +14,8 @@ from typing import Any
 
 from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
-from .formats import Source, open_dataset
+from .formats import Source
+from .opening import open_dataset
 from .rows import Row, safe_name
 from .sampling import Selection, Shard, draw, position, window
 from .validation import ChangedError, Reading, RowStore

@@ -5,6 +5,7 @@ mean of one value a row, as if the rows were drawn at random from all rows there
 neither reports nor gates. None stands for "undefined", never for "certain".
 
 - mean, where every row's mean is 0 or 1 (n = 1, pass or fail): Wilson
+- mean, where every score is 0 or 1: as pass@1, which it is (`metrics.interval_kind`)
 - mean, otherwise: t over the rows' means
 - pass@k and pass^k, where every row's value is 0 or 1 (n = 1, k = n): Wilson
 - pass@k and pass^k, at least 200 rows and little skew: t (the normal approximation)

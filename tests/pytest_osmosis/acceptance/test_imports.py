@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.project import Project
@@ -17,9 +20,10 @@ def pytest_unconfigure(config):
 """
 
 LIBRARIES = {
-    *("litellm", "pyarrow", "numpy", "httpx", "aiohttp", "jinja2", "yaml", "click"),
-    *("certifi", "http.client", "urllib.request"),
+    *("litellm", "pyarrow", "numpy", "httpx", "jinja2", "yaml", "click", "certifi"),
 }
+CLIENT = {"aiohttp", "http.client", "urllib.request"}
+"""aiohttp and what it imports itself: for the processes that call the model, and no others."""
 ELSEWHERE = {
     *(
         "osmosis_ai.bridge",
@@ -72,6 +76,12 @@ def modules(project: Project, process: str) -> set[str]:
     return set((project.path / f"{process}.txt").read_text().split())
 
 
+def test_aiohttp_itself_imports_the_standard_clients():
+    loaded = "import sys, aiohttp; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
+    assert set(found.stdout.split()) >= CLIENT
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, workers: int) -> None:
     project.write("conftest.py", TELLS_MODULES)
@@ -84,5 +94,7 @@ def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, worke
         loaded = modules(project, process)
         assert "pytest_osmosis.evaluation" in loaded
         assert loaded & LIBRARIES == set(), process
+        calls_model = process != "main" or not workers
+        assert loaded & CLIENT == (CLIENT if calls_model else set()), process
         assert loaded & ELSEWHERE == set(), process
         assert loaded & REPORTING == (REPORTING if process == "main" else set())

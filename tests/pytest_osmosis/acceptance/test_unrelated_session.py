@@ -11,10 +11,8 @@ HEAVY = (
     *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "asyncio", "httptools"),
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
-OURS = (
-    *("plugin", "options", "hookspecs"),
-    *("dataset", "dataset.formats", "dataset.errors", "dataset.sampling"),  # for the options' help
-)
+OURS = ("plugin", "options", "hookspecs", "dataset", "dataset.formats")
+"""The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
 
 TELLS_MODULES = """
 import sys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -489,6 +490,34 @@ def test_pass_intervals_of_a_verdict_are_those_of_the_summary():
     rows = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]] * 8
     verdict = evaluate(parse_gate("pass@2 >= 0.5"), tally_of(rows), confidence=0.95)
     assert verdict.interval == pass_interval([1.0, 0.0, 1.0] * 8)
+
+
+@pytest.mark.parametrize(("rows", "passing"), [(60, 50), (240, 200), (12, 10)])
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_the_mean_of_scores_of_0_and_1_is_pass_at_1_with_its_interval(rows, passing, confidence):
+    draw = random.Random(rows)
+    scores = [
+        [1.0 if draw.random() < passing / rows else draw.choice([0.0, UNKNOWN]) for _ in range(3)]
+        for _ in range(rows)
+    ]
+    for threshold in (0.7, 0.75, 0.8, 0.83, 0.85, 0.9):
+        mean, passes = (
+            evaluate(
+                parse_gate(f"{metric} >= {threshold}"), tally_of(scores), confidence=confidence
+            )
+            for metric in ("mean", "pass@1")
+        )
+        assert replace(mean, gate=passes.gate, metric=passes.metric) == passes
+
+
+def test_a_score_between_0_and_1_or_a_threshold_that_0_passes_keeps_the_mean_apart():
+    rows = [[1.0, 0.0], [0.5, 1.0], [0.0, 0.0]] * 8
+    assert (
+        evaluate(parse_gate("mean >= 0.5"), tally_of(rows), confidence=0.9).interval.method == "t"
+    )
+    rows = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 8
+    all_pass = tally_of(rows, threshold=0.0)
+    assert evaluate(parse_gate("mean >= 0.5"), all_pass, confidence=0.9).interval.method == "t"
 
 
 def test_gates_on_runs_need_no_eval_function():

@@ -1,0 +1,99 @@
+"""A path to an open dataset file and its format, or one message that says why it cannot be used.
+
+Knows the file system and first bytes; does not read rows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import DatasetError, EmptyDataset, shown
+from .formats import ACCEPTED, FORMATS, DatasetFormat
+
+_HEAD = 64
+_UTF_16 = "looks like UTF-16: save as UTF-8"
+_PACKED = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "zip"),
+    (b"BZh", "bzip2"),
+)
+
+
+def open_dataset(path: Path) -> tuple[BinaryIO, DatasetFormat]:
+    """Return the open file and its format; DatasetError says why it cannot be used."""
+    _refuse_special(path)
+    try:
+        file = open(path, "rb", buffering=1 << 18)  # noqa: SIM115 - the caller closes it
+    except OSError as error:
+        raise DatasetError(f"{shown(path)}: {_reason(error, path)}") from None
+    try:
+        return file, _format(path, os.pread(file.fileno(), _HEAD, 0))
+    except BaseException:
+        file.close()
+        raise
+
+
+def _refuse_special(path: Path) -> None:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise DatasetError(f"{shown(path)}: {_reason(error, path)}") from None
+    except ValueError:
+        raise DatasetError(f"{shown(path)}: not a possible file name") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise DatasetError(f"{shown(path)}: is a directory; give {ACCEPTED}")
+    if not stat.S_ISREG(status.st_mode) or str(path).startswith(("/dev/", "/proc/")):
+        raise DatasetError(f"{shown(path)}: must be a regular file: it is read by every worker")
+
+
+def _reason(error: OSError, path: Path) -> str:
+    if error.errno == errno.ENOENT:
+        return (
+            "no such file"
+            if path.is_absolute()
+            else f"no such file (looked in {shown(os.getcwd())})"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "permission denied"
+    if error.errno == errno.ELOOP:
+        return "is a loop of symbolic links"
+    return (error.strerror or "cannot be read").lower()
+
+
+def _format(path: Path, head: bytes) -> DatasetFormat:
+    suffix = path.suffix.lower()
+    _refuse_packed(path, head)
+    found = next((each for each in FORMATS if each.suffix == suffix), None)
+    looks = next((each for each in FORMATS if each.magic and head.startswith(each.magic)), None)
+    if found is None:
+        hint = f"; it looks like {looks.name}: rename it to {looks.suffix}" if looks else ""
+        ends = f"ends in {suffix!r}" if suffix else "has no suffix"
+        raise DatasetError(f"{shown(path)}: the name {ends}; expected {ACCEPTED}{hint}")
+    if not head:
+        raise EmptyDataset(f"{shown(path)}: has no rows (the file is empty)")
+    if not found.magic:
+        _refuse_other_text(path, suffix, head, looks)
+    return found
+
+
+def _refuse_packed(path: Path, head: bytes) -> None:
+    for magic, name in _PACKED:
+        if head.startswith(magic):
+            raise DatasetError(f"{shown(path)}: looks like {name}; unpack it and give {ACCEPTED}")
+
+
+def _refuse_other_text(path: Path, suffix: str, head: bytes, looks: DatasetFormat | None) -> None:
+    problem = None
+    if looks is not None:
+        problem = f"looks like {looks.name}, not {suffix}: rename it to {looks.suffix}"
+    elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        problem = f"is not UTF-8 (byte 0x{head[0]:02x} at line 1); {_UTF_16}"
+    elif b"\0" in head[:2]:
+        problem = f"is not UTF-8 (NUL at line 1); {_UTF_16}"
+    if problem:
+        raise DatasetError(f"{shown(path)}: {problem}")
