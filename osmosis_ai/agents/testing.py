@@ -58,7 +58,7 @@ def call(name: str, /, **arguments: Any) -> list[ToolCall]:
 
 
 class ScriptedModel:
-    """A model that gives the answers it was told, one a call.
+    """A model that gives the listed answers, one a call.
 
     `turns` are the answers in order, or a function from the messages to the next answer. A call
     beyond the last turn raises AssertionError. `requests` holds what was asked.

@@ -39,7 +39,7 @@ class Check:
     name: str
     passed: bool
     detail: str
-    """What was found, or what is wrong and how to mend it."""
+    """What was found, or what is wrong and how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
         try:
             found = found()
         except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
-            what = f"{kind.__name__}() raised {_told(error)}; it must need no arguments"
+            what = f"{kind.__name__}() raised {_named(error)}; it must need no arguments"
             return Check("loads", False, what), None
     return Check("loads", True, f"{spec} is a {kind.__name__}"), found
 
@@ -102,7 +102,7 @@ def _check_tools(agent: RolloutAgentLoop) -> Check:
     except OsmosisValidationError as error:
         return Check("get_tools", False, str(error))
     except Exception as error:  # noqa: BLE001  the user's code: data
-        return Check("get_tools", False, f"raised {_told(error)}")
+        return Check("get_tools", False, f"raised {_named(error)}")
     return Check("get_tools", True, ", ".join(names) or "no tools")
 
 
@@ -116,7 +116,7 @@ def _check_run(agent: RolloutAgentLoop) -> Check:
     return Check("run", False, f"{type(agent).__name__}.run {what}")
 
 
-def _told(error: BaseException) -> str:
+def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

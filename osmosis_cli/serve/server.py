@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def url(self) -> str:
-        """Where the server is, as it was told to listen."""
+        """The server's address, from the host and port that it listens on."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -95,9 +95,9 @@ def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
     validation = check_agent(plan.module, roots=roots)
     failed = [check for check in validation.checks if not check.passed]
     if validation.agent is None or failed:
-        told = "\n".join(f"  {check.name}: {check.detail}" for check in failed)
+        details = "\n".join(f"  {check.name}: {check.detail}" for check in failed)
         raise CommandError(
-            f"{plan.module} cannot be served (--no-validate skips these checks)\n{told}",
+            f"{plan.module} cannot be served (--no-validate skips these checks)\n{details}",
             code="invalid",
             details={"checks": [asdict(check) for check in validation.checks]},
         )

@@ -190,6 +190,9 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("end", ["endpoint.close()", "pass"])
 def test_a_process_ends_quietly_with_and_without_closing_the_endpoint(end: str) -> None:
     done = python(
+        "import logging\n"
+        "slow = lambda record: 'Executing %s took' not in str(record.msg)  # of a busy machine\n"
+        "logging.getLogger('asyncio').addFilter(slow)\n"
         "from osmosis_ai.embedded import start_embedded\n"
         "import http.client\n"
         "endpoint = start_embedded()\n"
