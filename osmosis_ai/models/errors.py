@@ -1,21 +1,33 @@
 """What an unsuccessful HTTP reply means, and the one sentence that users read of it.
 
 Reads statuses and bodies as OpenAI, vLLM, SGLang, Ollama, Azure, Gemini, OpenRouter and others
-write them. Decides nothing about further tries, redacts nothing and knows no connection.
+write them. Decides nothing about further tries and knows no connection.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import CallFault, ErrorKind, clip
-from .retry import RETRY_AFTER_LIMIT_S, RetryPolicy, in_words, parse_retry_after
+from ..secret import Redactor
+from .base import (
+    DETAIL_LIMIT,
+    FATAL_KINDS,
+    CallFault,
+    ErrorKind,
+    ProviderError,
+    clip,
+    efforts,
+)
+from .retry import RETRY_AFTER_LIMIT_S, CallFailed, RetryPolicy, in_words, parse_retry_after
 from .transport.base_url import BaseURL
+
+UNSUPPORTED = "unsupported"
+"""Reason of a fault that concerns every row: LiteLLM itself refuses the request."""
 
 _BODY_CHARS = 64 * 1024
 """Beginning of an error's body that is read."""
@@ -152,83 +164,81 @@ def _printable_location(headers: Mapping[str, str]) -> str:
     return clip(where, 200) or "nowhere"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
     """Sentences about one model at one endpoint."""
 
-    address: BaseURL
+    where: str
+    """Printable `host:port` or provider."""
+    origin: str
+    """What cannot be reached when no connection is made."""
     model: str
     key_name: str | None
-    """Where the key comes from; None: there is no key."""
+    """Where the key comes from, empty if unknown; None: there is no key."""
     timeout_s: float
+    address: BaseURL | None = None
+    """The base URL, if there is one."""
 
     def __call__(self, fault: CallFault, detail: str, after: str) -> str:
         """Return the sentence; `detail` is redacted, `after` names tries and time."""
         quoted = f' ("{detail}")' if detail else ""
         if fault.summary:
-            return f"{fault.summary} from {self.address.netloc}{after}{quoted}"
-        special = _SPECIAL.get(fault.kind)
-        if special is not None:
-            return special(self, fault, detail, after)
+            return f"{fault.summary} from {self.where}{after}{quoted}"
+        if fault.reason == UNSUPPORTED:
+            return detail
+        if fault.reason == "not_connected":
+            return f"cannot reach {self.origin}{after} ({detail})"
+        return self._of_kind(fault, detail, after, quoted)
+
+    def _of_kind(self, fault: CallFault, detail: str, after: str, quoted: str) -> str:
+        said = f"{fault.status or 'an error'} from {self.where}"
+        match fault.kind:
+            case "unreachable":
+                return f"no answer from {self.where}{after} ({detail})"
+            case "protocol":
+                return f"no usable answer from {self.where}{after} ({detail})"
+            case "timeout":
+                limit = f"{self.timeout_s:g} s"
+                return f"no whole answer from {self.where} within {limit}{after} ({detail})"
+            case "tls":
+                return f"TLS error with {self.where}: {detail}"
+            case "too_large":
+                return f"too large an answer from {self.where} ({detail})"
+            case "redirect":
+                moved = f"{self.address or self.where} redirects to {detail} ({fault.status})"
+                return f"{moved}: set the base URL to the new address"
+            case "auth":
+                key = f"the key in {self.key_name}" if self.key_name else "the key"
+                missing = "it wants an API key and none is set"
+                return (
+                    f"{said}: {missing if self.key_name is None else f'{key} was refused'}{quoted}"
+                )
+            case "quota":
+                return f"{said}: the account has no quota left{quoted}"
+            case "model_not_found" if fault.local and self.address is not None:
+                hint = "" if self.address.path else f"; did you mean {self.address}/v1?"
+                url = f"{self.address}/chat/completions"
+                return f"{said}: nothing is served at {url}{hint}{quoted}"
+            case "model_not_found":
+                at = f"{self.address or self.where} ({fault.status})"
+                return f"model {self.model!r} is not known at {at}{quoted}"
         if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
-        return f"{fault.status} from {self.address.netloc}{after}{quoted}"
+        return f"{said}{after}{quoted}"
 
-
-def _unreachable(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    if fault.reason == "not_connected":
-        return f"cannot reach {its.address.origin}{after} ({detail})"
-    return f"no answer from {its.address.netloc}{after} ({detail})"
-
-
-def _timeout(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    limit = f"{its.timeout_s:g} s"
-    return f"no whole answer from {its.address.netloc} within {limit}{after} ({detail})"
-
-
-def _tls(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    return f"TLS error with {its.address.netloc}: {detail}"
-
-
-def _too_large(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    return f"too large an answer from {its.address.netloc} ({detail})"
-
-
-def _redirect(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    return (
-        f"{its.address} redirects to {detail} ({fault.status}): set the base URL to the new address"
-    )
-
-
-def _auth(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    quoted = f' ("{detail}")' if detail else ""
-    where = f"{fault.status} from {its.address.netloc}"
-    if its.key_name is None:
-        return f"{where}: it wants an API key and none is set{quoted}"
-    return f"{where}: the key in {its.key_name} was refused{quoted}"
-
-
-def _quota(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    quoted = f' ("{detail}")' if detail else ""
-    return f"{fault.status} from {its.address.netloc}: the account has no quota left{quoted}"
-
-
-def _model_not_found(its: Wording, fault: CallFault, detail: str, after: str) -> str:
-    quoted = f' ("{detail}")' if detail else ""
-    if not fault.local:
-        return f"model {its.model!r} is not known at {its.address} ({fault.status}){quoted}"
-    hint = "" if its.address.path else f"; did you mean {its.address}/v1?"
-    where = f"{its.address}/chat/completions"
-    return f"{fault.status} from {its.address.netloc}: nothing is served at {where}{hint}{quoted}"
-
-
-_SPECIAL: dict[str, Callable[[Wording, CallFault, str, str], str]] = {
-    "unreachable": _unreachable,
-    "timeout": _timeout,
-    "tls": _tls,
-    "too_large": _too_large,
-    "redirect": _redirect,
-    "auth": _auth,
-    "quota": _quota,
-    "model_not_found": _model_not_found,
-}
+    def error(self, failed: CallFailed, redact: Redactor, *, succeeded: bool) -> ProviderError:
+        """Return what users see of a call that failed; `succeeded`: an earlier call did not."""
+        fault = failed.fault
+        detail = clip(redact(fault.detail), 200 if fault.summary else DETAIL_LIMIT)
+        sentence = self(fault, detail, efforts(failed.tries, failed.elapsed_s))
+        fatal = fault.kind in FATAL_KINDS and not (fault.local and succeeded)
+        return ProviderError(
+            redact(sentence),
+            kind=fault.kind,
+            status=fault.status,
+            endpoint=self.where,
+            tries=failed.tries,
+            elapsed_s=failed.elapsed_s,
+            fatal=fatal or fault.reason == UNSUPPORTED,
+            detail=detail,
+        )

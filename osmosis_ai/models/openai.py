@@ -14,16 +14,7 @@ from typing import Any
 from yarl import URL
 
 from ..secret import Redactor, Secret, check_api_key
-from .base import (
-    DETAIL_LIMIT,
-    FATAL_KINDS,
-    ChatCompletion,
-    ChatModel,
-    ProviderError,
-    RateLimit,
-    clip,
-    efforts,
-)
+from .base import ChatCompletion, ChatModel, RateLimit
 from .errors import Wording, fault_of_status
 from .parsing import parse_completion
 from .rate_limit import RateLimiter
@@ -106,9 +97,11 @@ class _HTTPModel:
         secrets = [api_key, proxy.authorization if proxy is not None else None]
         self._redact = Redactor(secret for secret in secrets if secret is not None)
         self._wording = Wording(
+            where=address.netloc,
+            origin=address.origin,
             address=address,
             model=name,
-            key_name=None if api_key is None else api_key.name or "the API key",
+            key_name=None if api_key is None else api_key.name,
             timeout_s=retrier.request_timeout_s,
         )
         self._succeeded = False
@@ -131,7 +124,7 @@ class _HTTPModel:
         except ClientClosed:
             raise RuntimeError("the model is closed") from None
         except CallFailed as failed:
-            raise self._error(failed) from None
+            raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
         answer = found.value
         answer.retries, answer.latency_ms = found.retries, found.latency_ms
         return answer
@@ -178,18 +171,3 @@ class _HTTPModel:
         )
         self._succeeded = True
         return answer
-
-    def _error(self, failed: CallFailed) -> ProviderError:
-        fault = failed.fault
-        detail = clip(self._redact(fault.detail), 200 if fault.summary else DETAIL_LIMIT)
-        sentence = self._wording(fault, detail, efforts(failed.tries, failed.elapsed_s))
-        return ProviderError(
-            self._redact(sentence),
-            kind=fault.kind,
-            status=fault.status,
-            endpoint=self.endpoint,
-            tries=failed.tries,
-            elapsed_s=failed.elapsed_s,
-            fatal=fault.kind in FATAL_KINDS and not (fault.local and self._succeeded),
-            detail=detail,
-        )

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 from ...providers import ModelName
 from ...secret import Secret
 from ..base import CallFault
+from ..errors import UNSUPPORTED
 from ..retry import RetryPolicy
-from .reading import UNSUPPORTED, Answer, read_answer
+from .reading import Answer, read_answer
 
 if TYPE_CHECKING:
     from ..transport.client import HTTPClient

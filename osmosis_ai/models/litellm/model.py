@@ -10,29 +10,13 @@ from typing import Any
 
 from ...providers import ModelName, key_from_environment, parse_model_name
 from ...secret import Redactor, Secret
-from ..base import (
-    DETAIL_LIMIT,
-    FATAL_KINDS,
-    CallFault,
-    ChatCompletion,
-    ChatModel,
-    ProviderError,
-    RateLimit,
-    clip,
-    efforts,
-)
+from ..base import ChatCompletion, ChatModel, ProviderError, RateLimit
+from ..errors import Wording
 from ..rate_limit import RateLimiter
-from ..retry import (
-    RETRY_AFTER_LIMIT_S,
-    CallFailed,
-    Retrier,
-    RetryPolicy,
-    Success,
-    in_words,
-)
+from ..retry import CallFailed, Retrier, RetryPolicy, Success
 from .client import LiteLLMClient, Question
 from .params import for_the_model
-from .reading import UNSUPPORTED, Answer
+from .reading import Answer
 
 __all__ = ["LiteLLMModel", "open_litellm_model"]
 
@@ -145,53 +129,14 @@ class LiteLLMModel:
         return answer
 
     def _error(self, failure: CallFailed) -> ProviderError:
-        fault = failure.fault
-        detail = clip(self._redact(fault.detail), 200 if fault.summary else DETAIL_LIMIT)
-        sentence = self._sentence(fault, detail, efforts(failure.tries, failure.elapsed_s))
-        fatal = fault.kind in FATAL_KINDS and not (fault.local and self._succeeded)
-        return ProviderError(
-            self._redact(sentence),
-            kind=fault.kind,
-            status=fault.status,
-            endpoint=self.endpoint,
-            tries=failure.tries,
-            elapsed_s=failure.elapsed_s,
-            fatal=fatal or fault.reason == UNSUPPORTED,
-            detail=detail,
+        wording = Wording(
+            where=self.endpoint,
+            origin=self._client.host or self.endpoint,
+            model=self._name.model,
+            key_name=None if self._api_key is None else self._api_key.name,
+            timeout_s=self._retrier.request_timeout_s,
         )
-
-    def _sentence(self, fault: CallFault, detail: str, after: str) -> str:
-        """Return the sentence that users read: what happened, where, and the next step."""
-        where, status = self.endpoint, fault.status
-        quoted = f' ("{detail}")' if detail else ""
-        if fault.summary:
-            return f"{fault.summary} from {where}{after}{quoted}"
-        if fault.reason == UNSUPPORTED:
-            return detail
-        if fault.reason == "not_connected":
-            return f"cannot reach {self._client.host or where}{after} ({detail})"
-        if fault.kind in ("unreachable", "protocol", "too_large", "tls"):
-            return f"no usable answer from {where}{after} ({detail})"
-        if fault.kind == "timeout":
-            limit = f"{self._retrier.request_timeout_s:g} s"
-            return f"no whole answer from {where} within {limit}{after} ({detail})"
-        if fault.kind == "redirect":
-            return f"{where} redirects ({status}) to {detail}: set the base URL to that"
-        if fault.kind == "auth":
-            return f"{status} from {where}: {self._key_problem()}{quoted}"
-        if fault.kind == "quota":
-            return f"{status} from {where}: the account has no quota left{quoted}"
-        if fault.kind == "model_not_found":
-            return f"model {self._name.model!r} is not known at {where} ({status}){quoted}"
-        if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
-            after += f": asked to wait {in_words(fault.retry_after_s)}"
-        return f"{status or 'an error'} from {where}{after}{quoted}"
-
-    def _key_problem(self) -> str:
-        if self._api_key is None:
-            return "it wants an API key and none is set"
-        source = f" in {self._api_key.name}" if self._api_key.name else ""
-        return f"the key{source} was refused"
+        return wording.error(failure, self._redact, succeeded=self._succeeded)
 
 
 def _printable_base(api_base: str | None) -> str | None:

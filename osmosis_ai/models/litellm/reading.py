@@ -11,13 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..base import CallFault, ChatCompletion, Usage
-from ..errors import fault_of_status
+from ..errors import UNSUPPORTED, fault_of_status
 
 if TYPE_CHECKING:
     from .transport import Exchange
-
-UNSUPPORTED = "unsupported"
-"""Reason of a fault that concerns every row: LiteLLM itself refuses the request."""
 
 _UNGUARDED = (
     "LiteLLM answered without the HTTP transport that guards the key: use another provider or "
