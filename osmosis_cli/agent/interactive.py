@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +47,11 @@ class CallPending:
 
     messages: list[dict[str, Any]]
     tools: Sequence[Mapping[str, Any]]
-    go: Callable[[], None]
+    go: Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
-class CallDone:
-    """The model has answered, or failed to."""
-
-    message: dict[str, Any] | None
-    error: str | None = None
-
-
-Event = CallPending | CallDone | TrialResult
+Event = CallPending | str | TrialResult
+"""A string is the shown answer of a call, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,31 +78,29 @@ class _SteppingModel:
     ) -> ChatCompletion:
         loop, go = asyncio.get_running_loop(), asyncio.Event()
         copied = json.loads(json.dumps(messages, default=str))
-        self.put(CallPending(copied, tools or (), lambda: _set(loop, go)))
+        self.put(CallPending(copied, tools or (), partial(loop.call_soon_threadsafe, go.set)))
         await go.wait()
         try:
             completion = await self.model.complete(messages, tools=tools, params=params)
         except Exception as error:
-            self.put(CallDone(None, f"{type(error).__name__}: {error}"))
+            self.put(f"  no answer: {printable(_cut(f'{type(error).__name__}: {error}'))}")
             raise
-        self.put(CallDone(completion.message))
+        self.put(_message(completion.message))
         return completion
 
     async def aclose(self) -> None:
         await self.model.aclose()
 
 
-def _set(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    loop.call_soon_threadsafe(event.set)
-
-
 class Stepper:
     """The dialogue: one row after the other until the user quits."""
 
-    def __init__(self, trial: Trial, read: Callable[[str], str | None] | None = None) -> None:
+    def __init__(self, trial: Trial) -> None:
         spec = replace(trial.spec, agent_timeout_s=_FOREVER_S)
         self._trial = replace(trial, spec=spec)
-        self._read = read or line_reader()
+        self._is_terminal = sys.stdin.isatty()
+        if self._is_terminal:
+            _edit_lines()
         self._rows = trial.dataset.row_indices
         self.ended: list[TrialResult] = []
 
@@ -141,8 +133,8 @@ class Stepper:
                 self.ended.append(event)
                 click.echo(result_line(event))
                 return next((later for later in self._rows if later > row_index), None)
-            if isinstance(event, CallDone):
-                click.echo(_answer(event))
+            if isinstance(event, str):
+                click.echo(event)
                 continue
             calls += 1
             if not running:
@@ -157,8 +149,7 @@ class Stepper:
     def _command(self, prompt: str, pending: CallPending) -> tuple[str, str]:
         """Return the next command that moves on; answer those that only show something."""
         while True:
-            line = self._read(prompt)
-            word, argument = _parsed(line)
+            word, argument = _parsed(_read(prompt if self._is_terminal else ""))
             if word == "messages":
                 click.echo("\n".join(_message(message) for message in pending.messages))
             elif word == "tools":
@@ -177,44 +168,33 @@ class Stepper:
         return text.isascii() and text.isdigit() and int(text) in self._rows
 
 
-def line_reader() -> Callable[[str], str | None]:
-    """Return a function that reads a line (None: end of input), with a prompt on a terminal."""
-    if not sys.stdin.isatty():
-        return lambda prompt: sys.stdin.readline() or None
+def _edit_lines() -> None:
     try:
         import readline
     except ImportError:  # Windows: its own console edits lines
-        return _prompted
-    readline.set_completer(_completed)
+        return
+    readline.set_completer(
+        lambda text, state: [*(word for word in COMMANDS if word.startswith(text)), None][state]
+    )
     readline.parse_and_bind("tab: complete")
-    return _prompted
 
 
-def _prompted(prompt: str) -> str | None:
+def _read(prompt: str) -> str:
+    """Return a line; the end of the input is `quit`."""
     try:
         return input(prompt)
     except EOFError:
         click.echo()
-        return None
+        return "quit"
     except KeyboardInterrupt:
         click.echo()
         raise
 
 
-def _completed(text: str, state: int) -> str | None:
-    found = [word for word in COMMANDS if word.startswith(text)]
-    return found[state] if state < len(found) else None
-
-
-def _parsed(line: str | None) -> tuple[str, str]:
-    """Return command and argument; "" is `next`, the end of input `quit`, a prefix its command."""
-    if line is None:
-        return "quit", ""
+def _parsed(line: str) -> tuple[str, str]:
+    """Return command and argument; "" is `next`, a prefix its command."""
     word, _, argument = line.strip().lower().partition(" ")
-    if not word:
-        return "next", ""
-    matches = [name for name in COMMANDS if name.startswith(word)]
-    return (matches[0] if matches else word), argument.strip()
+    return next((name for name in COMMANDS if name.startswith(word)), word), argument.strip()
 
 
 def _unknown(word: str) -> str:
@@ -232,12 +212,6 @@ def result_line(result: TrialResult) -> str:
     room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
     what = result.error or _cut(result.answer, max(20, min(100, room)))
     return f"{head}{printable(_cut(what))}".rstrip()
-
-
-def _answer(event: CallDone) -> str:
-    if event.message is None:
-        return f"  no answer: {printable(_cut(event.error or ''))}"
-    return _message(event.message)
 
 
 def _message(message: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.base import clip
 from osmosis_ai.secret import Redactor
 from pytest_osmosis.results import RunId
@@ -97,11 +98,14 @@ def opened(
     )
     size = trial.session.batch_size
     with ExitStack() as stack:
+        base_urls = {}
+        if persona := trial.spec.model.persona:
+            base_urls[persona] = stack.enter_context(start_embedded(persona)).base_url
         pool = RolloutPool(
             {trial.spec.name: suite},
             window=size,
             pool_size=size,
-            base_urls=_embedded_urls(trial, stack),
+            base_urls=base_urls,
             on_finished=lambda key, record: on_ended(_result(trial, key, record)),
             rate_limit=SharedRateLimit(lambda outcome, seconds: None),
         )
@@ -109,15 +113,6 @@ def opened(
         stack.callback(agent.end_tasks)
         stack.callback(pool.cancel)
         yield pool
-
-
-def _embedded_urls(trial: Trial, stack: ExitStack) -> dict[str, str]:
-    persona = trial.spec.model.persona
-    if persona is None:
-        return {}
-    from osmosis_ai.embedded import start_embedded
-
-    return {persona: stack.enter_context(start_embedded(persona)).base_url}
 
 
 class _TrialAgent(LoopAgent):

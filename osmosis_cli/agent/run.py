@@ -95,7 +95,14 @@ def _test(
         raise click.UsageError("--interactive is a dialogue: leave out --json")
     trial = _trial(given)
     rows = _rows(trial.dataset, row)
-    ended = _stepped(trial, rows) if interactive else _run(trial, rows, quiet=as_json)
+    if interactive:
+        from .interactive import Stepper
+
+        stepper = Stepper(trial)
+        stepper.run(rows[0])
+        ended = stepper.ended
+    else:
+        ended = _run(trial, rows, quiet=as_json)
     failed = [one for one in ended if one.status == "ERROR"]
     if as_json:
         _print_document(ended, failed)
@@ -207,14 +214,6 @@ def _run(trial: Trial, rows: Sequence[int], *, quiet: bool) -> list[TrialResult]
 
     run_rows(trial, rows, note)
     return sorted(ended, key=lambda one: one.row_index)
-
-
-def _stepped(trial: Trial, rows: Sequence[int]) -> list[TrialResult]:
-    from .interactive import Stepper
-
-    stepper = Stepper(trial)
-    stepper.run(rows[0])
-    return stepper.ended
 
 
 def _summary(trial: Trial, ended: list[TrialResult], failed: list[TrialResult]) -> str:
