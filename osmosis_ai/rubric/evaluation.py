@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
 from .prompt import Case
@@ -72,16 +71,20 @@ def evaluate_rubric(  # noqa: PLR0913  # the contract has this many
     Inside a running event loop it blocks that loop: await `aevaluate_rubric` there.
     """
     __tracebackhide__ = True
-    request = _checked(
+    work = aevaluate_rubric(
         rubric,
         solution_str,
         model_info,
-        Overrides(original_input, score_min, score_max, timeout),
         ground_truth=ground_truth,
+        original_input=original_input,
         metadata=metadata,
+        score_min=score_min,
+        score_max=score_max,
+        timeout=timeout,
         votes=votes,
+        return_details=True,
     )
-    details = _run(request.judged())
+    details = _run(work)
     return details if return_details else details["score"]
 
 
@@ -132,48 +135,15 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
     ProviderRequestError when no verdict could be had, ModelNotFoundError for an unknown model.
     """
     __tracebackhide__ = True
-    request = _checked(
-        rubric,
-        solution_str,
-        model_info,
-        Overrides(original_input, score_min, score_max, timeout),
-        ground_truth=ground_truth,
-        metadata=metadata,
-        votes=votes,
-    )
-    details = await request.judged()
-    return details if return_details else details["score"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    settings: JudgeSettings
-    case: Case
-    votes: int
-
-    async def judged(self) -> RewardRubricRunResult:
-        from .judge import Judge  # brings the model side, which a mere import must not cost
-
-        __tracebackhide__ = True
-        async with Judge(self.settings) as judge:
-            details = await judge.judge(self.case, votes=self.votes)
-        tell(details["explanation"])
-        return details
-
-
-def _checked(
-    rubric: str,
-    solution_str: str,
-    model_info: Mapping[str, Any],
-    overrides: Overrides,
-    *,
-    ground_truth: str | None,
-    metadata: Mapping[str, Any] | None,
-    votes: int,
-) -> _Request:
-    settings = judge_settings(model_info, overrides)
+    settings = judge_settings(model_info, Overrides(original_input, score_min, score_max, timeout))
     case = case_of(settings, rubric, solution_str, ground_truth=ground_truth, metadata=metadata)
-    return _Request(settings, case, _checked_votes(votes))
+    _check_votes(votes)
+    from .judge import Judge  # brings the model side, which a mere import must not cost
+
+    async with Judge(settings) as judge:
+        details = await judge.judge(case, votes=votes)
+    tell(details["explanation"])
+    return details if return_details else details["score"]
 
 
 def case_of(
@@ -207,12 +177,11 @@ def case_of(
     )
 
 
-def _checked_votes(votes: int) -> int:
+def _check_votes(votes: int) -> None:
     if isinstance(votes, bool) or not isinstance(votes, int):
         raise TypeError(f"votes must be an integer, not {type(votes).__name__}")
     if not 1 <= votes <= MAX_VOTES:
         raise ValueError(f"votes must be from 1 to {MAX_VOTES}, not {votes}")
-    return votes
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
