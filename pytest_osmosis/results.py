@@ -150,6 +150,15 @@ class RolloutRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class CachedRun:
+    """A run of an earlier session."""
+
+    result: RunResult
+    why: str
+    """What its item prints when it did not pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteInfo:
     """What a suite is: the part of a spec that reports show."""
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
+from ..results import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..storage.excerpt import encode
 from ..storage.fingerprint import EvalFingerprint
-from ..storage.store import CachedRun
 from ..storage.transcripts import RunFolder, TranscriptWriter
 from . import channel
 from .heartbeat import Heartbeat, end_with_parent

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import RolloutRecord, RunId
-from ..storage.store import CachedRun
+from ..results import CachedRun, RolloutRecord, RunId
 from ..storage.transcripts import RunFolder, Transcripts
 
 if TYPE_CHECKING:

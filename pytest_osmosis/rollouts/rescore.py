@@ -21,6 +21,7 @@ from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
 from ..storage.journal import FILE, JournalError, Reader, Replay
+from ..storage.lines import result_of
 from ..storage.transcripts import Transcripts
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import load_eval_fns
@@ -177,7 +178,7 @@ class _Rescored(Suite):
         row = self.dataset.row(run_id.row_index)
         key = run_id.row_index, run_id.run_index
         told, why = self._reader.run(self._kept.runs[key])
-        before = journal.result_of(told, self.spec.name)
+        before = result_of(told, self.spec.name)
         if before.error_type not in (None, "eval_fn"):
             return RolloutRecord(before, why)
         recorded = self._said.read(key)

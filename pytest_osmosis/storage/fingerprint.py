@@ -20,7 +20,7 @@ from .source_digest import digests, source_files
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
-    from .journal import RowRun
+    from .lines import RowRun
 
 _NOT_COMPARED = frozenset(
     {

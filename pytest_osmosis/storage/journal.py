@@ -8,24 +8,20 @@ Knows the file; does not know what makes an evaluation the same.
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..results import OWN_ACCOUNT, RunResult
+from ..results import OWN_ACCOUNT
 from .atomic_write import write_whole
 from .excerpt import encode
 from .group_commit import AppendFile
+from .lines import RowRun, add_checksum, verify_checksum
 
 FORMAT = 1
 FILE = "journal.jsonl"
-
-RowRun = tuple[int, int]
-"""Row index and run index."""
 
 
 class JournalError(Exception):
@@ -189,39 +185,3 @@ class Reader:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-
-
-def result_of(fields: Mapping[str, Any], suite: str, *, cached: bool = False) -> RunResult:
-    """A recorded run as one of the session's suite; fields of a later version are left out."""
-    known = {name: value for name, value in fields.items() if name in _FIELDS}
-    return RunResult(**{**known, "suite": suite, "cached": cached})
-
-
-_FIELDS = frozenset(each.name for each in fields(RunResult))
-
-
-_MARK = b',"crc":'
-
-
-def add_checksum(body: str) -> bytes:
-    """The line for a JSON object with at least one field."""
-    head = body.encode("ascii")[:-1]
-    return b"%s%s%d}\n" % (head, _MARK, zlib.crc32(head))
-
-
-def sealed_body(line: bytes) -> bytes | None:
-    """The object of a line, without its checksum; None when the line is torn or damaged."""
-    head, mark, rest = line.rpartition(_MARK)
-    digits = rest[:-2]
-    if not mark or rest[-2:] != b"}\n" or not digits.isdigit() or len(digits) > 10:
-        return None
-    return head + b"}" if zlib.crc32(head) == int(digits) else None
-
-
-def verify_checksum(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None when the line is torn or damaged."""
-    body = sealed_body(line)
-    if body is None:
-        return None
-    found: dict[str, Any] = json.loads(body)
-    return found

@@ -19,6 +19,7 @@ from ..results import RunResult, SuiteInfo, SuiteResult
 from . import journal
 from .fingerprint import RunPlan
 from .journal import FILE, JournalError, Reader, Replay
+from .lines import result_of
 from .resume import is_complete
 
 
@@ -66,7 +67,7 @@ def _runs(folder: Path, kept: Replay, plan: RunPlan, info: SuiteInfo) -> Iterato
     try:
         for key in plan.runs():
             fields, _ = reader.run(kept.runs[key])
-            yield journal.result_of(fields, info.name, cached=True)
+            yield result_of(fields, info.name, cached=True)
     finally:
         reader.close()
 

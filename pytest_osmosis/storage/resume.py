@@ -17,7 +17,8 @@ from ..errors import ConfigurationError
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
-from .journal import FILE, JournalEntry, JournalError, NewerJournal, Replay, RowRun
+from .journal import FILE, JournalEntry, JournalError, NewerJournal, Replay
+from .lines import RowRun
 from .transcripts import Transcripts
 
 _DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"

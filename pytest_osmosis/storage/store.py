@@ -18,26 +18,18 @@ from pathlib import Path
 from filelock import FileLock
 
 from ..errors import ConfigurationError
-from ..results import RunId, RunResult
+from ..results import CachedRun, RunId, RunResult
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
 from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
+from .lines import result_of
 from .resume import Opened, open_folder
 from .run_directory import InUse, NoLocks
 from .transcripts import RunFolder, Transcripts
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-
-
-@dataclass(frozen=True, slots=True)
-class CachedRun:
-    """A run of an earlier session."""
-
-    result: RunResult
-    why: str
-    """What its item prints when it did not pass."""
 
 
 @dataclass(slots=True)
@@ -239,7 +231,7 @@ class RunStore:
         found = self._suites[run.suite]
         assert found.reader is not None
         fields, why = found.reader.run(found.opened.cached[run.row_index, run.run_index])
-        result = journal.result_of(fields, run.suite, cached=True)
+        result = result_of(fields, run.suite, cached=True)
         return CachedRun(result if self._answers else replace(result, answer=None), why)
 
     def plans(self) -> Mapping[str, RunPlan]:

@@ -19,7 +19,7 @@ from typing import Any
 from ..results import RolloutRecord
 from .excerpt import encode, excerpt, masked, plain
 from .group_commit import AppendFile
-from .journal import RowRun, add_checksum, result_of, verify_checksum
+from .lines import RowRun, add_checksum, result_of, verify_checksum
 
 FOLDER = "conversations"
 SIZE_LIMIT = 8 << 20

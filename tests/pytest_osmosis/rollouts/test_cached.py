@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.results import RunId, RunResult
+from pytest_osmosis.results import CachedRun, RunId, RunResult
 from pytest_osmosis.rollouts.cached import ResultCache, StoreCache
-from pytest_osmosis.storage.store import CachedRun
 
 SUITES: Any = {"s": SimpleNamespace(spec=SimpleNamespace(marked=False))}
 RUN, OTHER = RunId("s", 3, 0), RunId("s", 3, 1)
