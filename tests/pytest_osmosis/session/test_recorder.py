@@ -34,7 +34,7 @@ class Gates:
 
 @dataclass
 class Heard:
-    """Another plugin, a store and the listener of first news: what each is given, in order."""
+    """Another plugin, a store and the listener of first runs: what each is given, in order."""
 
     calls: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -50,8 +50,11 @@ class Heard:
     def flush(self) -> None:
         self.calls.append(("flush", None))
 
-    def next_step(self, result: EvalResult) -> str | None:
-        return None
+    def keeps(self, suite: str) -> bool:
+        return False
+
+    def export(self, path: Path) -> None:
+        self.calls.append(("export", path))
 
 
 class Bench:
@@ -66,10 +69,11 @@ class Bench:
         self.session: Any = SimpleNamespace(
             config=self.config, exitstatus=pytest.ExitCode.OK, shouldstop=False, shouldfail=False
         )
-        self.recorder = Recorder(self.config, spec)
-        self.recorder.decisions = Gates()  # type: ignore[assignment]
-        self.heard = Heard()
-        self.recorder.on_first = self.heard.first
+        self.heard, self.gates = Heard(), Gates()
+        self.recorder = Recorder(
+            self.config, spec, {}, self.gates, self.heard,  # type: ignore[arg-type]
+            on_first=self.heard.first,
+        )  # fmt: skip
         self.plugins = pytest.PytestPluginManager()
         for plugin in (self.recorder, self.heard):
             self.plugins.register(plugin)
@@ -146,7 +150,6 @@ def test_a_run_is_stored_before_other_plugins_hear_of_it_and_the_field_is_gone_a
     make: Make,
 ) -> None:
     bench = make()
-    bench.recorder.keeper = bench.heard  # type: ignore[assignment]
     text = result(0, 0).to_json()
     report = bench.report(0, 0, text=text)
     assert [call for call, _ in bench.heard.calls] == ["store", "first", "plugin"]
@@ -205,7 +208,7 @@ def test_reports_of_other_tests_are_passed_on(make: Make) -> None:
 def test_a_halt_fails_the_session_unless_gates_decide(make: Make) -> None:
     for gated, status in ((False, pytest.ExitCode.TESTS_FAILED), (True, pytest.ExitCode.OK)):
         bench = make()
-        bench.recorder.decisions = Gates(gated)  # type: ignore[assignment]
+        bench.gates.gated = gated
         bench.recorder.halt("the budget is spent")
         bench.recorder.halt("another reason")
         found = bench.finish()
