@@ -269,7 +269,7 @@ class SuiteResult:
     """On the gates, in their order."""
     baseline: BaselineReport | None = None
     """What changed against the baseline, if there is one."""
-    rival: SuiteResult | None = None
+    baseline_model_result: SuiteResult | None = None
     """The same rows with the session's baseline model, where that was asked for."""
 
     @property

@@ -163,9 +163,9 @@ class Comparison:
     """Rows compared."""
     differences: tuple[Difference, ...]
     """The mean's, then those of pass@k, then those of pass^k."""
-    broken: tuple[Change, ...]
+    regressed: tuple[Change, ...]
     """Rows that passed in the baseline and fail now, the largest fall first."""
-    mended: tuple[Change, ...]
+    fixed: tuple[Change, ...]
     """Rows that failed in the baseline and pass now, the largest rise first."""
 
 

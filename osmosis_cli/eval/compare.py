@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -135,7 +135,10 @@ def _document(
                     {
                         "name": pair.current.info.name,
                         "notes": list(pair.report.notes),
-                        "eval_fns": [asdict(each) for each in pair.report.comparisons],
+                        "eval_fns": [
+                            asdict(each, dict_factory=_published)
+                            for each in pair.report.comparisons
+                        ],
                     }
                     for pair in pairs
                 ],
@@ -143,3 +146,9 @@ def _document(
             for path, pairs, alone in compared
         ],
     }
+
+
+def _published(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields under the names that the JSON of reports has for them."""
+    names = {"regressed": "broken", "fixed": "mended"}
+    return {names.get(name, name): value for name, value in fields}

@@ -132,7 +132,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
         names = ", ".join(f"{number}/{first.shard.count}" for number in missing[:10])
         raise _refusal("gap", f"missing: shard {names}{' …' if len(missing) > 10 else ''}")
     for part in parts:
-        for suite in _with_rivals(part.result.suites):
+        for suite in _with_baseline_models(part.result.suites):
             if not suite.complete:
                 raise _refusal("gap", _incomplete(part, suite))
 
@@ -149,9 +149,14 @@ def _incomplete(part: Part, suite: SuiteResult) -> str:
     )
 
 
-def _with_rivals(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
+def _with_baseline_models(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
     """Every suite, and behind it the baseline model's runs of the same rows."""
-    return [each for suite in suites for each in (suite, suite.rival) if each is not None]
+    return [
+        each
+        for suite in suites
+        for each in (suite, suite.baseline_model_result)
+        if each is not None
+    ]
 
 
 def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
@@ -179,7 +184,7 @@ def _check_settings(first: Part, other: Part) -> None:
             f"{first.path} has {len(first.result.suites)} evaluations and {other.path} has "
             f"{len(other.result.suites)}",
         )
-    told = [_with_rivals(part.result.suites) for part in (first, other)]
+    told = [_with_baseline_models(part.result.suites) for part in (first, other)]
     if len(told[0]) != len(told[1]):
         raise _refusal(
             "mixed_settings", f"{first.path} and {other.path} do not both have a baseline model"
@@ -250,11 +255,15 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None
     selected = sum(suite.selected for _, suite in shards)
     joined = aggregate(whole, runs, selected=selected, confidence=confidence or CONFIDENCE)
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
-    rivals = [(part, suite.rival) for part, suite in shards if suite.rival is not None]
+    baseline_models = [
+        (part, suite.baseline_model_result)
+        for part, suite in shards
+        if suite.baseline_model_result is not None
+    ]
     return replace(
         joined,
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
-        rival=_joined(rivals, confidence) if rivals else None,
+        baseline_model_result=_joined(baseline_models, confidence) if baseline_models else None,
     )
 
 

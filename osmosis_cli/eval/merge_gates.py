@@ -97,9 +97,11 @@ def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping
     from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 
     found = {
-        suite.info.name: baseline_of(suite.rival, suite.rival.info.model)
+        suite.info.name: baseline_of(
+            suite.baseline_model_result, suite.baseline_model_result.info.model
+        )
         for suite in merged.suites
-        if suite.rival is not None
+        if suite.baseline_model_result is not None
     }
     if path is None:
         return found

@@ -76,8 +76,8 @@ def compared(
     comparisons = tuple(
         replace(
             each,
-            broken=tuple(map(with_answers(each.eval_fn), each.broken)),
-            mended=tuple(map(with_answers(each.eval_fn), each.mended)),
+            regressed=tuple(map(with_answers(each.eval_fn), each.regressed)),
+            fixed=tuple(map(with_answers(each.eval_fn), each.fixed)),
         )
         for each in report.comparisons
     )

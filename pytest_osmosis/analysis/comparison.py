@@ -63,8 +63,8 @@ def compare_function(
             )
             for metric in _compared(min(current.n, baseline.n), eval_fn)
         ),
-        broken=tuple(change for change in changes if _passes(change.baseline)),
-        mended=tuple(sorted(filter(_is_mended, changes), key=_fall)),
+        regressed=tuple(change for change in changes if _passes(change.baseline)),
+        fixed=tuple(sorted(filter(_is_fixed, changes), key=_fall)),
     )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def _changes(
     return sorted(moved, key=lambda change: -_fall(change))
 
 
-def _is_mended(change: Change) -> bool:
+def _is_fixed(change: Change) -> bool:
     return _passes(change.current)
 
 

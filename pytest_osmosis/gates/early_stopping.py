@@ -224,13 +224,15 @@ class EarlyStopping:
     def _gated(self) -> list[_Suite]:
         """The suites that gates decide; none where another suite's runs decide for themselves."""
         infos = self._infos().values()
-        rivals = {info.baseline_of for info in infos}
+        baseline_models = {info.baseline_of for info in infos}
         found = []
         for info in (each for each in infos if each.baseline_of is None):
             gates = [gate for gate in self._judge.gates(info) if self._selected(gate, info)]
             if not gates:
                 return []
-            found.append(_Suite(self._judge, info, gates, has_rival=info.name in rivals))
+            found.append(
+                _Suite(self._judge, info, gates, has_baseline_model=info.name in baseline_models)
+            )
         return found
 
 
@@ -238,7 +240,7 @@ class _Suite:
     """The gates of one suite of the session, and its rows."""
 
     def __init__(
-        self, judge: GateEvaluator, info: SuiteInfo, gates: list[Gate], *, has_rival: bool
+        self, judge: GateEvaluator, info: SuiteInfo, gates: list[Gate], *, has_baseline_model: bool
     ) -> None:
         names = dict.fromkeys([*info.eval_fns, *(gate.eval_fn for gate in gates if gate.eval_fn)])
         self.info = info
@@ -247,7 +249,9 @@ class _Suite:
         builder, self._places = empty_score_table(info, judge.rows(info), self._names)
         self.gates: SuiteGates | None = None
         """None: what another model will have scored is not known before the end."""
-        if (not has_rival and baseline is not None) or not any(g.against_baseline for g in gates):
+        if (not has_baseline_model and baseline is not None) or not any(
+            g.against_baseline for g in gates
+        ):
             self.gates = SuiteGates(
                 gates,
                 builder,

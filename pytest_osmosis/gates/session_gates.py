@@ -168,12 +168,15 @@ class GateEvaluator:
             from ..analysis.planned_rows import with_digests
 
             suites = [with_digests(suite, self.rows(suite.info)) for suite in suites]
-        rivals = {suite.info.baseline_of: suite for suite in suites}
+        baseline_models = {suite.info.baseline_of: suite for suite in suites}
         own = (suite for suite in suites if suite.info.baseline_of is None)
         return replace(
             result,
             suites=tuple(
-                self._judged(replace(suite, rival=rivals.get(suite.info.name)), selected)
+                self._judged(
+                    replace(suite, baseline_model_result=baseline_models.get(suite.info.name)),
+                    selected,
+                )
                 for suite in own
             ),
         )
@@ -198,11 +201,15 @@ class GateEvaluator:
         )
 
     def _baseline(self, suite: SuiteResult) -> Baseline | None:
-        if suite.rival is None:
+        if suite.baseline_model_result is None:
             return self.baselines.get(suite.info.name)
         from ..analysis.baseline import baseline_of
 
-        return baseline_of(suite.rival, suite.rival.info.model, self.rows(suite.rival.info))
+        return baseline_of(
+            suite.baseline_model_result,
+            suite.baseline_model_result.info.model,
+            self.rows(suite.baseline_model_result.info),
+        )
 
 
 def _is_part(info: SuiteInfo) -> bool:

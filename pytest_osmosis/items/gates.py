@@ -119,7 +119,7 @@ class GateCollector:
         self.selected = frozenset(gate.nodeid for gate in gates)
         left = self._by_suite(items)
         for suite in {gate.suite for gate in gates}:
-            self._suites[suite].observed = True
+            self._suites[suite].gated = True
             if config.getoption("lf", False) or not left.get(suite):
                 _put_back(runs.get(suite, []), items, config)
         return result

@@ -185,7 +185,7 @@ class MarkerPlugin:
         if decides:
             result = _decided(made, report)
             setattr(report, REPORT_FIELD, result.to_json())
-            if report.failed and result.success and self._evaluation.suites[result.suite].observed:
+            if report.failed and result.success and self._evaluation.suites[result.suite].gated:
                 report.outcome = "skipped"
                 report.wasxfail = str(call.excinfo.exconly()) if call.excinfo else "failed"
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases

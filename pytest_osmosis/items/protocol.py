@@ -175,7 +175,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         sections=finished.sections,
         **_timing(finished.result),
     )
-    if item.suite.observed:
+    if item.suite.gated:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded())
     ihook.pytest_runtest_logreport(report=report)
@@ -206,7 +206,7 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
     report.sections.extend(finished.sections)
     if report.failed:
         report.longrepr = failure_repr(item)
-    if item.suite.observed:
+    if item.suite.gated:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded())
 

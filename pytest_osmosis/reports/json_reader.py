@@ -71,14 +71,18 @@ def result_of(document: Any) -> EvalResult:
     suites = [_suite(_text(part, "name"), part, rows[_text(part, "name")]) for part in parts]
     if not parts:
         suites = [_suite(_name(_object(document, "config")), document, rows[None])]
-    rivals = {
-        _text(part, "baseline_of"): _rival(part) for part in _several(document, "baseline_models")
+    baseline_models = {
+        _text(part, "baseline_of"): _baseline_model(part)
+        for part in _several(document, "baseline_models")
     }
-    if len(suites) == len(rivals) == 1:
-        [rival] = rivals.values()
-        rivals = {suites[0].info.name: rival}
+    if len(suites) == len(baseline_models) == 1:
+        [other] = baseline_models.values()
+        baseline_models = {suites[0].info.name: other}
     return EvalResult(
-        suites=tuple(replace(suite, rival=rivals.get(suite.info.name)) for suite in suites),
+        suites=tuple(
+            replace(suite, baseline_model_result=baseline_models.get(suite.info.name))
+            for suite in suites
+        ),
         duration_ms=_number(summary, "total_duration_ms"),
         halted=_text(summary, "halted", None),
         environment=_environment(document),
@@ -125,7 +129,7 @@ def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
     )
 
 
-def _rival(part: _Fields) -> SuiteResult:
+def _baseline_model(part: _Fields) -> SuiteResult:
     """The baseline model's runs."""
     suite = _suite(_text(part, "name"), part, _list(part, "rows"))
     return replace(suite, info=replace(suite.info, baseline_of=_text(part, "baseline_of")))

@@ -38,7 +38,11 @@ from .writers import Sections
 def report_of(result: EvalResult) -> Report:
     """The report of a session with at least one suite."""
     suites = [Suite(**_described(suite, result)) for suite in result.suites]
-    rivals = [suite.rival for suite in result.suites if suite.rival is not None]
+    baseline_models = [
+        suite.baseline_model_result
+        for suite in result.suites
+        if suite.baseline_model_result is not None
+    ]
     several = len(suites) > 1
     return Report(
         config=_merged_config(suites) if several else suites[0].config,
@@ -51,7 +55,7 @@ def report_of(result: EvalResult) -> Report:
         suites=suites if several else [],
         gates=list(_gates(result)),
         baseline=None if several else suites[0].baseline,
-        baseline_models=[_other_model(rival, result) for rival in rivals],
+        baseline_models=[_other_model(other, result) for other in baseline_models],
         saved=_savings(result),
         environment=Environment.model_validate(result.environment) if result.environment else None,
     )
@@ -242,8 +246,8 @@ def _changes(comparison: Comparison) -> FunctionChanges:
     return FunctionChanges(
         rows=comparison.rows,
         differences=[_difference(each) for each in comparison.differences],
-        broken=[_changed(each) for each in comparison.broken],
-        mended=[_changed(each) for each in comparison.mended],
+        broken=[_changed(each) for each in comparison.regressed],
+        mended=[_changed(each) for each in comparison.fixed],
     )
 
 

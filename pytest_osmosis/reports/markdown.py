@@ -123,7 +123,7 @@ def _against(each: Against) -> Iterator[str]:
     else:
         yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
         yield from table(each.table)
-    for title, rows in (("Newly broken", each.broken), ("Fixed", each.mended)):
+    for title, rows in (("Newly broken", each.regressed), ("Fixed", each.fixed)):
         if rows:
             yield from ["", f"{title}:", ""]
             yield from (_moved(row) for row in rows[:NAMES_SHOWN])

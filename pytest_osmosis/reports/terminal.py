@@ -52,7 +52,7 @@ def changes(each: Against) -> Iterator[str]:
         return
     yield title
     yield from (f"  {line}" for line in aligned(each.table))
-    for what, rows in (("newly broken", each.broken), ("fixed", each.mended)):
+    for what, rows in (("newly broken", each.regressed), ("fixed", each.fixed)):
         if rows:
             yield ""
             yield f"  {what}: {counted(len(rows), 'row')}"

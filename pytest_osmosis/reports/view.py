@@ -74,8 +74,8 @@ class Against:
     is_unchanged: bool
     """No metric differs, and no row."""
     table: Table
-    broken: Sequence[Moved]
-    mended: Sequence[Moved]
+    regressed: Sequence[Moved]
+    fixed: Sequence[Moved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def against(comparison: Comparison) -> Against:
     return Against(
         eval_fn=comparison.eval_fn,
         rows=comparison.rows,
-        is_unchanged=not (comparison.broken or comparison.mended)
+        is_unchanged=not (comparison.regressed or comparison.fixed)
         and all(each.paired.difference == 0.0 for each in comparison.differences),
         table=Table(
             ["metric", "baseline", "now", "difference", title, "p"],
@@ -299,8 +299,8 @@ def against(comparison: Comparison) -> Against:
                 if each.metric != "pass^1"  # the same as pass@1
             ],
         ),
-        broken=[_moved(each) for each in comparison.broken],
-        mended=[_moved(each) for each in comparison.mended],
+        regressed=[_moved(each) for each in comparison.regressed],
+        fixed=[_moved(each) for each in comparison.fixed],
     )
 
 

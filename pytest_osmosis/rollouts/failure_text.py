@@ -24,7 +24,7 @@ MESSAGES_SHOWN = 12
 TEXT_LIMIT = 1200
 """Characters of one message that a failure shows."""
 LINE_LIMIT = 400
-"""Characters of an answer or a reason that is told on one line."""
+"""Characters of an answer or a reason that is shown on one line."""
 _LINES_SHOWN = 80
 _OURS = tuple(
     os.path.abspath(folder) + os.sep for folder in (*osmosis_ai.__path__, *pytest_osmosis.__path__)

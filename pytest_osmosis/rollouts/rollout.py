@@ -85,7 +85,7 @@ class Rollout:
         params = dict(model.sampling)
         if model.seed is not None:
             params["seed"] = model.seed + self.run_index
-        # The embedded endpoint errs by rollout, not by order of arrival: it is told which this is.
+        # The embedded endpoint errs by rollout, not by order of arrival: `user` names the rollout.
         sent = params if model.persona is None else {**params, "user": rollout_id}
         return AgentRun(
             rollout_id=rollout_id,
@@ -373,7 +373,7 @@ class Rollout:
 async def _take_cancellation() -> None:
     """Let an agent that has cancelled its own task, and returned, feel it itself."""
     task: Any = asyncio.current_task()
-    if not hasattr(task, "cancelling") or not task.cancelling():  # before Python 3.11 nobody knows
+    if not hasattr(task, "cancelling") or not task.cancelling():  # new in Python 3.11
         return
     try:
         await asyncio.sleep(0)

@@ -55,7 +55,7 @@ class Suite:
         self.trajectories = session.trajectories
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
         self.hooks = hooks or UserHooks()
-        self.observed = spec.baseline_of is not None
+        self.gated = spec.baseline_of is not None
         """Whether its runs are observations, which something else decides on."""
         limit = agent.max_concurrent
         self._slots = None if limit is None else asyncio.Semaphore(limit)

@@ -55,7 +55,7 @@ class GatesPlugin:
         self._infos = infos
         self._several = sum(each.baseline_of is None for each in spec.evals) != 1
         self._collected: frozenset[str] = frozenset()
-        self._observed_failures = 0
+        self._gated_failures = 0
         self._outcomes: Counter[str] = Counter()
         self._session: pytest.Session
         self._lists_only = False
@@ -172,8 +172,8 @@ class GatesPlugin:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the errors of gated runs: they do not fail the session."""
         text = getattr(report, REPORT_FIELD, None)
-        if text is not None and report.failed and self.is_observed(json.loads(text)["suite"]):
-            self._observed_failures += 1
+        if text is not None and report.failed and self.is_gated(json.loads(text)["suite"]):
+            self._gated_failures += 1
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -200,7 +200,7 @@ class GatesPlugin:
         collected_here = frozenset() if self.gating is None else self.gating.selected
         return self._collected | collected_here
 
-    def is_observed(self, suite: str) -> bool:
+    def is_gated(self, suite: str) -> bool:
         """Whether gates decide on a suite, and not its runs."""
         info = self._infos().get(suite)
         if info is None or info.baseline_of is not None:
@@ -230,7 +230,7 @@ class GatesPlugin:
         verdicts = [(s.info, verdict) for s in result.suites for verdict in s.verdicts]
         if not verdicts or session.exitstatus not in _BY_ITSELF:
             return
-        others_failed = session.testsfailed > self._observed_failures
+        others_failed = session.testsfailed > self._gated_failures
         named_by_other = session.exitstatus != _BY_ITSELF[bool(session.testsfailed)]
         self._outcomes.update(verdict.outcome for _, verdict in verdicts)
         keep_green(session.config)

@@ -89,12 +89,12 @@ def agresti_min(differences: Sequence[float], *, confidence: float = 0.95) -> In
     return Interval(low, high, "agresti-min", confidence)
 
 
-def mcnemar(broken: int, mended: int) -> float:
+def mcnemar(regressed: int, fixed: int) -> float:
     """Two-sided exact p of McNemar's test: `2 P(X <= min(b, m))`, X binomial(b + m, 1/2).
 
     At most 1. McNemar 1947, Psychometrika 12:153, by the exact binomial law.
     """
-    changed, fewer = broken + mended, min(broken, mended)
+    changed, fewer = regressed + fixed, min(regressed, fixed)
     term = total = 1
     for i in range(fewer):
         term = term * (changed - i) // (i + 1)
@@ -121,9 +121,9 @@ def _p(
     if not differences:
         return None, None
     if binary:
-        broken = sum(value < 0 for value in differences)
-        mended = sum(value > 0 for value in differences)
-        return mcnemar(broken, mended), "mcnemar exact"
+        regressed = sum(value < 0 for value in differences)
+        fixed = sum(value > 0 for value in differences)
+        return mcnemar(regressed, fixed), "mcnemar exact"
     if _differing(differences) < INFORMATIVE_ROWS:
         return sign_randomisation(differences), "sign randomisation"
     if min(differences) == max(differences):

@@ -84,24 +84,24 @@ def test_the_baseline_is_held_to_this_sessions_threshold():
         tally_of([[0.6], [0.6]], threshold=0.5), tally_of([[0.6], [0.6]])
     ).comparisons
     assert [one.paired.difference for one in found.differences] == [0.0, 0.0]
-    assert (found.broken, found.mended) == ((), ())
+    assert (found.regressed, found.fixed) == ((), ())
 
 
 # --- what changed -------------------------------------------------------------------------------
 
 
-def test_broken_and_mended_rows_are_named_the_largest_change_first():
+def test_regressed_and_fixed_rows_are_named_the_largest_change_first():
     there = [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
     here = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
     (found,) = compare(tally_of(here), tally_of(there)).comparisons
-    assert {change.name for change in found.broken} == {"row-0", "row-1"}
-    assert [change.name for change in found.mended] == ["row-2", "row-3"]
-    assert (found.mended[0].baseline.passes, found.mended[0].current.passes) == (0, 3)
+    assert {change.name for change in found.regressed} == {"row-0", "row-1"}
+    assert [change.name for change in found.fixed] == ["row-2", "row-3"]
+    assert (found.fixed[0].baseline.passes, found.fixed[0].current.passes) == (0, 3)
 
 
 def test_a_row_without_any_score_is_not_called_broken():
     (found,) = compare(tally_of([[None], [0.0]]), tally_of([[1.0], [1.0]])).comparisons
-    assert [change.name for change in found.broken] == ["row-1"]
+    assert [change.name for change in found.regressed] == ["row-1"]
 
 
 def test_the_figures_are_those_of_the_matched_rows():
