@@ -26,7 +26,6 @@ from .solver import NOTHING_TO_DO, Message, Task, next_turn, text_of
 from .toolbox import Call, Toolbox
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
-_NAMES = ("user", "metadata")
 _COUNTED_ID = re.compile(r"call_n(\d{1,9})_")
 
 
@@ -105,15 +104,15 @@ class Chat:
         try:
             return find_persona(name)
         except ValueError as error:
-            told = f"The model {model!r} does not exist: {error}"
-            raise ChatError(told, status=404, param="model", code="model_not_found") from None
+            missing = f"The model {model!r} does not exist: {error}"
+            raise ChatError(missing, status=404, param="model", code="model_not_found") from None
 
     def _identity(
         self, request: Mapping[str, Any], rollout: str | None, conversation: str
     ) -> tuple[str, str]:
         """Return which rollout this is, and the mark that its tool calls' ids carry."""
-        named = {"seed": request.get("seed"), "rollout": rollout}
-        for kind, value in (*named.items(), *((key, request.get(key)) for key in _NAMES)):
+        for kind in ("seed", "rollout", "user", "metadata"):
+            value = rollout if kind == "rollout" else request.get(kind)
             if value is not None:
                 return f"{kind}={json.dumps(value, sort_keys=True)}", ""
         number = _number_in_ids(request["messages"])

@@ -91,14 +91,10 @@ def _off_by_one(value: Fraction) -> Fraction:
     return value + (1 if value.numerator % 2 else -1)
 
 
-def _lost_ten(value: Fraction) -> Fraction:
-    return value - 10
-
-
 _SLIPS = (
     Slip(plan=_wrong_operator),
     Slip(plan=_lost_step),
     Slip(reading=_swapped_digits),
     Slip(reading=_off_by_one),
-    Slip(reading=_lost_ten),
+    Slip(reading=lambda value: value - 10),
 )
