@@ -29,7 +29,7 @@ def parse_completion(
     body: bytes, *, model: str, turn: int, content_type: str, status: int, policy: RetryPolicy
 ) -> ChatCompletion:
     """Return the completion in `body`; `turn` makes the ids given to tool calls unique."""
-    data = _load(body, content_type, status)
+    data = load_object(body, content_type, status)
     error = data.get("error")
     if error:
         raise fault_of_error_object(error, model=model, policy=policy)
@@ -49,7 +49,8 @@ def parse_completion(
     )
 
 
-def _load(body: bytes, content_type: str, status: int) -> dict[str, Any]:
+def load_object(body: bytes, content_type: str, status: int) -> dict[str, Any]:
+    """Return the JSON object in `body`; raise CallFault when it holds anything else."""
     try:
         text = body.decode("utf-8")
         data: Any = _decode(text.lstrip("\ufeff"))

@@ -10,18 +10,17 @@ Knows neither providers nor when to try again.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx
 from yarl import URL
 
 from ..base import CallFault, ChatCompletion
 from ..errors import fault_of_error_object, fault_of_status
-from ..parsing import parse_completion
+from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL
 from ..transport.client import HTTPClient
@@ -106,7 +105,7 @@ async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Respon
         raise fault_of_status(
             reply.status, reply.headers, reply.body, model=exchange.model, policy=exchange.policy
         )
-    found = exchange.reply = _json_object(reply)
+    found = exchange.reply = load_object(reply.body, reply.content_type, reply.status)
     if "choices" in found:
         exchange.completion = parse_completion(
             reply.body,
@@ -146,23 +145,3 @@ def _proxy(url: httpx.URL) -> Proxy | None:
         return find_proxy(address, os.environ)
     except ValueError as error:
         raise CallFault("unreachable", str(error)) from None
-
-
-def _json_object(reply: Reply) -> dict[str, Any]:
-    try:
-        found = json.loads(reply.body.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        _refuse_body(reply)
-    if not isinstance(found, dict):
-        kind = type(found).__name__
-        raise CallFault("protocol", summary=f"a {reply.status} whose JSON is a {kind}, no object")
-    return found
-
-
-def _refuse_body(reply: Reply) -> NoReturn:
-    if not reply.body:
-        raise CallFault("protocol", summary=f"a {reply.status} with an empty body", retried=True)
-    # Redaction needs whole secrets: the rest is cut off only behind it.
-    shown = reply.body[:2000].decode("utf-8", "replace")
-    summary = f"a {reply.status} that is not JSON ({reply.content_type or 'no content type'})"
-    raise CallFault("protocol", shown, summary=summary, retried=True)

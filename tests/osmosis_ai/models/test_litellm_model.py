@@ -354,7 +354,7 @@ def test_what_passes_is_tried_again(
         ("fault-503", "overloaded", 3, "503 from 127.0.0.1"),
         ("fault-silent", "timeout", 2, "no whole answer"),
         ("fault-trickle", "timeout", 2, "no whole answer"),
-        ("fault-nested", "protocol", 2, "not JSON"),
+        ("fault-nested", "protocol", 2, "nested too deeply"),
         ("fault-stream", "protocol", 1, "streamed although not asked"),
         ("fault-error-object-429", "rate_limited", 3, "an error inside a 200"),
         ("fault-content-number", "protocol", 1, "a number"),
