@@ -1,8 +1,8 @@
 """Early stopping: start no further run once no result of the rest could change a gate.
 
-The runs that are left are unknown, so a gate's own worst and best case tell whether it can still
+The runs that are left are unknown, so a gate's worst and best case tell whether it can still
 change; they are looked at after each 1 % of a suite's runs. With a confidence, the limits of any
-interval that can still come about are looked at instead.
+interval that can still come about are looked at too.
 
 Two things are assumed: scores lie in 0..1 (once one was seen outside, unknown scores are taken for
 anything), and costs and tokens are not negative. Knows no pytest and not how runs are started.
@@ -19,9 +19,11 @@ from ..analysis.comparison import at_threshold
 from ..analysis.metrics import Case, row_values
 from ..analysis.planned_rows import empty_score_table, measured
 from ..analysis.score_table import ScoreTable, ScoreTableBuilder
+from ..analysis.statistics import student_t
+from ..analysis.statistics.estimators import mean
+from ..analysis.statistics.intervals import WIDEST_PIVOT, wilson_at
 from ..results import DECIDED, EvalResult, RunResult, Saved, SuiteInfo
 from .evaluate import matching_rows, slice_rows
-from .interval_bounds import Box, widest_limits
 from .parser import Gate, resolved
 from .result import holds
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 CHECKS = 100
 """How often in a session, at most, the gates of a suite are looked at."""
 
+_CASES: tuple[Case, Case] = ("worst", "best")
 _ANY = (-math.inf, math.inf)
 _UNIT = (0.0, 1.0)
 
@@ -41,6 +44,29 @@ def is_settled(gate: Gate, low: float, high: float) -> bool:
         return False
     at_low, at_high = (holds(gate.operator, end, gate.threshold) for end in (low, high))
     return at_low == at_high
+
+
+def widest_limits(
+    lows: Sequence[float], highs: Sequence[float], *, confidence: float, may_be_undefined: bool
+) -> tuple[float, float]:
+    """Return limits that no interval passes while each row's value is in its span within 0..1.
+
+    The intervals are those of `statistics.intervals`, by whichever method. The error is the largest
+    possible: the squares around the middle are at least those around the mean, and a row's is
+    largest at an end. `may_be_undefined`: an interval of rows without spread is 0..1.
+    """
+    rows = len(lows)
+    if rows < 2 or (may_be_undefined and max(lows) <= min(highs) + 1e-9):
+        return _UNIT
+    low, high = mean(lows), mean(highs)
+    middle = (low + high) / 2
+    squares = (max((a - middle) ** 2, (b - middle) ** 2) for a, b in zip(lows, highs, strict=True))
+    t = student_t.two_sided(confidence, rows - 1)
+    reach = WIDEST_PIVOT * t * math.sqrt(math.fsum(squares) / (rows - 1) / rows)
+    return (
+        max(0.0, min(low - reach, wilson_at(low, rows, t)[0])),
+        min(1.0, max(high + reach, wilson_at(high, rows, t)[1])),
+    )
 
 
 class OpenGate:
@@ -68,73 +94,61 @@ class OpenGate:
         self._shift = 0.0, 0.0
         rows = slice_rows(gate, table)
         if gate.against_baseline and baseline is not None:
-            rows = self._against(at_threshold(baseline, table.pass_threshold), rows)
-        self._places = {row: place for place, row in enumerate(rows)}
-        self._values: dict[Case, list[float]] = {case: [0.0] * len(rows) for case in _ENDS}
+            rows = self._matched(at_threshold(baseline, table.pass_threshold), rows)
+        self._values = {case: dict.fromkeys(rows, 0.0) for case in _CASES}
         self.update(rows)
 
-    def update(self, rows: Iterable[int]) -> None:
-        """Compute the rows anew of which a run has ended."""
-        if self._definition.of_row is None:
-            return
-        own = [row for row in rows if row in self._places]
-        if self._definition.unit_scores and self._limits == _UNIT and self._leaves_unit(own):
-            self._limits, own = _ANY, list(self._places)
-        for case, values in self._values.items():
-            found = row_values(self._gate.metric, self._table, own, case, self._limits)
-            for row, value in zip(own, found, strict=True):
-                values[self._places[row]] = value
-
-    def is_settled(self) -> bool:
-        """Return whether no result of the runs that are left can change the gate's."""
-        if not self._places:
-            return True  # nothing can be measured: it is inconclusive already
-        worst, best = self._bounds()
-        if not is_settled(self._gate, min(worst, best), max(worst, best)):
-            return False
-        return self._confidence is None or self._is_settled_with(self._confidence)
-
-    def _bounds(self) -> tuple[float, float]:
-        if self._definition.of_table is not None:
-            found = self._definition.of_table(
-                self._table, list(self._places), self._gate.metric.eval_fn
-            )
-            return found.worst, found.best
-        worst, best = (self._definition.over_rows(self._values[case]) for case in _ENDS)
-        return worst - self._shift[0], best - self._shift[1]
-
-    def _is_settled_with(self, confidence: float) -> bool:
-        """A paired interval is not bounded before the end, nor one of scores outside of 0..1."""
-        if self._gate.against_baseline or self._limits != _UNIT:
-            return False
-        limits = widest_limits(
-            Box(self._values["worst"], self._values["best"]),
-            confidence=confidence,
-            may_be_undefined=self._definition.interval == "mean",
-        )
-        return is_settled(self._gate, limits.low, limits.high)
-
-    def _against(self, baseline: ScoreTable, rows: Sequence[int]) -> list[int]:
-        """The rows that match; the baseline's best and worst shift the worst and the best."""
+    def _matched(self, baseline: ScoreTable, rows: Sequence[int]) -> list[int]:
+        """Return the rows that match; the baseline's best and worst shift the worst and best."""
         metric = self._gate.metric
         pairs = matching_rows(self._table, baseline, rows)
         if not pairs or metric.function(self._table) not in baseline.scores:
             return []
         there = [other for _, other in pairs]
-        worst, best = (
-            self._definition.over_rows(row_values(metric, baseline, there, case))
-            for case in ("worst", "best")
-        )
+        worst, best = (mean(row_values(metric, baseline, there, case)) for case in _CASES)
         self._shift = best, worst
         return [here for here, _ in pairs]
+
+    def update(self, rows: Iterable[int]) -> None:
+        """Compute the rows anew of which a run has ended."""
+        if self._definition.of_row is None:
+            return
+        own = [row for row in rows if row in self._values["worst"]]
+        if self._definition.unit_scores and self._limits == _UNIT and self._leaves_unit(own):
+            self._limits, own = _ANY, list(self._values["worst"])
+        for case, values in self._values.items():
+            found = row_values(self._gate.metric, self._table, own, case, self._limits)
+            values.update(zip(own, found, strict=True))
 
     def _leaves_unit(self, rows: Iterable[int]) -> bool:
         name, table = self._gate.metric.function(self._table), self._table
         scores = (score for row in rows for score in table.row_scores(name, row))
         return any(score < 0.0 or score > 1.0 for score in scores)
 
+    def is_settled(self) -> bool:
+        """Return whether no result of the runs that are left can change the gate's.
 
-_ENDS: tuple[Case, Case] = ("worst", "best")
+        A paired interval is not bounded before the end, nor one of scores outside of 0..1.
+        """
+        lows, highs = ([*self._values[case].values()] for case in _CASES)
+        if not lows:
+            return True  # nothing can be measured: it is inconclusive already
+        if self._definition.of_table is not None:
+            name = self._gate.metric.eval_fn
+            found = self._definition.of_table(self._table, [*self._values["worst"]], name)
+            worst, best = found.worst, found.best
+        else:
+            worst = self._definition.over_rows(lows) - self._shift[0]
+            best = self._definition.over_rows(highs) - self._shift[1]
+        if not is_settled(self._gate, min(worst, best), max(worst, best)):
+            return False
+        if self._confidence is None:
+            return True
+        if self._gate.against_baseline or self._limits != _UNIT:
+            return False
+        undefined = self._definition.interval == "mean"
+        limits = widest_limits(lows, highs, confidence=self._confidence, may_be_undefined=undefined)
+        return is_settled(self._gate, *limits)
 
 
 class SuiteGates:
@@ -149,38 +163,32 @@ class SuiteGates:
         baseline: ScoreTable | None = None,
     ) -> None:
         """`builder` has the suite's rows, and the runs that have ended already."""
-        table = builder.table()
-        self._builder, self._finished = builder, table.finished
-        self._left = len(table.finished) - sum(table.finished)
-        self._step = max(1, len(table.finished) // CHECKS)
-        self._next_check = self._left
+        self._builder, self.table = builder, builder.table()
+        runs = len(self.table.finished)
+        self.left = self._next_check = runs - sum(self.table.finished)
+        """Runs that have not ended: what stopping now saves."""
+        self._step = max(1, runs // CHECKS)
         self._touched: set[int] = set()
         self._open = [
-            OpenGate(gate, table, confidence=confidence, baseline=baseline) for gate in gates
+            OpenGate(gate, self.table, confidence=confidence, baseline=baseline) for gate in gates
         ]
-
-    @property
-    def left(self) -> int:
-        """Runs that have not ended: what stopping now saves."""
-        return self._left
 
     def add(self, row: int, run: int, **measures: object) -> None:
         """Take a run in that ended, as `ScoreTableBuilder.add` does; a second time is ignored."""
         if self._builder.has(row, run):
             return
         self._builder.add(row, run, **measures)  # type: ignore[arg-type]
-        self._left -= 1
+        self.left -= 1
         self._touched.add(row)
 
     def are_settled(self) -> bool:
         """Return whether no gate can change any more; it is looked at now and then."""
-        if self._left and self._left > self._next_check:
-            return not self._open
-        self._next_check = self._left - self._step
-        for gate in self._open:
-            gate.update(self._touched)
-        self._touched.clear()
-        self._open = [gate for gate in self._open if self._left and not gate.is_settled()]
+        if not self.left or self.left <= self._next_check:
+            self._next_check = self.left - self._step
+            for gate in self._open:
+                gate.update(self._touched)
+            self._touched.clear()
+            self._open = [gate for gate in self._open if self.left and not gate.is_settled()]
         return not self._open
 
 
@@ -200,7 +208,8 @@ class EarlyStopping:
         self._infos = infos
         self._selected = selected
         self._halt = halt
-        self._suites: dict[str, _Suite] | None = None
+        self._suites: dict[str, tuple[SuiteGates, Mapping[int, int]]] | None = None
+        """Per suite its gates, and the place in their table of each row index."""
         self._lock = threading.Lock()
         self._stopped = False
 
@@ -210,59 +219,43 @@ class EarlyStopping:
             if self._stopped:
                 return
             if self._suites is None:
-                self._suites = {suite.info.name: suite for suite in self._gated()}
+                self._suites = self._gated()
             if (suite := self._suites.get(result.suite)) is not None:
-                suite.ended(result)
-            gates = [suite.gates for suite in self._suites.values()]
-            self._stopped = all(each and each.are_settled() for each in gates) and any(
-                each.left for each in gates if each
+                _take(result, *suite)
+            gates = [gates for gates, _ in self._suites.values()]
+            self._stopped = all(each.are_settled() for each in gates) and any(
+                each.left for each in gates
             )
             if not self._stopped:
                 return
         self._halt(DECIDED)
 
-    def _gated(self) -> list[_Suite]:
-        """The suites that gates decide; none where another suite's runs decide for themselves."""
-        infos = self._infos().values()
-        baseline_models = {info.baseline_of for info in infos}
-        found = []
+    def _gated(self) -> dict[str, tuple[SuiteGates, Mapping[int, int]]]:
+        """Return the suites that gates decide; none where one must run to its end.
+
+        It must where its runs decide for themselves, and where what a gate compares it with is not
+        known before: another model's scores.
+        """
+        judge, infos = self._judge, self._infos().values()
+        with_other_model = {info.baseline_of for info in infos}
+        found = {}
         for info in (each for each in infos if each.baseline_of is None):
-            gates = [gate for gate in self._judge.gates(info) if self._selected(gate, info)]
-            if not gates:
-                return []
-            found.append(
-                _Suite(self._judge, info, gates, has_baseline_model=info.name in baseline_models)
-            )
+            gates = [gate for gate in judge.gates(info) if self._selected(gate, info)]
+            baseline = None if info.name in with_other_model else judge.baselines.get(info.name)
+            if not gates or (baseline is None and any(gate.against_baseline for gate in gates)):
+                return {}
+            names = dict.fromkeys([*info.eval_fns, *(g.eval_fn for g in gates if g.eval_fn)])
+            builder, places = empty_score_table(info, judge.rows(info), tuple(names))
+            table = None if baseline is None else baseline.table
+            followed = SuiteGates(gates, builder, confidence=judge.confidence, baseline=table)
+            found[info.name] = followed, places
         return found
 
 
-class _Suite:
-    """The gates of one suite of the session, and its rows."""
-
-    def __init__(
-        self, judge: GateEvaluator, info: SuiteInfo, gates: list[Gate], *, has_baseline_model: bool
-    ) -> None:
-        names = dict.fromkeys([*info.eval_fns, *(gate.eval_fn for gate in gates if gate.eval_fn)])
-        self.info = info
-        self._names = tuple(names)
-        baseline = judge.baselines.get(info.name)
-        builder, self._places = empty_score_table(info, judge.rows(info), self._names)
-        self.gates: SuiteGates | None = None
-        """None: what another model will have scored is not known before the end."""
-        if (not has_baseline_model and baseline is not None) or not any(
-            g.against_baseline for g in gates
-        ):
-            self.gates = SuiteGates(
-                gates,
-                builder,
-                confidence=judge.confidence,
-                baseline=None if baseline is None else baseline.table,
-            )
-
-    def ended(self, result: RunResult) -> None:
-        place = self._places.get(result.row_index)
-        if self.gates is not None and place is not None and result.run_index < self.info.n:
-            self.gates.add(place, result.run_index, **measured(result, self._names))
+def _take(result: RunResult, gates: SuiteGates, places: Mapping[int, int]) -> None:
+    place = places.get(result.row_index)
+    if place is not None and result.run_index < gates.table.n:
+        gates.add(place, result.run_index, **measured(result, gates.table.eval_fns))
 
 
 def saved(result: EvalResult) -> Saved:
