@@ -276,7 +276,7 @@ def test_json_is_the_report_alone_on_stdout(
     ("words", "part"),
     [
         ((), "osmosis eval needs a dataset"),
-        (("-m", "server:agent_loop"), "needs --osmosis-data too"),
+        (("-m", "server:agent_loop"), "osmosis eval needs a dataset: -d/--dataset FILE"),
         (("-m", "server:gone", "-d", "data.jsonl", "--model", "embedded"), "gone"),
         ((*ASKED, "--eval-fn", "server:always", "--n", "0"), "--osmosis-n '0'"),
         ((*ASKED, "--", "--no-such-option"), "unrecognized arguments: --no-such-option"),

@@ -202,6 +202,7 @@ def beta_binomial_pairs(seed: int, *, rows: int, n: int, shift: float):
         yield list(here - rng.binomial(n, chance) / n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "n"), [(20, 5), (50, 3), (100, 1), (200, 4)])
 def test_the_interval_of_a_difference_covers_as_often_as_it_says(rows, n):
     shift, hits = 0.1, 0
@@ -211,6 +212,7 @@ def test_the_interval_of_a_difference_covers_as_often_as_it_says(rows, n):
     assert 0.93 <= hits / SIMULATIONS <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "n"), [(10, 2), (40, 1), (40, 4)])
 def test_without_a_difference_p_is_small_as_seldom_as_it_says(rows, n):
     small = 0
