@@ -1,8 +1,9 @@
-"""Text made harmless for terminals, XML files and workflow logs."""
+"""Text made fit to show: harmless for terminals, XML files and workflow logs; short paths."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 _COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 
@@ -20,3 +21,9 @@ def escape_control_chars(text: str) -> str:
 def escape_workflow_commands(text: str) -> str:
     """Return text in which GitHub Actions finds no workflow command."""
     return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as people read it: from the current directory where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

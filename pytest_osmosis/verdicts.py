@@ -76,7 +76,7 @@ class GateResult:
         if self.confidence:
             found.append(f"with {self.confidence:.4g} confidence")
         if self.unknown:
-            found.append(f"whatever {_count(self.unknown, 'unknown run')} would have given")
+            found.append(f"whatever {counted(self.unknown, 'unknown run')} would have given")
         return " ".join(found)
 
     def _next(self) -> list[str]:
@@ -84,12 +84,12 @@ class GateResult:
             return []
         steps = []
         if self.unknown and self.is_measure:
-            steps.append(f"{self.metric} of {_count(self.unknown, 'run')} is not known")
+            steps.append(f"{self.metric} of {counted(self.unknown, 'run')} is not known")
         elif self.unknown:
             enough = "" if self.more_rows else " to settle it"
-            steps.append(f"repeat {_count(self.unknown, 'run')}{enough}")
+            steps.append(f"repeat {counted(self.unknown, 'run')}{enough}")
         if self.more_rows:
-            steps.append(f"about {_count(self.more_rows, 'more row')} would settle it")
+            steps.append(f"about {counted(self.more_rows, 'more row')} would settle it")
         return steps
 
 
@@ -181,5 +181,6 @@ class BaselineReport:
     """Where the baseline is from, as people see it."""
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, plural where it must be."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

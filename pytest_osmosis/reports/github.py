@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ..escaping import escape_control_chars
 from ..results import EvalResult, SuiteResult
+from ..verdicts import counted
 from .highlights import lowest_rows, row_name
 from .markdown import render
-from .view import counted, verdicts_of
 from .writers import Sections
 
 ANNOTATIONS = 10
@@ -35,7 +35,7 @@ def annotated(result: EvalResult) -> list[str]:
 
 def _of_gates(result: EvalResult) -> Iterator[str]:
     for suite in result.suites:
-        for verdict in verdicts_of(suite):
+        for verdict in suite.verdicts:
             if verdict.outcome != "passed":
                 level = "error" if verdict.outcome == "failed" else "warning"
                 title = f"gate {verdict.outcome}: {verdict.gate}"
@@ -44,7 +44,7 @@ def _of_gates(result: EvalResult) -> Iterator[str]:
 
 def _of_rows(result: EvalResult) -> Iterator[str]:
     for suite in result.suites:
-        level = "warning" if verdicts_of(suite) else "error"
+        level = "warning" if suite.verdicts else "error"
         for low in lowest_rows(suite)[:ANNOTATIONS]:
             title = (
                 f"{row_name(low.row)}: {low.passed} of {counted(len(low.row.runs), 'run')} passed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,7 @@ from .writers import Sections
 def report_of(result: EvalResult) -> Report:
     """The report of a session with at least one suite."""
     suites = [Suite(**_described(suite, result)) for suite in result.suites]
-    baseline_models = [
-        suite.baseline_model_result
-        for suite in result.suites
-        if suite.baseline_model_result is not None
-    ]
+    others = [suite.baseline_model_result for suite in result.suites]
     several = len(suites) > 1
     return Report(
         config=_merged_config(suites) if several else suites[0].config,
@@ -53,10 +49,10 @@ def report_of(result: EvalResult) -> Report:
             for row in suite.rows
         ],
         suites=suites if several else [],
-        gates=list(_gates(result)),
+        gates=[_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
         baseline=None if several else suites[0].baseline,
-        baseline_models=[_other_model(other, result) for other in baseline_models],
-        saved=_savings(result),
+        baseline_models=[_other_model(other, result) for other in others if other is not None],
+        saved=None if result.saved is None else Savings.model_validate(result.saved),
         environment=Environment.model_validate(result.environment) if result.environment else None,
     )
 
@@ -190,18 +186,10 @@ def _shared(name: str, suites: list[Suite]) -> bool:
 
 
 def _added(counts: Any) -> dict[str, int]:
-    added: dict[str, int] = {}
+    added: Counter[str] = Counter()
     for count in counts:
-        for name, value in count.items():
-            added[name] = added.get(name, 0) + value
-    return added
-
-
-def _gates(result: EvalResult) -> Iterator[GateReport]:
-    """The verdicts of every suite."""
-    for suite in result.suites:
-        for verdict in suite.verdicts:
-            yield _gate(verdict, suite)
+        added.update(count)
+    return dict(added)
 
 
 def _baseline(suite: SuiteResult) -> BaselineChanges | None:
@@ -213,11 +201,6 @@ def _baseline(suite: SuiteResult) -> BaselineChanges | None:
         notes=list(suite.baseline.notes),
         eval_fns={each.eval_fn: _changes(each) for each in suite.baseline.comparisons},
     )
-
-
-def _savings(result: EvalResult) -> Savings | None:
-    """What stopping early has saved, if it did."""
-    return None if result.saved is None else Savings.model_validate(result.saved)
 
 
 def _gate(verdict: GateResult, suite: SuiteResult) -> GateReport:

@@ -13,7 +13,8 @@ from pathlib import Path
 from ..escaping import escape_control_chars
 from ..results import EvalResult
 from ..storage.atomic_write import write_whole
-from .view import Against, Bad, Moved, SuiteView, Table, View, counted, view_of
+from ..verdicts import counted
+from .view import Against, Bad, Moved, SuiteView, Table, View, view_of
 from .writers import Sections
 
 SIZE_LIMIT = 900_000

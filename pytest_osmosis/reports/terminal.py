@@ -11,9 +11,9 @@ from textwrap import wrap
 
 from ..escaping import escape_control_chars
 from ..results import OWN_ACCOUNT, EvalResult, RowResult, Saved, SuiteResult
-from ..verdicts import GateResult
+from ..verdicts import GateResult, counted
 from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
-from .view import Against, Moved, Table, against, counted, figure_metrics, figures, usage
+from .view import Against, Moved, Table, against, figure_metrics, figures, usage
 
 COLUMNS = 80
 LOWEST_ROWS = 5

@@ -14,7 +14,7 @@ from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
 from ..results import EvalResult, FunctionResult, RunResult, SuiteResult, passes
-from ..verdicts import Change, Comparison, Count, GateResult, Interval
+from ..verdicts import Change, Comparison, Count, Interval, counted
 from .highlights import (
     error_kinds,
     lowest_rows,
@@ -124,14 +124,9 @@ def view_of(result: EvalResult, sections: Sections | None = None) -> View:
     )
 
 
-def verdicts_of(suite: SuiteResult) -> Sequence[GateResult]:
-    """The verdicts on a suite's gates; none without gates."""
-    return suite.verdicts
-
-
 def state_of(result: EvalResult) -> State:
     """What the whole session came to: the gates' word where there are any, else the runs'."""
-    outcomes = [verdict.outcome for suite in result.suites for verdict in verdicts_of(suite)]
+    outcomes = [verdict.outcome for suite in result.suites for verdict in suite.verdicts]
     if not outcomes:
         runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
         ended = all(suite.finished >= suite.selected for suite in result.suites)
@@ -143,7 +138,7 @@ def state_of(result: EvalResult) -> State:
 
 
 def _headline(result: EvalResult, state: State) -> str:
-    verdicts = [verdict for suite in result.suites for verdict in verdicts_of(suite)]
+    verdicts = [verdict for suite in result.suites for verdict in suite.verdicts]
     if verdicts:
         number = sum(verdict.outcome == state for verdict in verdicts)
         gates = "gate" if len(verdicts) == 1 else "gates"
@@ -173,7 +168,7 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         facts=facts(suite),
         table=figures(suite),
         verdicts=[
-            (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in verdicts_of(suite)
+            (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in suite.verdicts
         ],
         baseline=baseline.source or "baseline" if baseline else "",
         against=[against(each) for each in (baseline.comparisons if baseline else ())],
@@ -349,11 +344,6 @@ def _own_words(run: RunResult, suite: SuiteResult) -> list[str]:
         if not passes(score, suite.info.pass_threshold)
     ]
     return [*words, *low, *([run.answer] if run.answer else [])]
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, plural where it must be."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _environment(result: EvalResult) -> list[tuple[str, str]]:

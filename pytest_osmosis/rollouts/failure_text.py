@@ -16,7 +16,7 @@ import osmosis_ai
 import pytest_osmosis
 from osmosis_ai.messages import text_of
 
-from ..escaping import escape_control_chars, escape_workflow_commands
+from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
 from ..results import RunResult, passes
 
 MESSAGES_SHOWN = 12
@@ -133,7 +133,7 @@ def explanation(
     turns = "1 turn" if result.llm_calls == 1 else f"{result.llm_calls} turns"
     tokens = "" if result.tokens is None else f", {result.tokens} tokens"
     took = f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s"
-    parts.append(took if whole is None else f"{took}\n  all of it: {_shown(whole)}")
+    parts.append(took if whole is None else f"{took}\n  all of it: {shown_path(whole)}")
     text = "\n\n".join(escape_control_chars(part) for part in parts if part)
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
@@ -155,7 +155,3 @@ def _held_against(
 def _one_line(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= LINE_LIMIT else flat[:LINE_LIMIT] + " …"
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

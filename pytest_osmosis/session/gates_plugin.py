@@ -18,6 +18,7 @@ import pytest
 from .. import compat
 from ..build_spec import gate_mistake
 from ..errors import ConfigurationError
+from ..escaping import shown_path
 from ..gates.session_gates import GateEvaluator
 from ..items.gates import ROOT, GateCollector, is_gate, node_id
 from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo
@@ -117,11 +118,11 @@ class GatesPlugin:
             report = read_report(path)
         except UnreadableReport as error:
             raise ConfigurationError(f"--osmosis-baseline {error}") from None
-        found = baselines_of(report, infos, source=_shown(path), alone=not self._several)
+        found = baselines_of(report, infos, source=shown_path(path), alone=not self._several)
         for info in infos:
             if info.name not in found:
                 raise ConfigurationError(
-                    f"--osmosis-baseline {_shown(path)}: it has no evaluation of {info.name}; "
+                    f"--osmosis-baseline {shown_path(path)}: it has no evaluation of {info.name}; "
                     "name a report of the same evaluation"
                 )
         self.judge.baselines.update(found)
@@ -262,11 +263,6 @@ class GatesPlugin:
         for report in reports_of(nodeid, location, verdict):
             config.hook.pytest_runtest_logreport(report=report)
         config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
-
-
-def _shown(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:

@@ -10,6 +10,7 @@ from ..results import SuiteInfo
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..spec import EvalSpec, SessionSpec
+from ..verdicts import counted
 
 
 def header(
@@ -31,16 +32,16 @@ def plan(info: SuiteInfo) -> str:
     """Return the line that says how much of a suite is going to run."""
     functions = len(info.eval_fns)
     return (
-        f"{info.name}: {_count(info.rows, 'row')} x {_count(info.n, 'run')} x "
-        f"{_count(functions, 'eval function')} = {_count(info.total_runs, 'rollout')}"
+        f"{info.name}: {counted(info.rows, 'row')} x {counted(info.n, 'run')} x "
+        f"{counted(functions, 'eval function')} = {counted(info.total_runs, 'rollout')}"
     )
 
 
 def _subject(info: SuiteInfo) -> str:
     return (
-        f"osmosis: {info.agent} on {info.name} ({_count(info.rows, 'row')}, "
+        f"osmosis: {info.agent} on {info.name} ({counted(info.rows, 'row')}, "
         f"sha256 {info.digest[:8]}…), {info.rows} x {info.n} = "
-        f"{_count(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
+        f"{counted(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
     )
 
 
@@ -51,7 +52,3 @@ def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> 
         flight += f" over {workers} worker{'s' if workers > 1 else ''}"
     seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
     return f"osmosis: {spec.model.model} at {endpoint_of(spec.model)}, {flight}{seed}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -16,7 +16,7 @@ import pytest
 
 from .. import compat
 from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..escaping import escape_control_chars
+from ..escaping import escape_control_chars, shown_path
 from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
@@ -215,7 +215,7 @@ class Recorder:
             terminal.write_line(f"report: {path}")
         trajectories = self._session.trajectories
         if trajectories is not None and trajectories.exists():
-            terminal.write_line(f"conversations: {_shown(trajectories)}")
+            terminal.write_line(f"conversations: {shown_path(trajectories)}")
 
     def _aggregated(self) -> EvalResult:
         with self._lock:
@@ -255,7 +255,7 @@ class Recorder:
 
     def _write(self, path: Path, write: Writer) -> None:
         assert self.result is not None
-        shown = _shown(path)
+        shown = shown_path(path)
         try:
             write(self.result, path, self._sections)
         except OSError as error:
@@ -270,7 +270,7 @@ class Recorder:
         try:
             self._store.export(path)
         except OSError as error:
-            self.fail(f"cannot write {_shown(path)}: {error.strerror or error}")
+            self.fail(f"cannot write {shown_path(path)}: {error.strerror or error}")
 
     def _tell_github(self, terminal: Any, result: EvalResult) -> None:
         """In GitHub Actions: the step's summary, and annotations."""
@@ -316,10 +316,3 @@ def _junit_properties(result: EvalResult) -> Iterator[tuple[str, str]]:
 def _at_least_failed(status: Any) -> Any:
     failed = pytest.ExitCode.TESTS_FAILED
     return failed if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else status
-
-
-def _shown(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
