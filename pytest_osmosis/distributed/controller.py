@@ -28,7 +28,10 @@ from .scheduler import CachedResult, WindowScheduling
 
 
 class Controller:
-    """One a session, in the controller's process; what the scheduler asks and reports to."""
+    """One a session, in the controller's process; what the scheduler asks and reports to.
+
+    A pytest plugin too: xdist lets workers end what they have in flight before a session stops.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,20 @@ class Controller:
         self._identities: dict[str, EvalFingerprint] = {}
         """Fingerprints of marked functions, which only workers collect."""
         self._names = RunNames(sink.recorder.infos, sink.store.plans, suites)
+        self._session: pytest.Session | None = None
+        self._is_cancelled = False
+        config.pluginmanager.register(self, "osmosis-controller")
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Take the session, which pytest and its plugins stop by its attributes."""
+        self._session = session
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self) -> None:
+        """Cancel what is in flight once this report stops the session, as with `-x`."""
+        session = self._session
+        if session is not None and (session.shouldfail or session.shouldstop):
+            self.cancel()
 
     def compare_with(self, loaded: Mapping[str, Mapping[str, str]]) -> None:
         """Have workers load these files: digests by suite and name."""
@@ -143,14 +160,20 @@ class Controller:
 
     def cancel(self) -> None:
         """End the session now: workers cancel what they have in flight, and end."""
+        if self._is_cancelled:
+            return
+        self._is_cancelled = True
         self._link.broadcast(channel.CANCEL, None)
         for node in self._scheduling.nodes if self._scheduling is not None else ():
             node.shutdown()
 
     def worker_down(self, node: Any) -> None:
-        """Watch a worker no longer: it has ended."""
+        """Watch a worker no longer, and cancel what others do if it has stopped the session."""
         if node in self._pids:
             self._watch.gone(self._pids[node])
+        output = getattr(node, "workeroutput", None) or {}
+        if output.get("shouldfail") or output.get("shouldstop"):
+            self.cancel()
 
     def close(self) -> None:
         """Stop the watchdog."""
