@@ -136,14 +136,16 @@ def _require(given: OptionReader, name: str, because: str, expected: str) -> Non
         raise pytest.UsageError(f"{given.spelled(because)} needs {option} too: {expected}")
 
 
+def _refuse_twice(given: OptionReader, name: str, text: str, is_repeated: bool) -> None:
+    if is_repeated:
+        raise pytest.UsageError(f"{given.spelled(name)} {text!r} is given twice; give it once")
+
+
 def _evaluation(given: OptionReader) -> EvalSpec:
     """Return what every evaluation of the session has in common, without name and data."""
     eval_fns = given("eval-fn")
-    for name in eval_fns:
-        if eval_fns.count(name) > 1:
-            raise pytest.UsageError(
-                f"{given.spelled('eval-fn')} {name!r} is given twice; give it once"
-            )
+    for number, name in enumerate(eval_fns):
+        _refuse_twice(given, "eval-fn", name, name in eval_fns[:number])
     return EvalSpec(
         name="",
         agent=given("agent") or "",
@@ -196,10 +198,7 @@ def _with_data(given: OptionReader, defaults: EvalSpec) -> Iterator[EvalSpec]:
     seen: set[Path] = set()
     for text in given("data"):
         resolved = given.resolved("data", text)
-        if resolved in seen:
-            raise pytest.UsageError(
-                f"{given.spelled('data')} {text!r} is given twice; give it once"
-            )
+        _refuse_twice(given, "data", text, resolved in seen)
         seen.add(resolved)
         yield replace(defaults, name=text, data=resolved)
 
@@ -250,10 +249,7 @@ def _gates(given: OptionReader) -> Iterator[str]:
             gate = parse_gate(text)
         except GateError as error:
             raise pytest.UsageError(gate_mistake(error, given.spelled("gate"))) from None
-        if gate.text in seen:
-            raise pytest.UsageError(
-                f"{given.spelled('gate')} {gate.text!r} is given twice; give it once"
-            )
+        _refuse_twice(given, "gate", gate.text, gate.text in seen)
         seen.add(gate.text)
         yield gate.text
 
@@ -288,13 +284,10 @@ def _other_model(given: OptionReader, model: ModelSpec, name: str) -> ModelSpec:
     """Return the baseline model: at the model's own endpoint unless another is given."""
     url, variable = given("baseline-base-url"), given("baseline-api-key-env")
     if url is None:
-        return replace(
-            model,
-            model=name,
-            api_key_env=variable or model.api_key_env,
-            api_key_env_named=bool(variable) or model.api_key_env_named,
-            api_key=None if variable else model.api_key,
-        )
+        other = replace(model, model=name)
+        if not variable:
+            return other
+        return replace(other, api_key_env=variable, api_key_env_named=True, api_key=None)
     elsewhere = None if url == PROVIDER else _checked_base_url(given, url, "baseline-base-url")
     return replace(
         model,
