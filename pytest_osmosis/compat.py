@@ -29,11 +29,17 @@ try:
 except (ImportError, AttributeError):
     xml_key = None
 try:
+    from _pytest.terminal import TerminalReporter
+except ImportError:
+    TerminalReporter = None  # type: ignore[assignment,misc]
+try:
     from _pytest.nodeid import NodeId
 except ImportError:  # before pytest 9.2
     NodeId = None  # type: ignore[assignment,misc]
 
 ATTRIBUTES = (
+    "_groups",
+    "_anonymous",
     "_setupstate",
     "cached_nodeids",
     "_keyboardinterrupt_memo",
@@ -104,7 +110,31 @@ def _file_of(nodeid: Any) -> str:
     return nodeid.partition("::")[0] if isinstance(nodeid, str) else str(nodeid.path)
 
 
+# ---- options
+
+
+def option_names(parser: pytest.Parser) -> set[str] | None:
+    """Return the names of all options so far: pytest refuses to add one twice.
+
+    None where they are not known: then no short spelling is added.
+    """
+    groups, anonymous = _attribute(parser, "_groups"), _attribute(parser, "_anonymous")
+    if groups is None or anonymous is None:
+        return None
+    return {
+        name
+        for group in (*groups, anonymous)
+        for option in group.options
+        for name in option.names()
+    }
+
+
 # ---- the terminal
+
+
+def is_own_terminal(reporter: object) -> bool:
+    """Return whether pytest's own class writes to the terminal; False where it is not known."""
+    return TerminalReporter is not None and type(reporter) is TerminalReporter
 
 
 def say_interrupted(config: pytest.Config, message: str) -> None:

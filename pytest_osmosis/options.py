@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from . import compat
 from .dataset.formats import SUFFIXES_SHOWN
 
 GROUP = "osmosis"
@@ -379,7 +380,9 @@ def register(parser: pytest.Parser) -> None:
 def register_short(parser: pytest.Parser) -> None:
     """Add the short spellings that no other plugin has taken; called when all are loaded."""
     group = parser.getgroup(GROUP)
-    taken = _spellings(parser)
+    taken = compat.option_names(parser)
+    if taken is None:
+        return
     for option in OPTIONS:
         if option.short is None or option.short in taken:
             continue  # the canonical spelling always works
@@ -391,12 +394,6 @@ def register_short(parser: pytest.Parser) -> None:
             metavar=option.metavar,
             help=f"short for {option.flag_name}",
         )
-
-
-def _spellings(parser: pytest.Parser) -> set[str]:
-    """Return the names of all options so far: pytest refuses to add one twice."""
-    groups = [*parser._groups, parser._anonymous]
-    return {name for group in groups for option in group.options for name in option.names()}
 
 
 def _help(option: Option) -> str:

@@ -32,7 +32,7 @@ def journal(folder: Path, acknowledge: Acknowledge) -> None:
     plan = {"n": 1, "rows": [[0, 6]], "digests": "x" * 72, "names": None}
     create(folder / FILE, {"name": "x"}, {"number": 1, "plan": plan})
     failed: list[object] = []
-    commit = GroupCommit(on_failure=lambda *what: failed.append(what), linger_s=60)
+    commit = GroupCommit(on_failure=lambda *what: failed.append(what), flush_interval_s=60)
     file = AppendFile(folder / FILE)
     for row in range(0, 6, 2):
         tickets = [

@@ -1,8 +1,8 @@
 """Gates as pytest items: collected and selected like any other, judged when all runs have ended.
 
-Each process that collects lists them; none runs them: the process that reports judges them at the
-end (`deciding_session`). A gate that is selected makes its suite's runs observations. Without it
-(`-k` for one row, a node id) the runs decide for themselves, as in a session without gates.
+Each process that collects lists them; none runs them: the process that reports evaluates them at
+the end (`session/gates_plugin.py`). A gate that is selected makes its suite's runs observations.
+Without it (`-k` for one row, a node id) the runs decide, as in a session without gates.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ NAMED = "osmosis_named_gates"
 
 
 def node_id(text: str, info: SuiteInfo, *, several: bool) -> str:
-    """The node id of a gate; with several suites it names the suite too."""
+    """Return the node id of a gate; with several suites it names the suite too."""
     return "::".join([ROOT, info.name, text] if several else [ROOT, text])
 
 
 def is_gate(nodeid: str) -> bool:
-    """Whether a node id is a gate's."""
+    """Return whether a node id is a gate's."""
     return nodeid.startswith(f"{ROOT}::")
 
 
 def take_named(config: pytest.Config) -> bool:
-    """Take node ids of gates from the arguments, which are paths to pytest; whether none is left.
+    """Take node ids of gates from the arguments, paths to pytest; return whether none is left.
 
-    Workers, whose arguments are those of the controller, are told by an option.
+    Workers, which get the controller's arguments, read the gates from an option.
     """
     named = [argument for argument in config.args if is_gate(argument)]
     if named:
@@ -53,7 +53,7 @@ class GateFile(pytest.Collector):
     """What the gates stand below when items are listed."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Nothing: its items are made once the runs are known."""
+        """Return nothing: its items are made once the runs are known."""
         return iter(())
 
 
@@ -69,11 +69,11 @@ class GateItem(pytest.Item):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """As pytest shows it."""
+        """Return what pytest shows."""
         return ROOT, None, self.name
 
     def reportinfo(self) -> tuple[Any, None, str]:
-        """The same."""
+        """Return the same, as a path."""
         return self.path, None, self.name
 
 
@@ -99,7 +99,7 @@ class GateCollector:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Where `--lf` leaves out runs that a failed gate needs, they are put back."""
+        """Put back the runs that a failed gate needs, where `--lf` leaves them out."""
         report = yield
         if isinstance(collector, EvalFile) and collector.config.getoption("lf", False):
             failed = _last_failed(collector.config)
@@ -111,7 +111,7 @@ class GateCollector:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Add the gates before anything is selected; see to the runs of those that are left."""
+        """Add the gates before anything is selected, and put back runs that selected ones need."""
         runs = self._by_suite(items)
         items.extend(self._collected(session, runs))
         result = yield
@@ -132,7 +132,7 @@ class GateCollector:
     def _collected(
         self, session: pytest.Session, runs: Mapping[str, list[pytest.Item]]
     ) -> list[pytest.Item]:
-        """The gates, told to everybody as what a collector has found."""
+        """Return the gates, and announce them to plugins as what a collector has found."""
         root = GateFile.from_parent(session, name=ROOT, nodeid=ROOT)
         gates = list(self._gates(root, runs))
         for gate in gates:
@@ -144,7 +144,7 @@ class GateCollector:
     def _gates(
         self, root: GateFile, runs: Mapping[str, list[pytest.Item]]
     ) -> Iterator[pytest.Item]:
-        """The gates of each suite of which every run was collected, or those that are named."""
+        """Yield the gates that are named, or those of suites whose runs were all collected."""
         named = getattr(root.config.option, NAMED, None)
         known = set()
         for name, suite in self._suites.items():
@@ -165,7 +165,7 @@ class GateCollector:
         return [node_id(text, suite.info, several=self.several) for text in self._judge.texts]
 
     def _by_suite(self, items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
-        """The items that are runs."""
+        """Return the items that are runs, by suite."""
         found: dict[str, list[pytest.Item]] = {}
         for item in items:
             key = self._key_of(item)
@@ -175,7 +175,7 @@ class GateCollector:
 
 
 def _put_back(runs: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
-    """Runs that were deselected, and that a gate needs."""
+    """Put back runs that were deselected, and that a gate needs."""
     here = set(items)
     missing = [run for run in runs if run not in here]
     items[:0] = missing

@@ -104,7 +104,7 @@ def run_item(
 def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> None:
     """Put what was found to block the event loop into pytest's summary of warnings.
 
-    Not by `warnings.warn`: under `-W error` that would raise in the middle of somebody's item.
+    Not by `warnings.warn`: under `-W error` that would raise in the middle of an item.
     """
     for blocked in found:
         message = warnings.WarningMessage(
@@ -183,7 +183,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
 
 
 def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
-    """A run below the threshold, where gates decide: it is told, and fails nothing."""
+    """Report a run below the threshold as xfailed where gates decide: it fails nothing."""
     reason = shortfall(result, threshold)
     if reason is not None:
         report.outcome = "skipped"
@@ -191,7 +191,7 @@ def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> 
 
 
 def complete_report(item: RunItem, report: pytest.TestReport) -> None:
-    """One of the three reports: it tells the rollout's own time, output and result."""
+    """Put the rollout's time, output and result into one of pytest's three reports."""
     finished = item.finished
     if finished is None:
         return
@@ -212,7 +212,7 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
 
 
 def failure_repr(item: RunItem) -> Any:
-    """The section of a run that did not pass, with one line for the short summary."""
+    """Return the section of a run that did not pass, with one line for the short summary."""
     finished = item.finished
     assert finished is not None
     line = headline(finished.result, item.suite.spec.pass_threshold)
@@ -220,7 +220,7 @@ def failure_repr(item: RunItem) -> Any:
 
 
 def properties(item: RunItem) -> list[tuple[str, object]]:
-    """What JUnit and other reports keep of a run, by name."""
+    """Return what JUnit and other reports keep of a run, by name."""
     finished = item.finished
     assert finished is not None
     result = finished.result

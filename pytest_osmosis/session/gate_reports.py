@@ -66,26 +66,3 @@ def begin_line(config: pytest.Config) -> None:
         terminal.currentfspath = None
     else:
         terminal.write_line("")
-
-
-def keep_green(config: pytest.Config) -> None:
-    """To the terminal, a kind of outcome that it does not know is a warning; a passed gate is none.
-
-    Without the method that this leans on, the last line is yellow.
-    """
-    terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
-    determine = getattr(terminal, "_determine_main_color", None)
-    if determine is None:
-        return
-
-    def without_passed_gates(unknown_type_seen: bool) -> Any:
-        unknown = set(terminal.stats).difference(_KNOWN)
-        return determine(unknown_type_seen and bool(unknown))
-
-    terminal._determine_main_color = without_passed_gates
-
-
-_KNOWN = {
-    "", "failed", "passed", "skipped", "deselected", "xfailed", "xpassed", "warnings", "error",
-    "subtests passed", "subtests failed", "subtests skipped", "gate passed", "gates passed",
-}  # fmt: skip

@@ -22,7 +22,7 @@ from ..escaping import shown_path
 from ..gates.session_gates import GateEvaluator
 from ..items.gates import ROOT, GateCollector, is_gate, node_id
 from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo
-from .gate_reports import VERDICT, begin_line, keep_green, reports_of
+from .gate_reports import VERDICT, begin_line, reports_of
 
 if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
@@ -234,7 +234,6 @@ class GatesPlugin:
         others_failed = session.testsfailed > self._gated_failures
         named_by_other = session.exitstatus != _BY_ITSELF[bool(session.testsfailed)]
         self._outcomes.update(verdict.outcome for _, verdict in verdicts)
-        keep_green(session.config)
         begin_line(session.config)
         for info, verdict in verdicts:
             self._report(session.config, info, verdict)

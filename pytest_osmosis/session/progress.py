@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from .. import compat
 from ..results import RunResult
 
 REDRAW_S = 0.2
@@ -288,4 +289,4 @@ def _can_live(config: pytest.Config, reporter: Any) -> bool:
     option = config.option
     others = option.capture == "no" or option.usepdb or getattr(option, "trace", False)
     logs = config.getini("log_cli") or getattr(option, "log_cli_level", None) is not None
-    return not (others or logs) and type(reporter).__module__.startswith("_pytest.")
+    return not (others or logs) and compat.is_own_terminal(reporter)

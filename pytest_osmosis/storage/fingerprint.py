@@ -1,8 +1,8 @@
-"""What an evaluation is made of, so that two of them can be told apart, and what they differ in.
+"""What an evaluation is made of: whether two of them are the same, and what they differ in.
 
 A run may be taken over from one session to the next only when all of this is the same. Rows are
 compared one by one, and n and the number of rows may differ: more of either is the same evaluation
-going on. How fast it is done is no part of it. Knows neither files of ours nor pytest.
+going on. How fast it runs is no part of it. Knows neither journals nor pytest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..dataset.dataset import DIGEST_LENGTH
 from ..results import SuiteInfo
@@ -38,7 +38,7 @@ _NOT_COMPARED = frozenset(
         "baseline_of",
     }
 )
-"""Fields of a spec that select what is run, or are compared in a way of their own."""
+"""Fields of a spec that select what is run, or are compared separately."""
 _SHOWN_LIMIT = 60
 
 
@@ -56,7 +56,7 @@ class RunPlan:
 
     @classmethod
     def of(cls, dataset: Dataset, n: int) -> RunPlan:
-        """The plan for the rows of a dataset."""
+        """Return the plan for the rows of a dataset."""
         indices = list(dataset.row_indices)
         names = [dataset.row_name(row_index) for row_index in indices]
         return cls(
@@ -68,12 +68,12 @@ class RunPlan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunPlan:
-        """The plan that `to_json` gave."""
+        """Return the plan that `to_json` gave."""
         indices = [index for first, stop in data["rows"] for index in range(first, stop)]
         return cls(data["n"], indices, data["digests"], data.get("names"))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {
             "n": self.n,
             "rows": list(_ranges(self.indices)),
@@ -83,11 +83,11 @@ class RunPlan:
 
     @property
     def total(self) -> int:
-        """How many runs it has."""
+        """Return how many runs it has."""
         return len(self.indices) * self.n
 
     def runs(self) -> Iterator[RowRun]:
-        """All of them."""
+        """Return all of them."""
         return ((row, run) for row in self.indices for run in range(self.n))
 
     @cached_property
@@ -96,13 +96,13 @@ class RunPlan:
         return dict(zip(self.names or _usual_names(self.indices), self.indices, strict=True))
 
     def changed_rows(self, before: RunPlan) -> int:
-        """How many rows of both plans are not what they were."""
+        """Return how many rows of both plans are not what they were."""
         old = dict(zip(before.indices, _split(before.digests), strict=True))
         new = zip(self.indices, _split(self.digests), strict=True)
         return sum(old.get(index, digest) != digest for index, digest in new)
 
     def lost_rows(self, before: RunPlan) -> int:
-        """How many rows are no longer there."""
+        """Return how many rows are no longer there."""
         return len({*before.indices}.difference(self.indices))
 
 
@@ -127,8 +127,9 @@ def _ranges(indices: Iterable[int]) -> Iterator[list[int]]:
         yield current
 
 
-class EvalFingerprint(NamedTuple):
-    """One evaluation, whole."""
+@dataclass(frozen=True, slots=True)
+class EvalFingerprint:
+    """All that one evaluation is made of."""
 
     info: SuiteInfo
     asked: Mapping[str, Any]
@@ -139,12 +140,12 @@ class EvalFingerprint(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EvalFingerprint:
-        """The identity that `to_json` gave."""
+        """Return the fingerprint that `to_json` gave."""
         info = SuiteInfo(**{**data["info"], "eval_fns": tuple(data["info"]["eval_fns"])})
         return cls(info, data["asked"], data["sources"], RunPlan.from_json(data["plan"]))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         info = {field.name: getattr(self.info, field.name) for field in fields(SuiteInfo)}
         info |= {"eval_fns": list(self.info.eval_fns), "settings": dict(self.info.settings)}
         return {
@@ -155,7 +156,7 @@ class EvalFingerprint(NamedTuple):
         }
 
     def changes(self, before: Mapping[str, Any], plan: RunPlan) -> list[str]:
-        """What differs from a kept evaluation: a header's values, and its plan."""
+        """Return what differs from a kept evaluation: a header's values, and its plan."""
         return [
             *_changed_values(before["asked"], self.asked),
             *_changed_sources(before["sources"], self.sources),
@@ -166,7 +167,7 @@ class EvalFingerprint(NamedTuple):
 def fingerprint_of(
     spec: EvalSpec, info: SuiteInfo, dataset: Dataset, *, roots: Sequence[Path], root: Path
 ) -> EvalFingerprint:
-    """The identity of an evaluation whose code has been loaded; `root` is the project's."""
+    """Return the fingerprint of an evaluation whose code is loaded; `root` is the project's."""
     return EvalFingerprint(
         info=info,
         asked=_asked(spec, info),
@@ -176,7 +177,7 @@ def fingerprint_of(
 
 
 def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str, str]:
-    """Digests of an evaluation's code, by file, once it was loaded."""
+    """Return digests of an evaluation's code, by file, once it was loaded."""
     named = [name for name in (spec.agent, spec.grader, *spec.eval_fns) if name]
     files = [file for name in named for file in source_files(name, roots)]
     if spec.marked:

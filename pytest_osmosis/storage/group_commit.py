@@ -1,7 +1,7 @@
 """Group commit: lines appended by many threads become durable together, with few fsyncs.
 
-Whoever must know that its line is on disk commits all lines that wait, for everybody; lines that
-nobody asks for are committed a moment later by a thread of their own. After a write or an fsync has
+A thread that must know that its line is on disk commits all lines that wait; lines that no thread
+waits for are committed a moment later by a separate thread. After a write or an fsync has
 failed nothing is ever written again: what the kernel then still has of the file is not known.
 Knows lines and files; does not know what is in them.
 """
@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-LINGER_S = 0.1
-"""How long a line that nobody waits for may wait to be committed."""
+FLUSH_INTERVAL_S = 0.1
+"""How long a line may stay queued when no thread waits for it."""
 
 
 class AppendFile:
@@ -36,21 +36,24 @@ class AppendFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Give the descriptor back. Idempotent."""
+        """Close the descriptor; harmless when repeated."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
 
 class GroupCommit:
-    """The lines that are not on disk yet. From any thread."""
+    """The lines that are not on disk yet; used from any thread."""
 
     def __init__(
-        self, *, on_failure: Callable[[Path, OSError], None], linger_s: float = LINGER_S
+        self,
+        *,
+        on_failure: Callable[[Path, OSError], None],
+        flush_interval_s: float = FLUSH_INTERVAL_S,
     ) -> None:
-        """`on_failure` is told once, in whatever thread found out."""
+        """`on_failure` is called once, in the thread in which a write failed."""
         self._on_failure = on_failure
-        self._linger_s = linger_s
+        self._flush_interval_s = flush_interval_s
         self._queue: list[tuple[AppendFile, bytes]] = []
         self._queueing = threading.Lock()
         self._committing = threading.Lock()
@@ -61,7 +64,7 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
 
     def append(self, file: AppendFile, line: bytes) -> int:
-        """Queue a line; gives the ticket to wait with."""
+        """Queue a line; return the ticket to wait with."""
         with self._queueing:
             if not self._failed:
                 self._queue.append((file, line))
@@ -82,7 +85,7 @@ class GroupCommit:
         self.wait(self._last)
 
     def close(self) -> None:
-        """Commit what waits and end the thread. Idempotent."""
+        """Commit what waits and end the thread; harmless when repeated."""
         self.flush()
         self._closed.set()
         self._due.set()
@@ -94,14 +97,14 @@ class GroupCommit:
         with self._queueing:
             if self._thread is None and not self._closed.is_set():
                 self._thread = threading.Thread(
-                    target=self._linger, name="osmosis-commit", daemon=True
+                    target=self._flush_waiting, name="osmosis-commit", daemon=True
                 )
                 self._thread.start()
 
-    def _linger(self) -> None:
+    def _flush_waiting(self) -> None:
         while True:
             self._due.wait()
-            if self._closed.wait(self._linger_s):
+            if self._closed.wait(self._flush_interval_s):
                 return
             self._commit(self._last)
 
@@ -124,7 +127,7 @@ class GroupCommit:
 
 
 def _written(batch: list[tuple[AppendFile, bytes]]) -> tuple[Path, OSError] | None:
-    """Write a group, one write and one fsync a file; what failed, if something did."""
+    """Write a group, one write and one fsync a file; return what failed, if anything."""
     by_file: dict[AppendFile, list[bytes]] = {}
     for file, line in batch:
         by_file.setdefault(file, []).append(line)

@@ -90,7 +90,7 @@ def _refuse_or_archive(
 def _archive(
     folder: Path, identity: EvalFingerprint, reason: str = "", *, unfinished: bool = False
 ) -> Opened:
-    aside = run_directory.aside(folder, _stamp(folder))
+    aside = run_directory.archive_path(folder, _stamp(folder))
     which = "the unfinished one" if unfinished else "the one before"
     notes = [f"starting anew: {reason}; {which} is kept as {aside.name}"] if reason else []
     return _new(folder, identity, notes, aside=aside)

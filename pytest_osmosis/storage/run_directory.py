@@ -23,11 +23,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from ..results import SuiteInfo
 from .journal import FILE
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 OSMOSIS = ".osmosis"
 RUNS = "runs"
@@ -120,8 +122,8 @@ def _lock_path(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.lock")
 
 
-def aside(folder: Path, stamp: str) -> Path:
-    """A free place for an evaluation that is to be moved aside."""
+def archive_path(folder: Path, stamp: str) -> Path:
+    """Return a free place to move an evaluation to before a new one starts."""
     target = folder.with_name(f"{folder.name}@{stamp}")
     number = 2
     while target.exists():
@@ -158,6 +160,8 @@ def take_lock(path: Path) -> FileLock:
         InUse: when another process has it.
         NoLocks: when there can be none here.
     """
+    from filelock import FileLock, Timeout  # imports asyncio: only where a lock is taken
+
     found = FileLock(path, mode=0o600, blocking=False, thread_local=False, fallback_to_soft=False)
     try:
         found.acquire()

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from filelock import FileLock
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..results import CachedRun, RunId, RunResult
@@ -28,6 +27,9 @@ from .lines import result_of
 from .resume import Opened, open_folder
 from .run_directory import InUse, NoLocks
 from .transcripts import RunFolder, Transcripts
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -42,16 +44,6 @@ class _Suite:
     file: AppendFile | None = None
     """There once the first run may end."""
     opened: Opened = field(init=False)
-
-
-@dataclass(slots=True)
-class _Noted:
-    """A run that has ended and whose report is still to come."""
-
-    ticket: int
-    text: str
-    """The result as JSON."""
-    why: str
 
 
 class RunStore:
@@ -76,16 +68,17 @@ class RunStore:
         self._answers = answers
         self._suites: dict[str, _Suite] = {}
         self._locks: list[FileLock] = []
-        self._noted: dict[RunId, _Noted] = {}
+        self._ended: dict[RunId, tuple[int, str, str]] = {}
+        """Ticket, JSON and explanation of runs whose report is still to come."""
         self._on_failure = on_failure
         self._commit = GroupCommit(on_failure=self._failed)
         self.lines: list[str] = []
-        """What there is to say about what was opened."""
+        """Lines for the user about what was opened."""
         self._transcribes = transcribes
         self._transcribed: dict[str, None] = {}
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._usual: set[str] = set()
-        """Those of them that tell no news."""
+        """Those of them that are left out of a quiet session."""
 
     # ---- at the start
 
@@ -104,7 +97,7 @@ class RunStore:
             name = names[identity.info.name]
             if every.count(name) > 1:
                 name = run_directory.marked(name, identity.info.name)
-            with self._told(self._runs / name):
+            with self._explained(self._runs / name):
                 self._open(identity, self._runs / name)
 
     def _open(self, identity: EvalFingerprint, folder: Path) -> None:
@@ -126,7 +119,7 @@ class RunStore:
         self.lines += [f"osmosis: {note}" for note in opened.notes if note not in resuming]
 
     def guard_report(self, path: Path) -> None:
-        """Nobody else writes this report meanwhile; raises like `open`."""
+        """Lock this report against other sessions; raises like `open`."""
         mark = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         try:
             run_directory.make_private(self._runs)
@@ -139,17 +132,17 @@ class RunStore:
             return  # what the journals meet as well, and tell
 
     def begin(self, suites: Iterable[str]) -> None:
-        """Runs of these suites are about to start; raises like `open`."""
+        """Open the journals of suites whose runs are about to start; raises like `open`."""
         for name in suites:
             kept = self._suites.get(name)
             if kept is not None and kept.file is None:
-                with self._told(kept.folder):
+                with self._explained(kept.folder):
                     kept.opened.begin()
                     kept.file = AppendFile(kept.folder / FILE)
 
     @contextmanager
-    def _told(self, folder: Path) -> Iterator[None]:
-        """What keeps an evaluation from being kept becomes a sentence."""
+    def _explained(self, folder: Path) -> Iterator[None]:
+        """Raise what prevents an evaluation from being kept as a sentence for users."""
         try:
             yield
         except InUse as error:
@@ -159,7 +152,7 @@ class RunStore:
             ) from None
         except OSError as error:
             for name in [n for n, kept in self._suites.items() if kept.folder == folder]:
-                _let_go(self._suites.pop(name))
+                _close(self._suites.pop(name))
             self._cannot_keep(error, self._shown(folder))
 
     def _locked(self, folder: Path) -> FileLock | None:
@@ -185,7 +178,7 @@ class RunStore:
         )
 
     def take_lines(self, *, quiet: bool = False) -> list[str]:
-        """What there is to say since the last time; `quiet`: the news alone."""
+        """Return the lines since the last call; `quiet`: only those that are not usual."""
         lines, self.lines = self.lines, []
         return [line for line in lines if not quiet or line not in self._usual]
 
@@ -216,16 +209,16 @@ class RunStore:
     # ---- what earlier sessions kept
 
     def resumes(self) -> bool:
-        """Whether any run is going to be reported as an earlier session left it."""
+        """Return whether any run is going to be reported as an earlier session left it."""
         return any(suite.opened.cached for suite in self._suites.values())
 
     def has(self, run: RunId) -> bool:
-        """Whether a run is reported as an earlier session left it."""
+        """Return whether a run is reported as an earlier session left it."""
         kept = self._suites.get(run.suite)
         return kept is not None and (run.row_index, run.run_index) in kept.opened.cached
 
     def kept(self, run: RunId) -> CachedRun | None:
-        """The run, if it is."""
+        """Return the run that an earlier session left."""
         if not self.has(run):
             return None
         found = self._suites[run.suite]
@@ -235,7 +228,7 @@ class RunStore:
         return CachedRun(result if self._answers else replace(result, answer=None), why)
 
     def plans(self) -> Mapping[str, RunPlan]:
-        """The rows and runs of every suite that is kept."""
+        """Return the rows and runs of every suite that is kept."""
         return {name: suite.plan for name, suite in self._suites.items()}
 
     # ---- runs that end
@@ -245,25 +238,23 @@ class RunStore:
         suite = self._suites.get(result.suite)
         if suite is not None and suite.file is not None:
             ticket = self._commit.append(suite.file, journal.run_line(text, why))
-            self._noted[result.run_id] = _Noted(ticket, text, why)
+            self._ended[result.run_id] = ticket, text, why
 
     def report(self, result: RunResult, text: str) -> None:
-        """A run is about to be reported: return once it is on disk.
+        """Return once a run that is about to be reported is on disk.
 
         What pytest reports may differ from how the run ended: a hook changed it, or the asserts of
         a test have decided. Then that is appended as well.
         """
         if result.cached:
             return
-        noted = self._noted.pop(result.run_id, None)
-        if noted is None:
-            self.keep(result, text)
-            noted = self._noted.pop(result.run_id, None)
-        elif noted.text != text:
-            self.keep(result, text, noted.why)
-            self._noted.pop(result.run_id, None)
-        if noted is not None:
-            self._commit.wait(noted.ticket)
+        ended = self._ended.pop(result.run_id, None)
+        if ended is None or ended[1] != text:
+            self.keep(result, text, ended[2] if ended else "")
+            kept = self._ended.pop(result.run_id, None)
+            ended = ended or kept
+        if ended is not None:
+            self._commit.wait(ended[0])
 
     def keeps(self, suite: str) -> bool:
         """Return whether the runs of a suite are kept."""
@@ -283,10 +274,10 @@ class RunStore:
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def close(self) -> None:
-        """Write what waits, and let go of everything. Idempotent."""
+        """Write what waits, and release everything; harmless when repeated."""
         self._commit.close()
         while self._suites:
-            _let_go(self._suites.popitem()[1])
+            _close(self._suites.popitem()[1])
         while self._locks:
             self._locks.pop().release()
         if self._temporary is not None:
@@ -295,7 +286,7 @@ class RunStore:
         self._transcribed.clear()
 
 
-def _let_go(suite: _Suite) -> None:
+def _close(suite: _Suite) -> None:
     for held in (suite.file, suite.reader):
         if held is not None:
             held.close()

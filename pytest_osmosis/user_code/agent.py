@@ -31,7 +31,7 @@ class RunSync(Protocol):
         """Await the result of `call`.
 
         Raises:
-            DeadlineExceeded: when there was none after `within_s` seconds; nobody waits any more.
+            DeadlineExceeded: when there was none after `within_s` seconds; its result is dropped.
         """
 
 

@@ -1,7 +1,7 @@
 """Runs one program: text in, text out, and an end for all that it has started.
 
 It gets a session of its own, so that a signal to its process group reaches its children too. A
-child that leaves the group is out of reach, and nobody waits for it.
+child that leaves the group is out of reach, and is not waited for.
 Knows nothing of agents.
 """
 

@@ -139,7 +139,7 @@ class _Call:
     def __call__(self) -> Any:
         try:
             return self._function(*self._positional, **self._keywords)
-        except StopIteration as error:  # no future can carry it: its waiter would wait for ever
+        except StopIteration as error:  # no future can carry it, and its waiter would never wake
             raise RuntimeError("the eval function raised StopIteration") from error
 
 

@@ -31,7 +31,7 @@ def blaming(hook: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class UserHooks:
-    """None: nobody implements that hook."""
+    """The hooks that users implement; None where there is no implementation."""
 
     load_rows: Callable[[Path], Iterable[Mapping[str, Any]] | None] | None = None
     """The rows of a file in a format of the user's own."""

@@ -7,7 +7,7 @@ import pytest
 from pytest_osmosis import compat
 from tests.project import Project
 
-IMPORTED = ("ReprExceptionInfo", "xml_key", "NodeId")
+IMPORTED = ("ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId")
 TEST = """
 import pytest
 
@@ -32,7 +32,7 @@ def test_an_evaluation_ends_right_without_a_private_name(
     monkeypatch.setattr(
         compat, "_attribute", lambda owner, asked: None if asked == name else found(owner, asked)
     )
-    junit = ["--junitxml=junit.xml"] if name in ("xml_key", "NodeId") else []
+    junit = ["--junitxml=junit.xml"] if name in ("xml_key", "TerminalReporter", "NodeId") else []
     session = project.run(
         "--osmosis-gate=mean[rewards:exact] >= 0.5", *junit, "test_before.py", "data.jsonl"
     )

@@ -137,11 +137,12 @@ def test_where_nothing_is_known_everything_but_the_counts_is_open(project: Proje
     assert {told[gate] for gate in exact} == {"passed"}
 
 
-def test_a_session_of_passed_gates_ends_in_green(partly_known: Project) -> None:
+def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project) -> None:
     partly_known.rows("a", "wrong")
     session = partly_known.run("--color=yes", "--osmosis-gate=mean >= 0.5")
     [last] = [line for line in session.lines if " gate passed" in line]
-    assert last.startswith("\x1b[32m====")
+    assert last.startswith("\x1b[33m====")  # as of every outcome that pytest does not know
+    assert "1 gate passed" in last
 
 
 class TestRuns:

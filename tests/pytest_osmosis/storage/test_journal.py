@@ -162,7 +162,7 @@ class CountingFile(AppendFile):
 
 
 def test_lines_of_many_threads_go_to_disk_together(tmp_path):
-    commit = GroupCommit(on_failure=lambda *what: pytest.fail("failed"), linger_s=60)
+    commit = GroupCommit(on_failure=lambda *what: pytest.fail("failed"), flush_interval_s=60)
     file = CountingFile(tmp_path / "lines")
 
     def append(name: str) -> None:
@@ -193,7 +193,7 @@ def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
             synced.set()
 
     file = Telling(tmp_path / "lines")
-    commit = GroupCommit(on_failure=lambda *what: None, linger_s=0.01)
+    commit = GroupCommit(on_failure=lambda *what: None, flush_interval_s=0.01)
     commit.append(file, b"x\n")
     assert synced.wait(10)
     commit.close()
@@ -202,7 +202,7 @@ def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
 
 def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
     told: list[tuple[Path, OSError]] = []
-    commit = GroupCommit(on_failure=lambda *what: told.append(what), linger_s=60)
+    commit = GroupCommit(on_failure=lambda *what: told.append(what), flush_interval_s=60)
     file = CountingFile(tmp_path / "lines")
     file.fail = True
     commit.wait(commit.append(file, b"first\n"))
