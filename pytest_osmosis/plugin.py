@@ -15,7 +15,7 @@ import pytest
 from . import options
 
 if TYPE_CHECKING:
-    from .evaluation import Evaluation
+    from .session.evaluation import Evaluation
 
 _ASKED = pytest.StashKey[bool]()
 _MARKER = (

@@ -1,0 +1,65 @@
+"""The evaluation in one of xdist's workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ..items.runner import ItemRunner, run_id_of, run_ids
+from ..rollouts.cached import ResultCache
+from ..session.evaluation import Evaluation
+from ..session.signals import leave_to_controller
+from ..spec import SessionSpec
+from .compat import WORKER_PACKAGES
+from .worker import Worker
+
+
+class WorkerEvaluation(Evaluation):
+    """An evaluation in one of xdist's workers."""
+
+    validates = False
+
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        super().__init__(config, spec, {})
+        self._worker = Worker(config)
+
+    def start(self) -> None:
+        """Read rows and import code; the controller has checked them."""
+        leave_to_controller()
+        self._worker.start()
+        self._prepare()
+
+    def plan(self) -> list[str]:
+        """Return nothing: the controller prints it."""
+        return []
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Send the controller what was collected."""
+        infos = [suite.info for suite in self.suites.values()]
+        counts = Counter(run.suite for run in run_ids(items))
+        self._worker.introduce(infos, counts, self._identities(self._marked()), self._loaded())
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Start the rollouts that the controller says are coming."""
+        if self.config.option.collectonly or not any(run_ids(items)):
+            return
+        places = self._worker.places
+        cache = ResultCache(self.suites, lambda: places)
+        self.runner = ItemRunner(
+            self.config,
+            self.spec,
+            self.suites,
+            self._worker,
+            window=0,
+            base_urls=self._worker.base_urls,
+            cache=cache,
+            redact=self.redact,
+            indifferent=WORKER_PACKAGES,
+        )
+        self._worker.serve(self.runner.rollouts, cache, items, run_id_of)
+
+    def close(self) -> None:
+        """Cancel what is in flight, and send nothing more."""
+        super().close()
+        self._worker.close()

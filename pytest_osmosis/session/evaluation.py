@@ -1,0 +1,185 @@
+"""The evaluation within one pytest process, whichever part the process has.
+
+`plugin` calls it in the order of the session's life. Does not know xdist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.secret import Redactor
+
+from .. import api_keys
+from ..errors import NoRows
+from ..hookspecs import hooks_of
+from ..items.collection import EmptyFile, EvalFile
+from ..items.redaction import MaskedWarnings
+from ..items.runner import ItemRunner, run_id_of
+from ..results import SuiteInfo
+from ..rollouts.prepare import prepare, secrets_of
+from ..rollouts.suite import Suite
+from ..spec import EvalSpec, SessionSpec
+from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
+from . import arguments, header, preflight
+from .gates_plugin import GatesPlugin
+
+
+class Evaluation:
+    """What every process has: the suites, the gates that are collected, the secrets."""
+
+    validates = True
+    """Whether datasets are checked here; workers read what the controller has checked."""
+
+    def __init__(
+        self, config: pytest.Config, spec: SessionSpec, infos: Mapping[str, SuiteInfo]
+    ) -> None:
+        """`infos` are of all suites of the session, `suites` of those that this process has."""
+        self.config = config
+        self.spec = spec
+        self.suites: dict[str, Suite] = {}
+        self.runner: ItemRunner | None = None
+        """There while items run in this process."""
+        models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
+        self.redact = Redactor(secret for model in models for secret in secrets_of(model))
+        self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
+        self._no_rows: dict[Path, str] = {}
+        plugins = config.pluginmanager
+        plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
+        if self.gates.gating is not None:
+            plugins.register(self.gates.gating, "osmosis-gates")
+
+    # ---- the session's life, as `plugin` calls it
+
+    def narrow_arguments(self) -> None:
+        """Set what pytest collects."""
+        arguments.narrow(self.config, self.spec)
+        files = [str(spec.data) for spec in self.spec.evals]
+        if not any(arguments.is_below_any(file, self.config.args) for file in files):
+            self.gates.decide_on_marked()
+
+    def start(self) -> None:
+        """Check all that options name, before anything is sent or any worker is started."""
+        raise NotImplementedError
+
+    def header(self) -> list[str]:
+        """Return the lines of the session's header."""
+        suites = self.suites.values()
+        return list(header.header(self.config, self.spec, suites, self.redact.unmaskable))
+
+    def plan(self) -> list[str]:
+        """Return what is going to run, in a line a suite."""
+        if preflight.is_quiet(self.config) and not self.config.option.collectonly:
+            return []
+        return [header.plan(suite.info) for suite in self.suites.values()]
+
+    def worker_starts(self, node: Any) -> None:
+        """Give a worker that is about to start what it must know."""
+
+    def make_scheduler(self) -> object | None:
+        """Return the scheduler of xdist's controller."""
+        return None
+
+    def worker_crashed(self, report: pytest.TestReport, node: Any) -> None:
+        """Put the result of a run that ended its worker into the report."""
+
+    def worker_ended(self, node: Any) -> None:
+        """Note that a worker has ended."""
+
+    def collector_for(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Return the collector of a data file that an evaluation names."""
+        if path in self._no_rows:
+            return EmptyFile.from_parent(parent, path=path)
+        suites = [s for s in self.suites.values() if s.spec.data == path and not s.spec.marked]
+        return EvalFile.of(suites, parent, path) if suites else None
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Note the items that were collected and selected."""
+        raise NotImplementedError
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Start the first rollouts of these items."""
+        raise NotImplementedError
+
+    def run_item(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run and report the item of a run; leave every other to pytest."""
+        return None if self.runner is None else self.runner.run(item, nextitem)
+
+    def cancel(self) -> None:
+        """Start nothing more, and cancel what is in flight: the session was interrupted."""
+        if self.runner is not None:
+            self.runner.rollouts.cancel()
+
+    def close(self) -> None:
+        """Cancel what is in flight and release everything; harmless when repeated."""
+        runner, self.runner = self.runner, None
+        if runner is not None:
+            runner.close()  # a second interrupt ends the wait; the next call closes the rest
+
+    # ---- suites
+
+    def add(self, suite: Suite) -> None:
+        """Add a suite that items will be collected for."""
+        self.suites[suite.spec.name] = suite
+
+    def no_rows(self, path: Path, reason: str) -> None:
+        """Note a data file of which no row is selected."""
+        self._no_rows[path] = reason
+
+    def _prepare(self) -> None:
+        """Find keys, read rows and import code for the evaluations that options name."""
+        with preflight.usage_errors():
+            key_variables = api_keys.key_variables(self.spec)
+            if not self.config.option.collectonly:
+                self.spec = api_keys.resolved(self.spec)
+        self.spec = replace(self.spec, key_variables=key_variables)
+        for spec in self.spec.evals:
+            with preflight.usage_errors():
+                self._prepare_named(spec)
+        self._honour_limits()
+
+    def _prepare_named(self, spec: EvalSpec) -> None:
+        hooks = hooks_of(self.config)
+        try:
+            if self.spec.rescore is None:
+                self.add(prepare(spec, self.spec, validate=self.validates, hooks=hooks))
+                return
+            from ..rollouts.rescore import prepare as prepare_recorded
+
+            self.add(prepare_recorded(spec, self.spec, validate=self.validates, hooks=hooks))
+        except NoRows as error:
+            self.no_rows(spec.data, str(error))
+
+    def _honour_limits(self) -> None:
+        """Have no more in flight than all agents together allow, where every one has a limit."""
+        limits = [suite.agent.max_concurrent for suite in self.suites.values()]
+        known = [limit for limit in limits if limit is not None]
+        if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
+            self.spec = replace(self.spec, batch_size=sum(known))
+
+    def _marked(self) -> list[Suite]:
+        return [suite for suite in self.suites.values() if suite.spec.marked]
+
+    def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
+        if not self.spec.keeping.journal or self.config.option.collectonly:
+            return []
+        roots, root = self.spec.roots, self.config.rootpath
+        return [
+            fingerprint_of(suite.spec, suite.info, suite.dataset, roots=roots, root=root)
+            for suite in suites
+        ]
+
+    def _loaded(self) -> dict[str, dict[str, str]]:
+        """Return digests of the files that this process has loaded, by suite and name."""
+        roots, root = self.spec.roots, self.config.rootpath
+        return {
+            name: {
+                suite.spec.data.name: suite.info.digest,
+                **sources_of(suite.spec, roots=roots, root=root),
+            }
+            for name, suite in self.suites.items()
+        }

@@ -1,0 +1,182 @@
+"""The evaluation where results come together: checks, records, evaluates gates, writes reports.
+
+ReportingEvaluation
+├── LocalEvaluation        runs the items itself
+└── ControllerEvaluation   has xdist's workers run them (`distributed`)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..items.collection import leave_out_of_cache
+from ..items.runner import ItemRunner, run_ids
+from ..results import RunResult, SuiteInfo
+from ..rollouts.cached import StoreCache
+from ..rollouts.suite import Suite
+from ..spec import SessionSpec
+from ..storage.store import RunStore
+from . import preflight, progress
+from .evaluation import Evaluation
+from .progress import ProgressCounter
+from .recorder import Recorder
+from .result_sink import ResultSink
+from .signals import SignalHandlers
+
+if TYPE_CHECKING:
+    from osmosis_ai.embedded import EmbeddedEndpoint
+
+
+class ReportingEvaluation(Evaluation):
+    """The evaluation where results come together, in exactly one process of a session."""
+
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        infos: dict[str, SuiteInfo] = {}
+        super().__init__(config, spec, infos)
+        self.store = RunStore(
+            spec.keeping,
+            root=config.rootpath,
+            answers=spec.answers,
+            transcribes=spec.trajectories is not None,
+            on_failure=self._halt,
+        )
+        self.recorder = Recorder(
+            config, spec, infos, self.gates, self.store, on_first=self._first_heard
+        )
+        self.sink = ResultSink(spec, self.recorder, self.store, runs=self)
+        self.base_urls: Mapping[str, str] = {}
+        """Where the embedded endpoint listens, by persona."""
+        self._endpoints: dict[str, EmbeddedEndpoint] = {}
+        self._signals = SignalHandlers(self.recorder.interrupt)
+        self._counter = ProgressCounter(
+            self.recorder.selected, lambda left: min(self.spec.batch_size, left)
+        )
+        self._follow = self.gates.follow(self._halt)
+        config.pluginmanager.register(self.recorder, "osmosis-recorder")
+        config.pluginmanager.register(self.gates, "osmosis-decisions")
+
+    def start(self) -> None:
+        """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""
+        if not self.config.option.collectonly:
+            preflight.check(self.config, self.spec)
+        self._prepare()
+        if self.config.option.collectonly:
+            return
+        for persona in preflight.personas(self.spec):
+            self._endpoints[persona] = preflight.start_embedded(persona)
+        self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
+        self._open(self.suites.values())
+        if self.spec.output and self.spec.keeping.journal:
+            with preflight.usage_errors():
+                self.store.guard_report(self.spec.output)
+        self._begin_reports()
+        self._signals.install()
+
+    def _open(self, suites: Iterable[Suite]) -> None:
+        """Open what earlier sessions kept of these suites, and find what they are compared with."""
+        infos = [suite.info for suite in suites]
+        with preflight.usage_errors():
+            self.store.open(self._identities(suites))
+            self.store.transcribe(suite.spec.name for suite in suites)
+            self.store.lines += self.gates.begin(infos, self.store.places())
+
+    def _begin_reports(self) -> None:
+        preflight.check_trajectories(self.spec.trajectories)
+        self.recorder.begin(preflight.environment(self.config, self.spec, redact=self.redact))
+        progress.show(self.config, self._counter)
+
+    def _first_heard(self, run: RunResult) -> None:
+        """Count a run, and stop when no gate is open; from any thread."""
+        self._counter.ended(run)
+        self._follow(run)
+
+    def _halt(self, reason: str) -> None:
+        self.sink.halt(reason)
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run."""
+        raise NotImplementedError
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+        raise NotImplementedError
+
+    def add(self, suite: Suite) -> None:
+        """Add a suite, and declare it to the recorder."""
+        super().add(suite)
+        self.recorder.declare(suite.info)
+
+    def no_rows(self, path: Path, reason: str) -> None:
+        """Note a data file of which no row is selected, for the end of the session too."""
+        super().no_rows(path, reason)
+        self.recorder.tell(reason)
+
+    def header(self) -> list[str]:
+        """Return the lines of the session's header, and what was found of earlier sessions."""
+        return [*super().header(), *self.store.take_lines()]
+
+    def plan(self) -> list[str]:
+        """Return what is going to run, and what was found of earlier sessions."""
+        return [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
+
+    def close(self) -> None:
+        """Close what was opened, after everything that still reports to it."""
+        super().close()
+        self.sink.close()
+        while self._endpoints:
+            self._endpoints.popitem()[1].close()
+        self._signals.remove()
+
+
+class LocalEvaluation(ReportingEvaluation):
+    """An evaluation in one process."""
+
+    def __init__(
+        self, config: pytest.Config, spec: SessionSpec, *, indifferent: Collection[str]
+    ) -> None:
+        """`indifferent`: see `needs_phases`."""
+        super().__init__(config, spec)
+        self._indifferent = indifferent
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Count the selected runs, and open what is kept of marked functions."""
+        self.recorder.select(Counter(run.suite for run in run_ids(items)))
+        leave_out_of_cache(self.config, items)
+        if not self.config.option.collectonly:
+            self._open(self._marked())
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Start the first rollouts."""
+        counts = Counter(run.suite for run in run_ids(items))
+        if self.config.option.collectonly or not counts:
+            return
+        with preflight.usage_errors():
+            self.sink.begin_keeping(counts)
+        self.runner = ItemRunner(
+            self.config,
+            self.spec,
+            self.suites,
+            self.sink,
+            window=self.spec.batch_size,
+            base_urls=self.base_urls,
+            cache=StoreCache(self.suites, self.store),
+            redact=self.redact,
+            indifferent=self._indifferent,
+        )
+        self.sink.supervisor.start()
+        self.runner.rollouts.coming(run_ids(items))
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run."""
+        if self.runner is not None:
+            self.runner.rollouts.halt(reason)
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+        if self.runner is not None:
+            self.runner.rollouts.resize(window)
