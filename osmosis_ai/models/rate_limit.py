@@ -1,6 +1,7 @@
 """The rate limit of one process: no request is sent before a Retry-After that any call received.
 
-Serves where no rate limit is shared between processes. Knows no endpoint.
+`retry` chooses how long to wait. Serves where no rate limit is shared between processes. Knows no
+endpoint.
 """
 
 from __future__ import annotations

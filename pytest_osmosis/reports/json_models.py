@@ -156,7 +156,7 @@ class Summary(_Model):
 
 
 class Run(_Model):
-    """One run."""
+    """One run: fields of `results.RunResult`, which `rollouts.rollout` fills."""
 
     run_index: int
     success: bool

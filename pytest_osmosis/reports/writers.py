@@ -1,7 +1,7 @@
 """The table of reports: the option that asks for each, and the module that writes it.
 
-A further format is one entry in `REPORTS` and a module of this package with
-`write(result, path, sections)`.
+A further format is one entry in `REPORTS`, a module of this package with
+`write(result, path, sections)`, and its `Option(…, report=True)` in `options`.
 """
 
 from __future__ import annotations
