@@ -86,8 +86,14 @@ class Worker(Generic[R]):
 
     resource: R
 
-    def __init__(self, number: int, open_resource: Callable[[], R]) -> None:
+    def __init__(
+        self,
+        number: int,
+        open_resource: Callable[[], R],
+        close_resource: Callable[[R], Coroutine[Any, Any, None]],
+    ) -> None:
         self._open_resource = open_resource
+        self._close_resource = close_resource
         self.loop = asyncio.new_event_loop()
         self.jobs: set[Job[R, Any]] = set()
         """Given to this worker and not ended; the server's thread alone looks at it."""
@@ -146,6 +152,8 @@ class Worker(Generic[R]):
         for task in left:
             # What does not end is known to have been left behind; asyncio would complain again.
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+        # Here and not where the server closes: a thread that was stuck then still gets here.
+        self.loop.run_until_complete(self._close_resource(self.resource))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
@@ -163,14 +171,14 @@ class Workers(Generic[R]):
     def __init__(
         self,
         open_resource: Callable[[], R],
-        close_resource: Callable[[R], Awaitable[None]],
+        close_resource: Callable[[R], Coroutine[Any, Any, None]],
         *,
         most: int,
     ) -> None:
         self._open_resource = open_resource
         self._close_resource = close_resource
         self._most = most
-        self._all: list[Worker[R]] = [Worker(0, open_resource)]
+        self._all: list[Worker[R]] = [Worker(0, open_resource, close_resource)]
         self._blocked: set[Worker[R]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._warned = False
@@ -202,18 +210,11 @@ class Workers(Generic[R]):
         """End the threads; one that is stuck in synchronous code is left behind."""
         if self._watch is not None:
             self._watch.cancel()
-        closing = [Job(self._close_resource_job) for _ in self._all]
-        for worker, job in zip(self._all, closing, strict=True):
-            worker.call(job.start, worker)
-        await asyncio.wait([job.result for job in closing], timeout=_CLOSE_S)
         for worker in self._all:
             worker.stop()
         deadline = time.monotonic() + _CLOSE_S
         for worker in self._all:
             await asyncio.to_thread(worker.join, max(0.0, deadline - time.monotonic()))
-
-    async def _close_resource_job(self, resource: R) -> None:
-        await self._close_resource(resource)
 
     def _hand(self, job: Job[R, Any], worker: Worker[R]) -> None:
         worker.jobs.add(job)
@@ -228,7 +229,7 @@ class Workers(Generic[R]):
                 return worker
         if len(self._all) > self._most:
             return min(self._all, key=lambda worker: len(worker.jobs))
-        worker = Worker(len(self._all), self._open_resource)
+        worker = Worker(len(self._all), self._open_resource, self._close_resource)
         self._all.append(worker)
         return worker
 

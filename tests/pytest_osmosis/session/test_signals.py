@@ -24,6 +24,7 @@ class Handlers(SignalHandlers):
 @pytest.fixture
 def handlers() -> Iterator[Handlers]:
     before = {name: signal.getsignal(getattr(signal, name)) for name in NAMES}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under nohup
     handlers = Handlers()
     yield handlers
     handlers.remove()
