@@ -17,6 +17,7 @@ from types import FrameType
 
 import numpy  # noqa: F401
 import pyarrow.parquet  # noqa: F401
+import pydantic
 import pytest
 from hypothesis import settings
 
@@ -30,6 +31,9 @@ for package in (osmosis_ai, pytest_osmosis):
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         with suppress(ModuleNotFoundError):  # of an extra that is not installed
             import_module(module.name)
+
+for name in pydantic.__all__:  # loaded when first used; LiteLLM uses more of them than we do
+    getattr(pydantic, name)
 
 pytest_plugins = ["pytester"]
 
