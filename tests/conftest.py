@@ -35,6 +35,9 @@ for package in (osmosis_ai, pytest_osmosis):
 for name in pydantic.__all__:  # loaded when first used; LiteLLM uses more of them than we do
     getattr(pydantic, name)
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 pytest_plugins = ["pytester"]
 
 FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_XDIST_", "GITHUB_")
