@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ..results import RolloutRecord, RunId
@@ -68,6 +69,8 @@ class RolloutPool:
         self._ending = threading.Event()
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
+        # Here and not at the first call: in the event loop it would hold up what else runs there.
+        import_module("osmosis_ai.models.transport.client")
         self._engine: Engine[RolloutRecord] = Engine(
             cast("Callable[[Hashable], Awaitable[RolloutRecord]]", self._execute),
             window=window,

@@ -303,7 +303,7 @@ def unruly(project: Project) -> Project:
         ("score cancelled", "eval_fn", "`unruly:exact` raised CancelledError"),
         ("swallow", "timeout", "it ignored its cancellation and was left behind"),
         ("score exit", "eval_fn", "`unruly:exact` called sys.exit(4)"),
-        ("score hang", "eval_fn", "`unruly:exact` timed out after 1 s"),
+        ("score hang", "eval_fn", "`unruly:exact` timed out after 4 s"),
     ],
 )
 def test_unruly_code_costs_its_own_run_alone(
@@ -312,8 +312,8 @@ def test_unruly_code_costs_its_own_run_alone(
     unruly.rows("a", wish, "b", "c")
     session = unruly.run(
         "--batch-size=4",
-        "--osmosis-agent-timeout=1",
-        "--osmosis-grader-timeout=1",
+        "--osmosis-agent-timeout=4",
+        "--osmosis-grader-timeout=4",
         agent="unruly:agent_loop",
         eval_fn="unruly:exact",
         workers=workers,
