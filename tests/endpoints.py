@@ -82,7 +82,7 @@ class Endpoint:
 
     `answers`: one text or completion for all, a table keyed on the last user message, or a callable
     given the `Ask`. An answer is a text, a message (dict), a completion (dict with `choices`), a
-    raw reply (bytes), or steps (list); without one the last user message is repeated.
+    raw reply (bytes), or steps (list, iterator); without one the last user message is repeated.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class Endpoint:
             answer = answers(ask)
         elif isinstance(answers, Mapping) and "choices" not in answers:
             answer = answers.get(ask.row)
-        if isinstance(answer, list):
+        if isinstance(answer, list | Iterator):
             return answer
         if isinstance(answer, bytes):
             return [answer]

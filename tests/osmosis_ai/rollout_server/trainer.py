@@ -94,9 +94,12 @@ class Trainer:
         self.port = server.sockets[0].getsockname()[1]
         listening.set()
         loop.run_forever()
-        server.close()
-        for _ in range(5):  # who was accepted in the last moment has a socket but no task yet
+        # asyncio loses a client that it is accepting while its server closes: let those in first.
+        for listener in server.sockets:
+            loop.remove_reader(listener.fileno())
+        for _ in range(5):
             loop.run_until_complete(asyncio.sleep(0))
+        server.close()
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0.005))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.endpoints import Endpoint, completion
+from tests.endpoints import Ask, Endpoint, Step, completion, error_reply, reply
 from tests.modes import each_mode
 from tests.project import Project, Session
 
@@ -63,12 +65,28 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
 def test_no_worker_sends_a_request_before_another_ones_retry_after(
     project: Project, endpoint: Endpoint, workers: int
 ) -> None:
+    refused_at: list[float] = []
+
+    def answers(ask: Ask) -> Iterator[Step]:
+        first = endpoint.requests == 1
+        while endpoint.requests < 2:
+            yield 0.01
+        if first:
+            refused_at.append(time.monotonic())
+            yield error_reply(429, "slow down", headers={"Retry-After": "1"})
+            return
+        if ask is endpoint.seen[1]:
+            yield 0.7  # by the time it is answered, the other worker knows of the refusal
+        yield reply(200, completion(ask.row))
+
+    endpoint.answers = answers
     project.rows(*(f"row {number}" for number in range(6)))
-    session = project.run("--batch-size=3", workers=workers, model="fault-429-retry-after-1-once")
+    session = project.run("--batch-size=2", workers=workers)
     assert session.outcomes == {"passed": 6}
-    assert endpoint.early == 0
-    assert endpoint.max_in_flight <= 3
-    assert [run["retries"] for run in session.runs] == [1] * 6
+    [refused] = refused_at
+    assert [ask for ask in endpoint.seen if refused < ask.at < refused + 1.0] == []
+    assert endpoint.max_in_flight == 2
+    assert sorted(run["retries"] for run in session.runs) == [0] * 5 + [1]
     assert session.report["summary"]["complete"] is True
 
 
