@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..escaping import escape_control_chars, shown_path
 from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
@@ -218,6 +217,8 @@ class Recorder:
             terminal.write_line(f"conversations: {shown_path(trajectories)}")
 
     def _aggregated(self) -> EvalResult:
+        from ..analysis.aggregate import CONFIDENCE, aggregate  # no request waits for it
+
         with self._lock:
             runs = list(self._runs.values())
         suites = tuple(
