@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
 from yarl import URL
 
 from .client_errors import is_disconnect, transport_error
@@ -27,8 +24,6 @@ from .tls import tls_context
 
 if TYPE_CHECKING:
     import ssl
-
-    from aiohttp.tracing import Trace
 
 MAX_HEAD_BYTES = 64 * 1024
 CONNECT_TIMEOUT_S = 15.0
@@ -61,25 +56,21 @@ class _Link:
     """The head of the reply has come."""
 
 
-_link: ContextVar[_Link] = ContextVar("osmosis_link")
+async def _on_create_start(session: object, context: Any, params: object) -> None:
+    context.trace_request_ctx.fresh = True
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Connections that note in `_link` whether they are fresh, and since when they are in use."""
+async def _on_connected(session: object, context: Any, params: object) -> None:
+    context.trace_request_ctx.since = asyncio.get_running_loop().time()
 
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> Connection:
-        """Return a kept or a new connection."""
-        connection = await super().connect(req, traces, timeout)
-        _link.get().since = self._loop.time()
-        return connection
 
-    async def _create_connection(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> ResponseHandler:
-        _link.get().fresh = True
-        return await super()._create_connection(req, traces, timeout)
+def _link_trace() -> aiohttp.TraceConfig:
+    """Return what notes in each request's `_Link` how it got its connection."""
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_start.append(_on_create_start)
+    trace.on_connection_create_end.append(_on_connected)
+    trace.on_connection_reuseconn.append(_on_connected)
+    return trace
 
 
 class HTTPClient:
@@ -99,7 +90,7 @@ class HTTPClient:
         self._tls = tls
         self._timeout = _timeout(None)
         self._session = aiohttp.ClientSession(
-            connector=_Connector(
+            connector=aiohttp.TCPConnector(
                 limit=min(size, _affordable_connections()),
                 keepalive_timeout=IDLE_LIMIT_S,
                 resolver=resolver or aiohttp.ThreadedResolver(),
@@ -107,6 +98,7 @@ class HTTPClient:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            trace_configs=[_link_trace()],
         )
 
     async def request(
@@ -123,7 +115,6 @@ class HTTPClient:
         if self._session.closed:
             raise ClientClosed
         link = _Link()
-        token = _link.set(link)
         try:
             return await self._exchanged(method, url, body, headers, timeout_s, proxy, link)
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError) as error:
@@ -132,8 +123,6 @@ class HTTPClient:
             if self._session.closed:  # closing cancels the exchanges that wait for a connection
                 raise ClientClosed from None
             raise
-        finally:
-            _link.reset(token)
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
@@ -164,6 +153,7 @@ class HTTPClient:
             headers=headers,
             timeout=self._timeout,
             allow_redirects=False,
+            trace_request_ctx=link,
             **options,
         )
         link.replied = True
