@@ -7,7 +7,6 @@ application only as ASGI.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import socket
 import sys
@@ -95,7 +94,7 @@ class Server(uvicorn.Server):
     """uvicorn's server with a long queue before a short arm.
 
     asyncio accepts as many connections in one go as the queue is long, so it gets a short one
-    first. With `owns_process` the interpreter is tuned for requests as well.
+    first. With `owns_process` the interpreter also switches threads more often.
     """
 
     def __init__(self, config: uvicorn.Config, *, owns_process: bool = False) -> None:
@@ -108,14 +107,7 @@ class Server(uvicorn.Server):
         for bound in sockets or ():
             bound.listen(BACKLOG)
         if self._owns_process:
-            _favour_requests()
-
-
-def _favour_requests() -> None:
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    # What is loaded by now stays: looking through all of it for garbage takes 50 ms and more.
-    gc.collect()
-    gc.freeze()
+            sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 def listen(host: str, port: int) -> socket.socket:
