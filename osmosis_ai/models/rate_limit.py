@@ -1,7 +1,7 @@
 """The rate limit of one process: no request is sent before a Retry-After that any call received.
 
-`retry` chooses how long to wait. Serves where no rate limit is shared between processes. Knows no
-endpoint.
+`models.retry` computes the waiting time, from the reply's headers; this module only observes it.
+Serves where no rate limit is shared between processes. Knows no endpoint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The rate limit of an evaluation: what one process learns, all of them observe.
 
 A 429 or 503 with a Retry-After pauses the calls of this process at once and, through `share`, those
-of the others; the controller answers with a smaller window. Knows no endpoint and no xdist.
+of the others; the controller answers with a smaller window. The waiting time itself is computed in
+`osmosis_ai.models.retry`. Knows no endpoint and no xdist.
 """
 
 from __future__ import annotations
