@@ -1,0 +1,155 @@
+"""Which evaluation goes on, which starts anew, and what is kept aside, in folders made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.spec import Keeping
+from pytest_osmosis.storage import journal
+from pytest_osmosis.storage.journal import FILE
+from pytest_osmosis.storage.resume import Opened, is_complete, open_folder
+from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from tests.pytest_osmosis.storage.evaluations import ALL, SUITE, ended, evaluation, keep
+
+
+def opened(folder: Path, keeping: Keeping | None = None, **changed: str) -> Opened:
+    return open_folder(folder, evaluation(**changed), keeping or Keeping())
+
+
+def siblings(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.parent.glob("[!.]*"))
+
+
+def test_a_new_evaluation_is_on_disk_once_it_begins(tmp_path: Path) -> None:
+    found = opened(tmp_path / "it")
+    assert (found.session, found.cached, found.notes) == (1, {}, [])
+    assert not (tmp_path / "it").exists()
+    found.begin()
+    kept = journal.replay(tmp_path / "it" / FILE)
+    assert kept.plan == evaluation().plan.to_json()
+    assert kept.runs == {}
+
+
+def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(0, 0), ended(1, 1, passed=False))
+    found = opened(folder)
+    assert set(found.cached) == {(0, 0), (1, 1)}
+    assert found.notes == ["resuming: 2 of 6 runs done"]
+    assert found.session == 2
+    found.begin()
+    assert len(journal.replay(folder / FILE).sessions) == 2
+    assert siblings(folder) == [folder.name]
+
+
+@pytest.mark.parametrize("error_type", ["provider", "worker_lost", "internal"])
+def test_runs_that_infrastructure_ended_run_again(tmp_path: Path, error_type: str) -> None:
+    lost = ended(0, 0, passed=False, error="lost", error_type=error_type)
+    folder = keep(tmp_path, lost, *ALL[1:])
+    assert set(opened(folder).cached) == {(run.row_index, run.run_index) for run in ALL[1:]}
+
+
+def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path) -> None:
+    folder = keep(tmp_path, *ALL)
+    found = opened(folder)
+    assert (found.session, found.cached, found.notes) == (1, {}, [])
+    assert siblings(folder) == [folder.name]
+    found.begin()
+    [aside] = set(siblings(folder)) - {folder.name}
+    assert aside.startswith(f"{folder.name}@")
+    assert len(journal.replay(folder.with_name(aside) / FILE).runs) == len(ALL)
+    assert journal.replay(folder / FILE).runs == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"model": "calc-8b"}, "model was calc-7b and is calc-8b"),
+        ({"source": "2"}, "the source of agent.py has changed"),
+        ({"rows": "abx"}, "dataset changed since (1 of 3 rows differs)"),
+    ],
+)
+def test_a_changed_evaluation_starts_anew_or_is_refused(
+    tmp_path: Path, changed: dict[str, str], reason: str
+) -> None:
+    folder = keep(tmp_path, ended(0, 0))
+    found = opened(folder, **changed)
+    assert found.cached == {}
+    [note] = found.notes
+    assert note.startswith(f"starting anew: {reason}; the unfinished one is kept as {folder.name}@")
+    with pytest.raises(ConfigurationError, match="cannot be resumed") as refused:
+        opened(folder, Keeping(resume=True), **changed)
+    assert reason in str(refused.value)
+
+
+def test_fresh_keeps_aside_what_could_go_on(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(0, 0))
+    found = opened(folder, Keeping(fresh=True))
+    assert found.cached == {}
+    assert found.notes[0].startswith("starting anew: --osmosis-fresh was given; the unfinished")
+
+
+@pytest.mark.parametrize(
+    ("retry", "again"), [(None, set()), ("errors", {(0, 0)}), ("all", {(0, 0), (0, 1)})]
+)
+def test_what_is_asked_to_be_repeated_is(tmp_path: Path, retry: str, again: set[object]) -> None:
+    raised = ended(0, 0, passed=False, error="ValueError: no", error_type="agent")
+    folder = keep(tmp_path, raised, ended(0, 1, passed=False), ended(1, 0))
+    found = opened(folder, Keeping(retry=retry))  # type: ignore[arg-type]
+    assert {(0, 0), (0, 1), (1, 0)} - set(found.cached) == again
+
+
+def test_a_torn_end_is_cut_and_said(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(0, 0))
+    path = folder / FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"run":{"suite":')
+    found = opened(folder)
+    assert "1 unfinished line dropped from the end of the journal" in found.notes
+    assert set(found.cached) == {(0, 0)}
+    assert path.read_bytes() == whole
+
+
+def test_damage_before_the_end_is_refused_unless_a_new_start_is_asked_for(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(0, 0), ended(0, 1))
+    path = folder / FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"what?\n", *lines[3:]]))
+    with pytest.raises(ConfigurationError, match=r"journal\.jsonl:3: this line is damaged"):
+        opened(folder)
+    found = opened(folder, Keeping(fresh=True))
+    found.begin()
+    assert len(siblings(folder)) == 2
+
+
+def test_a_run_that_only_its_transcript_tells_of_is_not_lost(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(0, 0))
+    said = TranscriptWriter("gw0")
+    said.begin(SUITE, RunFolder(str(folder), 1))
+    for run in (ended(1, 0), ended(1, 1, passed=False, error="gone", error_type="provider")):
+        assert said.write(RolloutRecord(run), redact=str) is None
+    said.close()
+    assert set(opened(folder).cached) == {(0, 0), (1, 0)}
+    assert set(journal.replay(folder / FILE).runs) == {(0, 0), (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("runs", "complete"),
+    [(ALL, True), (ALL[1:], False), ([ended(0, 0, error_type="provider"), *ALL[1:]], False)],
+)
+def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
+    tmp_path: Path, runs: list[RunResult], complete: bool
+) -> None:
+    assert is_complete(keep(tmp_path, *runs)) is complete
+
+
+def test_another_models_unfinished_evaluation_is_named(tmp_path: Path) -> None:
+    other = keep(tmp_path, ended(0, 0))
+    note = f"model was calc-7b and is calc-8b in {other.name}"
+    found = opened(other.with_name("it"), model="calc-8b")
+    assert found.notes == [f"starting anew: {note}, which stays unfinished"]
+    with pytest.raises(ConfigurationError, match=f"nothing to resume: {note}"):
+        opened(other.with_name("it"), Keeping(resume=True), model="calc-8b")

@@ -1,0 +1,193 @@
+"""The store with results made by hand: what is reported is on disk, and no other session's."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.results import RunId, RunResult
+from pytest_osmosis.spec import Keeping
+from pytest_osmosis.storage import journal, run_directory
+from pytest_osmosis.storage.group_commit import AppendFile
+from pytest_osmosis.storage.journal import FILE, Reader
+from pytest_osmosis.storage.store import RunStore
+from tests.pytest_osmosis.storage.evaluations import SUITE, ended, evaluation, keep, store_in
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    found = store_in(tmp_path)
+    found.open([evaluation()])
+    found.begin([SUITE])
+    yield found
+    found.close()
+
+
+def on_disk(store: RunStore, row: int, run: int) -> RunResult:
+    path = Path(store.places()[SUITE].folder) / FILE
+    reader = Reader(path)
+    fields, _ = reader.run(journal.replay(path).runs[row, run])
+    reader.close()
+    return RunResult(**fields)
+
+
+def test_a_run_is_on_disk_when_its_report_returns(store: RunStore) -> None:
+    run = ended(0, 0)
+    store.keep(run, run.to_json(), "why")
+    store.report(run, run.to_json())
+    assert on_disk(store, 0, 0) == run
+    assert store.keeps(SUITE)
+    assert not store.keeps("other.jsonl")
+
+
+def test_what_pytest_reports_counts_where_it_differs_from_how_the_run_ended(
+    store: RunStore,
+) -> None:
+    run = ended(0, 0)
+    store.keep(run, run.to_json())
+    changed = replace(run, passed=False)
+    store.report(changed, changed.to_json())
+    assert on_disk(store, 0, 0) == changed
+
+
+def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Path) -> None:
+    keep(tmp_path, ended(1, 0))
+    for answers in (True, False):
+        store = store_in(tmp_path, answers=answers)
+        store.open([evaluation()])
+        assert store.resumes()
+        assert [store.has(RunId(SUITE, 1, run)) for run in (0, 1)] == [True, False]
+        assert store.kept(RunId(SUITE, 1, 1)) is None
+        found = store.kept(RunId(SUITE, 1, 0))
+        assert found is not None
+        assert found.result == ended(1, 0, cached=True, answer="1.0" if answers else None)
+        store.close()
+
+
+def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(1, 0))
+    store = store_in(tmp_path)
+    store.open([evaluation()])
+    store.begin([SUITE])
+    before = (folder / FILE).read_bytes()
+    found = store.kept(RunId(SUITE, 1, 0))
+    assert found is not None
+    store.report(found.result, found.result.to_json())
+    store.close()
+    assert (folder / FILE).read_bytes() == before
+
+
+def test_the_lines_say_where_it_is_kept_and_quietly_only_what_is_unusual(tmp_path: Path) -> None:
+    folder = keep(tmp_path)
+    place = folder.relative_to(tmp_path)
+    for quiet, expected in ((False, [f"osmosis: journal {place}"]), (True, [])):
+        store = store_in(tmp_path)
+        store.open([evaluation()])
+        assert store.take_lines(quiet=quiet) == expected
+        store.close()
+    keep(tmp_path, ended(0, 0))
+    store = store_in(tmp_path)
+    store.open([evaluation()])
+    store.close()
+    assert store.take_lines(quiet=True) == [f"osmosis: journal {place}, resuming: 1 of 6 runs done"]
+
+
+def test_one_evaluation_has_one_session_at_a_time(tmp_path: Path, store: RunStore) -> None:
+    second = store_in(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"elsewhere with --osmosis-run-dir PATH$"):
+        second.open([evaluation()])
+    store.close()
+    second.open([evaluation()])
+    second.close()
+
+
+def test_a_report_has_one_session_at_a_time(tmp_path: Path) -> None:
+    first, second = (store_in(tmp_path) for _ in range(2))
+    first.guard_report(tmp_path / "out.json")
+    second.guard_report(tmp_path / "other.json")
+    with pytest.raises(ConfigurationError, match="wait for it, or name another file"):
+        second.guard_report(tmp_path / "out.json")
+    first.close()
+    second.guard_report(tmp_path / "out.json")
+    second.close()
+
+
+def test_evaluations_of_files_with_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.open([evaluation(name=name) for name in ("a/data.jsonl", "b/data.jsonl")])
+    folders = {place.folder for place in store.places().values()}
+    store.close()
+    assert len(folders) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "keeping", "refused"),
+    [
+        (errno.EROFS, Keeping(), False),
+        (errno.EACCES, Keeping(), False),
+        (errno.EROFS, Keeping(resume=True), True),
+        (errno.EROFS, Keeping(run_dir=Path("/elsewhere")), True),
+        (errno.ENOSPC, Keeping(), True),
+    ],
+)
+def test_where_nothing_can_be_kept_that_is_said_before_anything_is_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, keeping: Keeping, refused: bool
+) -> None:
+    def fails(folder: Path) -> None:
+        raise OSError(error, "cannot")
+
+    monkeypatch.setattr(run_directory, "make_private", fails)
+    store = store_in(tmp_path, keeping)
+    if refused:
+        with pytest.raises(ConfigurationError, match="the journal cannot be written: cannot"):
+            store.open([evaluation()])
+    else:
+        store.open([evaluation()])
+        [line] = store.take_lines(quiet=True)
+        assert line.startswith("osmosis: warning: no journal, .osmosis/runs/")
+        assert not store.keeps(SUITE)
+    store.close()
+
+
+def test_a_full_disk_ends_the_starting_of_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons: list[str] = []
+    store = store_in(tmp_path, on_failure=reasons.append)
+    store.open([evaluation()])
+    store.begin([SUITE])
+
+    def full(file: AppendFile, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(AppendFile, "write", full)
+    for run in (ended(0, 0), ended(0, 1)):
+        store.report(run, run.to_json())
+    store.close()
+    [reason] = reasons
+    assert reason.startswith("cannot write the journal .osmosis/runs/")
+    assert "No space left on device; nothing more is started" in reason
+
+
+def test_closing_twice_is_harmless_and_frees_the_evaluation(
+    tmp_path: Path, store: RunStore
+) -> None:
+    store.close()
+    store.close()
+    keep(tmp_path, ended(0, 0))
+
+
+def test_conversations_are_written_also_where_no_run_is_kept(tmp_path: Path) -> None:
+    store = store_in(tmp_path, transcribes=True)
+    store.transcribe([SUITE])
+    [place] = store.places().values()
+    assert place.session == 1
+    assert not Path(place.folder).is_relative_to(tmp_path / ".osmosis")
+    parent = Path(place.folder).parent
+    store.close()
+    assert not parent.exists()
