@@ -12,39 +12,10 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from .decorators import osmosis_reward, osmosis_rubric
-    from .rollout import (
-        AgentLoopNotFoundError,
-        AgentWorkflow,
-        AgentWorkflowConfig,
-        AgentWorkflowContext,
-        AgentWorkflowOutput,
-        CompletionsResult,
-        Grader,
-        GraderConfig,
-        GraderContext,
-        OpenAIFunctionToolSchema,
-        OsmosisLLMClient,
-        OsmosisRolloutError,
-        OsmosisServerError,
-        OsmosisTimeoutError,
-        OsmosisTransportError,
-        OsmosisValidationError,
-        RolloutAgentLoop,
-        RolloutContext,
-        RolloutMetrics,
-        RolloutRequest,
-        RolloutResponse,
-        RolloutResult,
-        RolloutSample,
-        RolloutStatus,
-        ToolArgumentError,
-        ToolExecutionError,
-        create_app,
-        get_rollout_context,
-    )
-    from .rubric import aevaluate_rubric, evaluate_rubric
-    from .rubric.errors import MissingAPIKeyError, ModelNotFoundError, ProviderRequestError
+    from .decorators import *
+    from .rollout import *
+    from .rubric import *
+    from .rubric.errors import *
 
 __version__ = "0.1.0"
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .client import LLMClient
     from .schemas import RolloutMetrics, RolloutRequest, RolloutSample
 
+__all__ = ["RolloutContext", "SampleSource", "get_rollout_context", "logger"]
+
 logger = logging.getLogger(__name__)
 
 _current: ContextVar[RolloutContext | None] = ContextVar("osmosis_rollout_context", default=None)

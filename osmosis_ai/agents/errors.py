@@ -17,6 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+__all__ = [
+    "AgentLoopNotFoundError",
+    "OsmosisRolloutError",
+    "OsmosisServerError",
+    "OsmosisTimeoutError",
+    "OsmosisTransportError",
+    "OsmosisValidationError",
+    "ToolArgumentError",
+    "ToolExecutionError",
+]
+
 
 class OsmosisRolloutError(Exception):
     """Anything that went wrong in a rollout."""

@@ -19,6 +19,8 @@ from .numbers import finite_number
 from .schemas import RolloutSample
 from .workflow import ConcurrencyConfig
 
+__all__ = ["Grader", "GraderConfig", "GraderContext", "run_grader"]
+
 
 class GraderConfig(BaseModel):
     """A grader's settings; subclass it, or hand in further keys: they are kept."""

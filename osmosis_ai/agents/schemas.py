@@ -43,6 +43,7 @@ __all__ = [
     "OpenAIFunctionSchema",
     "OpenAIFunctionToolCall",
     "OpenAIFunctionToolSchema",
+    "PositiveInt",
     "RolloutMetrics",
     "RolloutRequest",
     "RolloutResponse",

@@ -31,6 +31,18 @@ from .runner import run_rollout
 from .schemas import RolloutRequest
 from .tools import tool_schemas
 
+__all__ = [
+    "ScriptedModel",
+    "SeenRequest",
+    "ToolCall",
+    "Turn",
+    "arollout",
+    "call",
+    "context",
+    "request",
+    "rollout",
+]
+
 Turn = str | Mapping[str, Any] | Exception | Sequence["ToolCall"]
 """One answer: text, an assistant message, an exception to raise, or tool calls."""
 

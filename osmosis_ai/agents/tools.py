@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from .base import RolloutAgentLoop
     from .schemas import RolloutRequest
 
+__all__ = [
+    "MAX_TOOL_CALLS",
+    "ToolExecutor",
+    "create_tool_error_result",
+    "create_tool_result",
+    "dump_tools",
+    "execute_tool_calls",
+    "get_tool_call_info",
+    "logger",
+    "parse_tool_arguments",
+    "serialize_tool_result",
+    "tool_schemas",
+]
+
 logger = logging.getLogger(__name__)
 
 MAX_TOOL_CALLS = 128

@@ -19,6 +19,15 @@ from .context import RolloutContext
 from .errors import OsmosisValidationError
 from .schemas import RolloutSample
 
+__all__ = [
+    "AgentWorkflow",
+    "AgentWorkflowConfig",
+    "AgentWorkflowContext",
+    "AgentWorkflowOutput",
+    "ConcurrencyConfig",
+    "run_workflow",
+]
+
 
 class ConcurrencyConfig(BaseModel):
     """How many rollouts may run at once."""

@@ -13,62 +13,19 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..agents.base import RolloutAgentLoop
-    from ..agents.client import LLMClient, ModelLLM
-    from ..agents.context import RolloutContext, SampleSource, get_rollout_context
-    from ..agents.errors import (
-        AgentLoopNotFoundError,
-        OsmosisRolloutError,
-        OsmosisServerError,
-        OsmosisTimeoutError,
-        OsmosisTransportError,
-        OsmosisValidationError,
-        ToolArgumentError,
-        ToolExecutionError,
-    )
-    from ..agents.grader import Grader, GraderConfig, GraderContext
-    from ..agents.results import CompletionsResult, RolloutResult
-    from ..agents.runner import run_rollout
-    from ..agents.schemas import (
-        CompletionsChoice,
-        CompletionsRequest,
-        CompletionsResponse,
-        CompletionUsage,
-        InitResponse,
-        RolloutMetrics,
-        RolloutRequest,
-        RolloutResponse,
-        RolloutSample,
-        RolloutStatus,
-    )
-    from ..agents.tool_schemas import (
-        OpenAIFunctionCallSchema,
-        OpenAIFunctionParametersSchema,
-        OpenAIFunctionParsedSchema,
-        OpenAIFunctionPropertySchema,
-        OpenAIFunctionSchema,
-        OpenAIFunctionToolCall,
-        OpenAIFunctionToolSchema,
-        ToolResponse,
-    )
-    from ..agents.tools import (
-        create_tool_error_result,
-        create_tool_result,
-        execute_tool_calls,
-        get_tool_call_info,
-        parse_tool_arguments,
-        serialize_tool_result,
-        tool_schemas,
-    )
-    from ..agents.workflow import (
-        AgentWorkflow,
-        AgentWorkflowConfig,
-        AgentWorkflowContext,
-        AgentWorkflowOutput,
-        ConcurrencyConfig,
-    )
-    from ..rollout_server.app import create_app
-    from ..rollout_server.trainer.client import OsmosisLLMClient
+    from ..agents.base import *
+    from ..agents.client import *
+    from ..agents.context import *
+    from ..agents.errors import *
+    from ..agents.grader import *
+    from ..agents.results import *
+    from ..agents.runner import *
+    from ..agents.schemas import *
+    from ..agents.tool_schemas import *
+    from ..agents.tools import *
+    from ..agents.workflow import *
+    from ..rollout_server.app import *
+    from ..rollout_server.trainer.client import *
 
 _MODULES = {
     "..agents.base": "RolloutAgentLoop",
