@@ -45,7 +45,7 @@ class Option:
     ini: str | None = None
     """The ini name where it is not `osmosis_<name>`."""
     report: bool = False
-    """Whether it names the file of a report (`reports.writers.REPORTS`)."""
+    """Whether it names the file of a report (`reports.formats.REPORTS`)."""
 
     @property
     def flag_name(self) -> str:

@@ -75,7 +75,7 @@ def merge_command(
     """
     from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.gates.result import exit_status
-    from pytest_osmosis.reports import json_report
+    from pytest_osmosis.reports import json_writer
     from pytest_osmosis.reports.terminal import summary
 
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
@@ -83,7 +83,7 @@ def merge_command(
     asked = together([part.gates for part in parts])
     merged = judged(_merged(parts, confidence_of(asked)), asked, baseline)
     try:
-        json_report.write(merged, output)
+        json_writer.write(merged, output)
     except OSError as error:
         raise CommandError(f"cannot write {output}: {error.strerror or error}") from None
     status = exit_status(verdict.outcome for suite in merged.suites for verdict in suite.verdicts)

@@ -12,9 +12,9 @@ from pathlib import Path
 from ..escaping import escape_control_chars
 from ..results import EvalResult, SuiteResult
 from ..verdicts import counted
+from .formats import Sections
 from .highlights import lowest_rows, row_name
 from .markdown import render
-from .writers import Sections
 
 ANNOTATIONS = 10
 """As many as GitHub shows of one step."""

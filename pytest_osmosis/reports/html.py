@@ -13,9 +13,9 @@ from pathlib import Path
 from ..escaping import escape_control_chars
 from ..results import EvalResult, RowResult, RunResult, SuiteResult
 from ..storage.atomic_write import write_whole
+from .formats import Sections
 from .highlights import run_name
 from .view import section_of, view_of
-from .writers import Sections
 
 RUNS_SHOWN = 2_000
 """Runs of one suite on the page, those that did not pass first."""

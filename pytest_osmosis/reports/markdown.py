@@ -14,8 +14,8 @@ from ..escaping import escape_control_chars
 from ..results import EvalResult
 from ..storage.atomic_write import write_whole
 from ..verdicts import counted
+from .formats import Sections
 from .view import Against, Bad, Moved, SuiteView, Table, View, view_of
-from .writers import Sections
 
 SIZE_LIMIT = 900_000
 """Bytes; GitHub refuses a step summary of more than 1 MiB."""

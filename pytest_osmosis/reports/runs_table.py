@@ -13,7 +13,7 @@ from typing import Any
 
 from ..results import RUN_FIELDS, EvalResult, RunResult
 from ..storage.atomic_write import write_whole
-from .writers import Sections
+from .formats import Sections
 
 _FIRST = (
     "suite", "row_index", "row_id", "run_index", "outcome", "passed", "success", "error_type",

@@ -15,6 +15,7 @@ from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
 from ..results import EvalResult, FunctionResult, RunResult, SuiteResult, passes
 from ..verdicts import Change, Comparison, Count, Interval, counted
+from .formats import Sections
 from .highlights import (
     error_kinds,
     lowest_rows,
@@ -24,7 +25,6 @@ from .highlights import (
     slow_runs,
     some_error_kinds,
 )
-from .writers import Sections
 
 State = Literal["passed", "failed", "inconclusive"]
 

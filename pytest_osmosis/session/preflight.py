@@ -14,7 +14,7 @@ import pytest
 
 from .. import build_spec, options
 from ..errors import ConfigurationError
-from ..reports.writers import ReportFormat, asked_reports, step_summary
+from ..reports.formats import ReportFormat, asked_reports, step_summary
 from ..rollouts.prepare import key_of
 from ..spec import SessionSpec
 from ..storage import atomic_write

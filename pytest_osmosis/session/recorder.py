@@ -16,7 +16,7 @@ import pytest
 
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
-from ..reports.writers import Writer, asked_reports, in_actions, step_summary, wants_sections
+from ..reports.formats import Writer, asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
 

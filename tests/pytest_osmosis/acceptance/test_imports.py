@@ -47,7 +47,7 @@ ELSEWHERE = {
                 "gates.evaluate",
                 "gates.parser",
                 "reports.html",
-                "reports.json_report",
+                "reports.json_writer",
             ),
             *(
                 "reports.markdown",

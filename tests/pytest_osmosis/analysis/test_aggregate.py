@@ -9,7 +9,7 @@ from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import GRAMMAR, parse_gate
 from pytest_osmosis.reports.json_models import EvalFnSummary
-from pytest_osmosis.reports.json_report import report_of
+from pytest_osmosis.reports.json_writer import report_of
 from pytest_osmosis.reports.terminal import summary
 from tests.made_results import EXACT, result_of, suite_of
 

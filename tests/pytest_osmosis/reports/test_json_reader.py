@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_osmosis.reports import json_report as report
+from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 from tests.made_results import EXACT, NASTY, result_of, suite_of
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from pytest_osmosis.options import OPTIONS
-from pytest_osmosis.reports.writers import REPORTS
+from pytest_osmosis.reports.formats import REPORTS
 from tests.project import Project
 
 FILES = {

@@ -14,6 +14,7 @@ from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
 from ..storage.atomic_write import write_whole
 from ..verdicts import Change, Comparison, GateResult, Interval
 from ..verdicts import Difference as Found
+from .formats import Sections
 from .json_models import (
     BaselineChanges,
     ChangedRow,
@@ -32,7 +33,6 @@ from .json_models import (
     Suite,
     Summary,
 )
-from .writers import Sections
 
 
 def report_of(result: EvalResult) -> Report:

@@ -47,7 +47,7 @@ class ReportFormat:
 
 
 REPORTS = (
-    ReportFormat("output", "json_report"),
+    ReportFormat("output", "json_writer"),
     ReportFormat("markdown", "markdown", needs_sections=True),
     ReportFormat("html", "html", needs_sections=True),
     ReportFormat("runs-table", "runs_table", suffixes=(".csv", ".parquet")),
