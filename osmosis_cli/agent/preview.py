@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN, TEXT_SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 
 from ..buffered_output import printable
@@ -35,7 +36,8 @@ Examples:
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help=f"A rubric file (.yaml), records to judge (.jsonl) or a dataset ({SUFFIXES_SHOWN}).",
+    help=f"A rubric file (.yaml), records to judge ({TEXT_SUFFIXES_SHOWN}) "
+    f"or a dataset ({SUFFIXES_SHOWN}).",
 )
 @click.option(
     "--limit",
@@ -98,12 +100,16 @@ def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]
 
 
 def _holds_answers(path: Path) -> bool:
-    """Whether the first row has a `solution_str`: then it is one to judge, not one to run."""
+    """Return whether the first row has a `solution_str`: it is one to judge, not one to run."""
+    from pytest_osmosis.dataset.errors import Problems
+
     file, kind = open_dataset(path)
     with file:
         if kind.magic:
             return False
-        return b'"solution_str"' in file.read(1 << 20).partition(b"\n{")[0]
+        with closing(kind.open(file, path)) as source:
+            rows = source.scan(None, 0, 1, Problems(path, source.unit))
+            return any(b'"solution_str"' in raw for _, _, raw in rows)
 
 
 def _lines(value: Any, indent: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from pytest_osmosis.dataset.decoding import decode, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
-from pytest_osmosis.dataset.formats import FORMATS, DatasetFormat, Source
+from pytest_osmosis.dataset.formats import TEXT_SUFFIXES_SHOWN, DatasetFormat, Source
 from pytest_osmosis.dataset.opening import open_dataset
 
 from ..masking import mask_secrets
@@ -80,8 +80,9 @@ def _source(file: BinaryIO, kind: DatasetFormat, path: Path) -> Source:
     if not kind.magic:
         return kind.open(file, path)
     file.close()
-    texts = " or ".join(each.suffix for each in FORMATS if not each.magic)
-    raise DatasetError(f"{shown(path)}: records are read from {texts}, not {kind.suffix}")
+    raise DatasetError(
+        f"{shown(path)}: records are read from {TEXT_SUFFIXES_SHOWN}, not {kind.suffix}"
+    )
 
 
 def _records(source: Source, problems: Problems) -> Iterator[Record]:

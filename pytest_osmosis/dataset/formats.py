@@ -8,7 +8,7 @@ ours. `opening` finds the format of a file.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
@@ -71,7 +71,15 @@ FORMATS = (
     DatasetFormat(".json", "json_array:JsonArraySource"),
     DatasetFormat(".parquet", "parquet:ParquetSource", magic=b"PAR1"),
 )
-_SUFFIXES = [each.suffix for each in FORMATS]
-SUFFIXES_SHOWN = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
+
+
+def _suffixes(formats: Iterable[DatasetFormat]) -> str:
+    *most, last = (each.suffix for each in formats)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+SUFFIXES_SHOWN = _suffixes(FORMATS)
 """For help and messages: `.jsonl, .json or .parquet`."""
+TEXT_SUFFIXES_SHOWN = _suffixes(each for each in FORMATS if not each.magic)
+"""Likewise, of the formats that are text."""
 ACCEPTED = f"a {SUFFIXES_SHOWN} file"
