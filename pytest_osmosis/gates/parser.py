@@ -18,11 +18,15 @@ from ..analysis.score_table import match_column, reads_as, written
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""
 
-_NAMES = "  ".join(f"{name}K" if metric.takes_k else name for name, metric in GATED.items())
+_WRITTEN = {name: f"{name}K" if metric.takes_k else name for name, metric in GATED.items()}
+_COMPARABLE = sorted(
+    (name for name, metric in GATED.items() if metric.is_comparable),
+    key=lambda name: not GATED[name].takes_k,
+)
 
 GRAMMAR = f"""\
 a gate is:  METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]
-  METRIC    {_NAMES}
+  METRIC    {"  ".join(_WRITTEN.values())}
   [EVAL_FN] the eval function, in brackets; needed when there are several
   OP        >=  >  <=  <  ==
   NUMBER    0.9, 90% or -0.02
@@ -211,8 +215,9 @@ class _Parser:
             problem = f"{metric.kind} is that of the whole run: it takes no [eval function]"
             raise self._error(problem)
         if against_baseline and not metric.definition.is_comparable:
+            *most, last = (_WRITTEN[name] for name in _COMPARABLE)
             raise self._error(
-                f"only pass@K, pass^K and mean compare with a baseline, not {metric.kind}"
+                f"only {', '.join(most)} and {last} compare with a baseline, not {metric.kind}"
             )
 
     def _error(self, problem: str) -> GateError:
