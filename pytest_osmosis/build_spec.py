@@ -17,7 +17,8 @@ from osmosis_ai.secret import Secret
 
 from .dataset.formats import ACCEPTED
 from .escaping import escape_control_chars
-from .options import BY_NAME, OPTIONS, OptionReader
+from .options import BY_NAME, OptionReader
+from .reports.formats import REPORTS
 from .spec import Budget, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
 
 LAST = "last"
@@ -72,7 +73,7 @@ def build(config: pytest.Config) -> SessionSpec:
 
 
 def _reports(given: OptionReader) -> dict[str, Path]:
-    texts = {option.name: given(option.name) for option in OPTIONS if option.report}
+    texts = {report.option: given(report.option) for report in REPORTS}
     return {name: given.resolved(name, text) for name, text in texts.items() if text}
 
 

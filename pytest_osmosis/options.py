@@ -17,6 +17,7 @@ import pytest
 
 from . import compat
 from .dataset.formats import SUFFIXES_SHOWN
+from .reports.formats import REPORTS
 
 GROUP = "osmosis"
 
@@ -44,8 +45,6 @@ class Option:
     """The value of the option where it is given without one."""
     ini: str | None = None
     """The ini name where it is not `osmosis_<name>`."""
-    report: bool = False
-    """Whether it names the file of a report (`reports.formats.REPORTS`)."""
 
     @property
     def flag_name(self) -> str:
@@ -295,25 +294,12 @@ OPTIONS: tuple[Option, ...] = (
         _shard,
         metavar="I/K",
     ),
-    Option("output", "write the JSON report here", metavar="FILE", report=True),
+    *(Option(report.option, report.help, metavar="FILE") for report in REPORTS),
     Option(
         "trajectories",
         "write whole conversations here, as trajectories.jsonl "
         "(default: beside the JSON report, unless --osmosis-no-answers)",
         metavar="DIR",
-    ),
-    Option(
-        "markdown",
-        "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
-        metavar="FILE",
-        report=True,
-    ),
-    Option("html", "write the HTML report here, one page", metavar="FILE", report=True),
-    Option(
-        "runs-table",
-        "write all runs here as a table: .csv or .parquet",
-        metavar="FILE",
-        report=True,
     ),
     Option("only", "collect the evaluation alone, not the tests beside it", flag=True),
     Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),

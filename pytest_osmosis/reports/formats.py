@@ -1,7 +1,8 @@
 """The table of reports: the option that asks for each, and the module that writes it.
 
-A further format is one entry in `REPORTS`, a module of this package with
-`write(result, path, sections)`, and its `Option(…, report=True)` in `options`.
+A further format is one entry in `REPORTS` and a module of this package with
+`write(result, path, sections)`; its option, its checks and its help come from the entry. Every
+pytest session imports this: it imports no other module of ours.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ..results import EvalResult, RunId
-from ..spec import SessionSpec
+if TYPE_CHECKING:
+    from ..results import EvalResult, RunId
+    from ..spec import SessionSpec
 
-Sections = Mapping[RunId, str]
+Sections: TypeAlias = "Mapping[RunId, str]"
 """What the items of runs printed, by the runs' keys."""
-Writer = Callable[[EvalResult, Path, Sections], None]
+Writer: TypeAlias = "Callable[[EvalResult, Path, Sections], None]"
 """Writes one file; OSError when it cannot be written."""
 
 
@@ -28,6 +30,7 @@ class ReportFormat:
 
     option: str
     """Without the prefix: `--osmosis-<option>`."""
+    help: str
     module: str
     """The module of this package that writes it; imported when it writes."""
     suffixes: tuple[str, ...] = ()
@@ -43,14 +46,24 @@ class ReportFormat:
     @property
     def write(self) -> Writer:
         """What writes the file."""
-        return cast(Writer, import_module(f".{self.module}", __package__).write)
+        return cast("Writer", import_module(f".{self.module}", __package__).write)
 
 
 REPORTS = (
-    ReportFormat("output", "json_writer"),
-    ReportFormat("markdown", "markdown", needs_sections=True),
-    ReportFormat("html", "html", needs_sections=True),
-    ReportFormat("runs-table", "runs_table", suffixes=(".csv", ".parquet")),
+    ReportFormat("output", "write the JSON report here", "json_writer"),
+    ReportFormat(
+        "markdown",
+        "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
+        "markdown",
+        needs_sections=True,
+    ),
+    ReportFormat("html", "write the HTML report here, one page", "html", needs_sections=True),
+    ReportFormat(
+        "runs-table",
+        "write all runs here as a table: .csv or .parquet",
+        "runs_table",
+        suffixes=(".csv", ".parquet"),
+    ),
 )
 
 
