@@ -11,7 +11,10 @@ HEAVY = (
     *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "asyncio", "httptools"),
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
-OURS = ("plugin", "options", "compat", "hookspecs", "dataset", "dataset.formats")
+OURS = (
+    *("plugin", "options", "compat", "hookspecs"),
+    *("dataset", "dataset.formats", "reports", "reports.formats"),
+)
 """The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
 
 TELLS_MODULES = """
