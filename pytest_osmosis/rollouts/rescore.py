@@ -16,7 +16,7 @@ from osmosis_ai.secret import Redactor
 
 from ..api_keys import secrets_of
 from ..errors import ConfigurationError
-from ..results import RUN_FIELDS, RolloutRecord, RunId, RunResult
+from ..results import RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
@@ -189,21 +189,7 @@ class _Rescored(Suite):
             recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
         )
         await run.score(self.dataset.row_name(run_id.row_index))
-        finished = run.finished(before.started_at, before.duration_ms)
-        finished.result = replace(
-            finished.result, **{name: getattr(before, name) for name in _OF_THE_ROLLOUT}
-        )
-        return finished
-
-
-_OF_THE_SCORES = frozenset(
-    {
-        "suite", "row_index", "run_index", "row_id", "success", "passed", "error", "error_type",
-        "error_kind", "answer", "started_at", "duration_ms", "fatal", "cached",
-    }
-)  # fmt: skip
-"""What scoring once more says anew; the rest stays as it was recorded."""
-_OF_THE_ROLLOUT = RUN_FIELDS.keys() - _OF_THE_SCORES
+        return run.rescored(before)
 
 
 def _not_recorded(before: RunResult) -> RolloutRecord:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -274,31 +274,32 @@ class Rollout:
 
     def finished(self, started_at: float, duration_ms: float) -> RolloutRecord:
         """Return everything that is known of the run, redacted."""
-        suite, redact, failure = self.suite, self.suite.redact, self.failure
-        messages = self._messages()
-        error_type, error = self._error()
-        result = RunResult(
-            suite=suite.spec.name,
-            row_index=self.row.row_index,
-            run_index=self.run_index,
-            row_id=self.row.row_id,
-            success=failure is None,
-            passed=self._passed(),
-            scores=self.scores,
-            error=None if error is None else redact(error),
-            error_type=error_type,  # type: ignore[arg-type]
-            eval_errors=self._eval_errors(),
-            answer=self._answer(messages) if suite.keep_answers and messages else None,
-            model=suite.info.model,
-            started_at=started_at,
-            duration_ms=duration_ms,
-            fatal=failure is not None and failure.fatal,
-            error_kind=None if failure is None else failure.kind,
-            **self._usage(),
+        failure = self.failure
+        return self._record(
+            RunResult(
+                suite=self.suite.spec.name,
+                row_index=self.row.row_index,
+                run_index=self.run_index,
+                row_id=self.row.row_id,
+                success=failure is None,
+                model=self.suite.info.model,
+                started_at=started_at,
+                duration_ms=duration_ms,
+                fatal=failure is not None and failure.fatal,
+                error_kind=None if failure is None else failure.kind,
+                **self._usage(),
+                **self._scored(),
+            )
         )
-        text = ""
-        if (result.outcome != "passed" and not suite.spec.marked) or result.error is not None:
-            text = redact(self._explanation(result, messages))
+
+    def rescored(self, before: RunResult) -> RolloutRecord:
+        """Return the record of a run that was recorded, with what scoring it once more gives."""
+        return self._record(replace(before, row_id=self.row.row_id, **self._scored()))
+
+    def _record(self, result: RunResult) -> RolloutRecord:
+        messages, text = self._messages(), ""
+        if (result.outcome != "passed" and not self.suite.spec.marked) or result.error is not None:
+            text = self.suite.redact(self._explanation(result, messages))
         return RolloutRecord(
             result,
             text,
@@ -309,6 +310,18 @@ class Rollout:
             calls=self._agent_run.llm.calls if self._agent_run.llm is not None else (),
             reasons=self.reasons,
         )
+
+    def _scored(self) -> dict[str, Any]:
+        """Return the fields that scoring decides: of a recorded run they are replaced."""
+        messages, (error_type, error) = self._messages(), self._error()
+        return {
+            "passed": self._passed(),
+            "scores": self.scores,
+            "error": None if error is None else self.suite.redact(error),
+            "error_type": error_type,
+            "eval_errors": self._eval_errors(),
+            "answer": self._answer(messages) if self.suite.keep_answers and messages else None,
+        }
 
     def _eval_errors(self) -> Mapping[str, str]:
         """One for all runs where there are none: results are kept to the end."""
@@ -342,6 +355,7 @@ class Rollout:
         return None, None
 
     def _usage(self) -> dict[str, Any]:
+        """Return the fields that the agent's model calls decide."""
         llm = self._agent_run.llm
         if llm is None:
             return {}
