@@ -1,14 +1,19 @@
 """The JSON report's one definition, as pydantic models: its schema, and what the writer fills.
 
-Fields may be added; none of the core's is renamed or removed. A field of a run, a row or a figure
-is filled from the attribute of that name. A number that is not defined, or has no bound, is null.
+Fields may be added; none of the core's is renamed or removed. The fields of a run are those of
+`results.RunResult`; each is filled from the attribute of that name, as are those of a row or a
+figure. A number that is not defined, or has no bound, is null.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from ..results import RUN_FIELDS, RunResult
 
 SCHEMA_VERSION = 1
 
@@ -155,8 +160,8 @@ class Summary(_Model):
     unknown_cost: int = 0
 
 
-class Run(_Model):
-    """One run: fields of `results.RunResult`, which `rollouts.rollout` fills."""
+class CoreRun(_Model):
+    """One run: what every report says of it."""
 
     run_index: int
     success: bool
@@ -165,21 +170,24 @@ class Run(_Model):
     tokens: int | None
     passed: bool
     outcome: str
-    answer: str | None = None
-    error: str | None = None
-    error_type: str | None = None
-    error_kind: str | None = None
-    finish_reason: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    llm_calls: int = 0
-    tool_calls: int = 0
-    llm_ms: float = 0.0
-    retries: int = 0
-    cost_usd: float | None = None
-    model: str | None = None
     started_at: Annotated[float | None, BeforeValidator(lambda at: at or None)] = None
-    cached: bool = False
+
+
+def _run_fields() -> Iterator[tuple[str, Any]]:
+    """Yield type and default of every further field of a run that holds one value."""
+    for each in fields(RunResult):
+        kind = RUN_FIELDS.get(each.name)
+        if kind is None or each.name in {*CoreRun.model_fields, *_NOT_OF_A_RUN}:
+            continue
+        yield each.name, (kind | None if each.default is None else kind, each.default)
+
+
+_NOT_OF_A_RUN = ("suite", "row_index", "row_id", "fatal")
+
+if TYPE_CHECKING:
+    Run = CoreRun
+else:
+    Run = create_model("Run", __base__=CoreRun, **dict(_run_fields()))
 
 
 class Row(_Model):
