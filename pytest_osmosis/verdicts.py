@@ -118,6 +118,9 @@ class Count:
     unknown: int
     """Runs without one."""
 
+    def __str__(self) -> str:
+        return f"{self.passes}/{self.known + self.unknown}"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -151,6 +154,11 @@ class Change:
     """What a run that fits the change answered here; None when answers are not kept."""
     baseline_answer: str | None = None
     """Likewise there."""
+
+    @property
+    def passes(self) -> str:
+        """The runs that pass, there and here: "5/5 → 1/5"."""
+        return f"{self.baseline} → {self.current}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _info(name: str, config: _Fields, summary: _Fields, rows: list[_Fields]) -> 
         data=_text(config, "data", ""),
         model=_text(config, "model"),
         endpoint=_text(config, "endpoint", ""),
-        eval_fns=tuple(_texts(config, "eval_fns")),
+        eval_fns=tuple(dict.fromkeys(_texts(config, "eval_fns"))),
         n=n,
         pass_threshold=_number(config, "pass_threshold"),
         rows=(len(rows) * n if total is None else total) // n,
@@ -220,30 +220,32 @@ def _value(fields: _Fields, name: str, default: Any) -> Any:
     return default
 
 
-def _object(fields: _Fields, name: str, default: Any = _REQUIRED) -> _Fields:
-    value = _value(fields, name, default)
-    if not isinstance(value, dict):
-        raise _unlike(name, "an object", value)
-    return value
+def _reader(what: str, accepts: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return a function that reads a field of one type: `read(fields, name[, default])`."""
+
+    def read(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
+        value = _value(fields, name, default)
+        if value is not default and not accepts(value):
+            raise _unlike(name, what, value)
+        return value
+
+    return read
 
 
-def _list(fields: _Fields, name: str, default: Any = _REQUIRED) -> list[_Fields]:
-    """A list of objects."""
-    value = _value(fields, name, default)
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise _unlike(name, "a list of objects", value)
-    return value
+def _all_are(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(isinstance(each, kind) for each in value)
+
+
+_object = _reader("an object", lambda value: isinstance(value, dict))
+_list = _reader("a list of objects", _all_are(dict))
+_text = _reader("a text", lambda value: isinstance(value, str))
+_texts = _reader("a list of texts", _all_are(str))
+_flag = _reader("true or false", lambda value: isinstance(value, bool))
 
 
 def _several(fields: _Fields, name: str) -> list[_Fields]:
-    return _list(fields, name, [])
-
-
-def _texts(fields: _Fields, name: str) -> list[str]:
-    value = _value(fields, name, _REQUIRED)
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise _unlike(name, "a list of texts", value)
-    return list(dict.fromkeys(value))
+    found: list[_Fields] = _list(fields, name, [])
+    return found
 
 
 def _wholes(fields: _Fields, name: str) -> list[int]:
@@ -251,20 +253,6 @@ def _wholes(fields: _Fields, name: str) -> list[int]:
     if not isinstance(value, list):
         raise _unlike(name, "a list of whole numbers", value)
     return [_whole({name: each}, name) for each in value]
-
-
-def _text(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
-    value = _value(fields, name, default)
-    if value is not default and not isinstance(value, str):
-        raise _unlike(name, "a text", value)
-    return value
-
-
-def _flag(fields: _Fields, name: str, default: Any = _REQUIRED) -> bool:
-    value = _value(fields, name, default)
-    if not isinstance(value, bool):
-        raise _unlike(name, "true or false", value)
-    return value
 
 
 def _number(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
@@ -297,7 +285,7 @@ def _unlike(name: str, what: str, value: Any) -> ValueError:
 _OWN = frozenset(
     {"suite", "row_index", "run_index", "row_id", "success", "passed", "model", "fatal"}
 )
-_READERS: dict[type, Callable[[_Fields, str], Any]] = {
+_READERS: dict[type, Callable[..., Any]] = {
     str: _text, float: _number, int: _whole, bool: _flag
 }  # fmt: skip
 _KEPT = {name: _READERS[kind] for name, kind in RUN_FIELDS.items() if name not in _OWN}

@@ -13,9 +13,9 @@ from pathlib import Path
 from ..escaping import escape_control_chars
 from ..results import EvalResult
 from ..storage.atomic_write import write_whole
-from ..verdicts import counted
+from ..verdicts import Change, counted
 from .formats import Sections
-from .view import Against, Bad, Moved, SuiteView, Table, View, view_of
+from .view import Against, Bad, SuiteView, Table, View, view_of
 
 SIZE_LIMIT = 900_000
 """Bytes; GitHub refuses a step summary of more than 1 MiB."""
@@ -132,10 +132,10 @@ def _against(each: Against) -> Iterator[str]:
             yield f"- and {len(rows) - NAMES_SHOWN} more"
 
 
-def _moved(row: Moved) -> str:
+def _moved(row: Change) -> str:
     said = [
         f"{label} {code(answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + ' …')}"
-        for label, answer in (("was", row.was), ("now", row.now))
+        for label, answer in (("was", row.baseline_answer), ("now", row.answer))
         if answer
     ]
     return f"- {code(row.name)} {escaped(row.passes)}" + (f": {', '.join(said)}" if said else "")

@@ -11,9 +11,9 @@ from textwrap import wrap
 
 from ..escaping import escape_control_chars
 from ..results import OWN_ACCOUNT, EvalResult, RowResult, Saved, SuiteResult
-from ..verdicts import GateResult, counted
+from ..verdicts import Change, GateResult, counted
 from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
-from .view import Against, Moved, Table, against, figure_metrics, figures, usage
+from .view import Against, Table, against, figure_metrics, figures, usage
 
 COLUMNS = 80
 LOWEST_ROWS = 5
@@ -174,10 +174,10 @@ def _lowest(suite: SuiteResult) -> list[str]:
     return [f"{_name(low.row)} {low.passed}/{len(low.row.runs)}" for low in short]
 
 
-def _moved(rows: Sequence[Moved]) -> Iterator[str]:
+def _moved(rows: Sequence[Change]) -> Iterator[str]:
     for row in rows[:CHANGED_ROWS]:
         yield f"    {row.name}  {row.passes}"
-        for label, answer in (("was", row.was), ("now", row.now)):
+        for label, answer in (("was", row.baseline_answer), ("now", row.answer)):
             if answer:
                 yield f"      {label}  {_short(answer)}"
     if len(rows) > CHANGED_ROWS:

@@ -13,8 +13,9 @@ from typing import Literal
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..results import EvalResult, FunctionResult, RunResult, SuiteResult, passes
-from ..verdicts import Change, Comparison, Count, Interval, counted
+from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
+from ..rollouts.failure_text import below_threshold
+from ..verdicts import Change, Comparison, Interval, counted
 from .formats import Sections
 from .highlights import (
     error_kinds,
@@ -55,17 +56,6 @@ class Bad:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A row that passes on one side only, with an answer of either."""
-
-    name: str
-    passes: str
-    """ "5/5 → 1/5" """
-    was: str | None
-    now: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Against:
     """What changed against a baseline, for one eval function."""
 
@@ -74,8 +64,8 @@ class Against:
     is_unchanged: bool
     """No metric differs, and no row."""
     table: Table
-    regressed: Sequence[Moved]
-    fixed: Sequence[Moved]
+    regressed: Sequence[Change]
+    fixed: Sequence[Change]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,22 +284,9 @@ def against(comparison: Comparison) -> Against:
                 if each.metric != "pass^1"  # the same as pass@1
             ],
         ),
-        regressed=[_moved(each) for each in comparison.regressed],
-        fixed=[_moved(each) for each in comparison.fixed],
+        regressed=comparison.regressed,
+        fixed=comparison.fixed,
     )
-
-
-def _moved(change: Change) -> Moved:
-    return Moved(
-        name=change.name,
-        passes=f"{_passes(change.baseline)} → {_passes(change.current)}",
-        was=change.baseline_answer,
-        now=change.answer,
-    )
-
-
-def _passes(found: Count) -> str:
-    return f"{found.passes}/{found.known + found.unknown}"
 
 
 def span(interval: Interval | None, *, signed: bool = False) -> str:
@@ -337,13 +314,8 @@ def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
 
 
 def _own_words(run: RunResult, suite: SuiteResult) -> list[str]:
-    words = [run.error] if run.error else []
-    low = [
-        f"{name} scored {score:g}, below the threshold {suite.info.pass_threshold:g}"
-        for name, score in run.scores.items()
-        if not passes(score, suite.info.pass_threshold)
-    ]
-    return [*words, *low, *([run.answer] if run.answer else [])]
+    low = below_threshold(run, suite.info.pass_threshold)
+    return [text for text in (run.error, *low, run.answer) if text]
 
 
 def _environment(result: EvalResult) -> list[tuple[str, str]]:

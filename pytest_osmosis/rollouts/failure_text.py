@@ -59,12 +59,16 @@ def headline(result: RunResult, threshold: float) -> str:
         first = result.error.splitlines()[0] if result.error else ""
         label = {"provider": "provider", "timeout": "timeout"}.get(result.error_type or "", "")
         return f"{label}: {first}" if label else first
-    low = [
+    return "; ".join(below_threshold(result, threshold))
+
+
+def below_threshold(result: RunResult, threshold: float) -> list[str]:
+    """A sentence for each score that does not pass."""
+    return [
         f"{name} scored {score:g}, below the threshold {threshold:g}"
         for name, score in result.scores.items()
         if not passes(score, threshold)
     ]
-    return "; ".join(low)
 
 
 def shortfall(result: RunResult, threshold: float) -> str | None:
