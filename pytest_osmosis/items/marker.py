@@ -17,6 +17,7 @@ from osmosis_ai.messages import last_assistant_text
 
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
+from ..options import BY_NAME
 from ..results import REPORT_FIELD, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.prepare import prepare
@@ -28,6 +29,7 @@ from .protocol import warn_of_blocking
 from .runner import ItemRunner
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
+_NUMBERS = {"n", "pass_threshold", "limit", "offset", "max_turns"}
 _ROLLOUT = pytest.StashKey["Rollout"]()
 
 
@@ -220,7 +222,7 @@ def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
         raise ConfigurationError(
             f"@pytest.mark.osmosis has no argument {unknown[0]!r}; it has {', '.join(_OVERRIDES)}"
         )
-    _check_numbers(given)
+    given |= _checked_numbers(given)
     data = given.pop("data", None)
     if data is not None:
         given["data"] = (definition.path.parent / Path(data)).resolve()
@@ -238,19 +240,17 @@ def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
     return spec
 
 
-def _check_numbers(given: dict[str, Any]) -> None:
-    for name, least in (("n", 1), ("limit", 1), ("offset", 0), ("max_turns", 1)):
-        value = given.get(name, least)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigurationError(
-                f"@pytest.mark.osmosis({name}={value!r}): "
-                f"expected a whole number of at least {least}"
-            )
-    threshold = given.get("pass_threshold", 1.0)
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
-        raise ConfigurationError(
-            f"@pytest.mark.osmosis(pass_threshold={threshold!r}): expected a number"
-        )
+def _checked_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers, held to what their options accept; a string is none."""
+    checked = {}
+    for name in _NUMBERS & given.keys():
+        value = given[name]
+        text = repr(value) if isinstance(value, str) else str(value)
+        try:
+            checked[name] = BY_NAME[name.replace("_", "-")].parse(text)
+        except ValueError as error:
+            raise ConfigurationError(f"@pytest.mark.osmosis({name}={value!r}): {error}") from None
+    return checked
 
 
 def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
