@@ -51,13 +51,18 @@ def _check_output(report: ReportFormat, path: Path) -> None:
         raise pytest.UsageError(
             f"{report.flag} {path.name!r}: expected a file name that ends in {endings}"
         )
-    try:
+    with _usable(report.flag, path):
         atomic_write.check_writable(path)
+
+
+@contextmanager
+def _usable(option: str, path: Path, action: str = "written") -> Iterator[None]:
+    """Turn an OSError into a usage error that names the option and the path."""
+    try:
+        yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise pytest.UsageError(
-            f"{report.flag} {str(path)!r}: cannot be written: {reason}"
-        ) from None
+        reason = error.strerror or error
+        raise pytest.UsageError(f"{option} {str(path)!r}: cannot be {action}: {reason}") from None
 
 
 @contextmanager
@@ -78,15 +83,9 @@ def check_trajectories(path: Path | None) -> None:
     """Raise `pytest.UsageError` when the file of whole conversations could not be written."""
     if path is None:
         return
-    from ..storage.atomic_write import check_writable
-
-    try:
+    with _usable("--osmosis-trajectories", path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_writable(path)
-    except OSError as error:
-        raise pytest.UsageError(
-            f"--osmosis-trajectories {str(path)!r}: cannot be written: {error.strerror or error}"
-        ) from None
+        atomic_write.check_writable(path)
 
 
 def environment(
@@ -151,10 +150,5 @@ def _warn_of_key(config: pytest.Config) -> None:
 def _make_debug_dir(spec: SessionSpec) -> None:
     if spec.debug_dir is None:
         return
-    try:
+    with _usable("--osmosis-debug-dir", spec.debug_dir, "made"):
         spec.debug_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise pytest.UsageError(
-            f"--osmosis-debug-dir {str(spec.debug_dir)!r}: "
-            f"cannot be made: {error.strerror or error}"
-        ) from None

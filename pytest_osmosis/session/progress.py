@@ -203,27 +203,16 @@ class LiveProgress:
         with self._hidden():
             return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self) -> Generator[None, object, object]:
-        """Take the line away while pytest writes."""
-        with self._hidden():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
-        """Take the line away while pytest writes."""
-        with self._hidden():
-            return (yield)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self) -> None:
-        """Take the line away: the reporting process writes the workers' state next."""
-        self._step_aside()
+    pytest_runtest_logreport = pytest_runtest_logfinish = pytest_runtest_logstart
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self) -> None:
-        """Take the line away: the reporting process writes what became of the worker next."""
-        self._step_aside()
+        """Take the line away: the reporting process writes about the workers next."""
+        with self._lock:
+            self._erase()
+            self._aside_until = time.monotonic() + ASIDE_S
+
+    pytest_xdist_node_collection_finished = pytest_testnodedown
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -244,11 +233,6 @@ class LiveProgress:
                 yield
             finally:
                 self._reporter.flush()  # the line goes another way to the same terminal
-
-    def _step_aside(self) -> None:
-        with self._lock:
-            self._erase()
-            self._aside_until = time.monotonic() + ASIDE_S
 
     def _redraw(self) -> None:
         while not self._stopped.wait(REDRAW_S):
