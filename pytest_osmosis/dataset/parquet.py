@@ -1,7 +1,7 @@
 """Parquet: rows read in record batches and written as JSON lines to an unnamed temporary file.
 
 From there on they are rows like those of a JSONL file: read on demand, in bounded memory. Knows
-pyarrow, imported only here and in `arrow`; does not judge which columns a row needs.
+pyarrow, imported only here; does not judge which columns a row needs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from .decoding import brief
-from .errors import DatasetError, EmptyDataset, Problems, shown
+from .errors import DatasetError, Problems, shown
 from .sampling import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BATCH_ROWS = 1024
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -116,8 +113,6 @@ def _opened(file: BinaryIO, path: str) -> pq.ParquetFile:
         import pyarrow.parquet as pq
     except ImportError:
         raise DatasetError(f"{path}: needs `pip install pytest-osmosis[parquet]`") from None
-    if not os.fstat(file.fileno()).st_size:
-        raise EmptyDataset(f"{path}: has no rows (the file is empty)")
     try:
         return pq.ParquetFile(file, page_checksum_verification=True)
     except _broken() as error:

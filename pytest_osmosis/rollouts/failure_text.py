@@ -18,6 +18,7 @@ from osmosis_ai.messages import text_of
 
 from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
 from ..results import RunResult, passes
+from ..user_code.import_object import filtered_traceback
 
 MESSAGES_SHOWN = 12
 """The last messages of a conversation that a failure shows."""
@@ -34,23 +35,16 @@ _MACHINERY = (os.sep + "asyncio" + os.sep, os.sep + "concurrent" + os.sep, "<fro
 
 def user_traceback(error: BaseException) -> str:
     """The traceback of an error and its causes, with the user's frames alone."""
-    shown = traceback.TracebackException.from_exception(error, limit=-60, compact=True)
-    seen: traceback.TracebackException | None = shown
-    while seen is not None:
-        seen.stack = traceback.StackSummary.from_list(list(_user_frames(seen.stack)))
-        seen = seen.__cause__ or seen.__context__
-    lines = "".join(shown.format()).rstrip().splitlines()
-    if len(lines) > _LINES_SHOWN:
-        lines = [*lines[:15], "  ...", *lines[16 - _LINES_SHOWN :]]
-    return "\n".join(lines)
+    return filtered_traceback(error, _user_frames, most=_LINES_SHOWN)
 
 
-def _user_frames(frames: Iterable[traceback.FrameSummary]) -> Iterator[traceback.FrameSummary]:
-    for frame in frames:
-        if not frame.filename.startswith(_OURS) and not any(
-            part in frame.filename for part in _MACHINERY
-        ):
-            yield frame
+def _user_frames(frames: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    return [
+        frame
+        for frame in frames
+        if not frame.filename.startswith(_OURS)
+        and not any(part in frame.filename for part in _MACHINERY)
+    ]
 
 
 def headline(result: RunResult, threshold: float) -> str:

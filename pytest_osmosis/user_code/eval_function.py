@@ -17,26 +17,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
 from .signature import ACCEPTED, Mode, Plan, is_async, is_generator, plan
 
-T = TypeVar("T")
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
 
 
 class EvalFnError(Exception):
     """An eval function gave no score; `str()` names the function and what it returned."""
-
-
-class RunSync(Protocol):
-    """Runs a synchronous call off the event loop."""
-
-    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        """Await the result of `call`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +54,13 @@ class EvalFn:
         solution_str: str,
         ground_truth: str | None,
         metadata: Mapping[str, Any],
-        run_sync: RunSync,
+        run_sync: Callable[[Callable[[], Any]], Awaitable[Any]],
         row: str = "",
     ) -> float:
-        """The score of one run; `row` is how its row is called in an EvalFnError."""
+        """Return the score of one run.
+
+        `run_sync` makes a synchronous call off the event loop; an EvalFnError names the `row`.
+        """
         call = self._prepared(messages, solution_str, ground_truth, metadata)
         try:
             result = call() if self.is_async else await run_sync(call)

@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -187,6 +187,7 @@ def _attribute(module: ModuleType, attribute: str, prefix: str) -> Any:
 
 _OUR_FOLDER = str(Path(__file__).parent) + os.sep
 _LINES_SHOWN = 60
+FrameFilter = Callable[[Iterable[traceback.FrameSummary]], list[traceback.FrameSummary]]
 
 
 class ImportingError(Exception):
@@ -214,14 +215,19 @@ def kind_of(value: object) -> str:
 
 def user_traceback(error: BaseException) -> str:
     """The traceback of an error and its causes: the user's frames alone, at most 60 lines."""
-    shown = traceback.TracebackException.from_exception(error, limit=-40, compact=True)
+    return filtered_traceback(error, user_frames, most=_LINES_SHOWN)
+
+
+def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) -> str:
+    """The traceback of an error and its causes: some frames, at most so many lines."""
+    shown = traceback.TracebackException.from_exception(error, limit=-60, compact=True)
     seen: traceback.TracebackException | None = shown
     while seen is not None:
-        seen.stack = traceback.StackSummary.from_list(user_frames(seen.stack))
+        seen.stack = traceback.StackSummary.from_list(frames(seen.stack))
         seen = seen.__cause__ or seen.__context__
     lines = "".join(shown.format()).rstrip().splitlines()
-    if len(lines) > _LINES_SHOWN:
-        lines = [*lines[:10], "  ...", *lines[10 - _LINES_SHOWN :]]
+    if len(lines) > most:
+        lines = [*lines[:15], "  ...", *lines[16 - most :]]
     return "\n".join(lines)
 
 
