@@ -20,7 +20,7 @@ class Interval:
     high: float
     """Upper limit."""
     method: str
-    """"t", "wilson", "wilson (effective rows)", "normal", "bootstrap-t", …"""
+    """"agresti-coull", "agresti-coull (effective rows)", "t", "bootstrap-t", …"""
     confidence: float
     """Nominal coverage, such as 0.95."""
 

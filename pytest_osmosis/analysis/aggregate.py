@@ -17,10 +17,10 @@ from ..results import (
     SuiteResult,
 )
 from ..verdicts import Interval
-from .metrics import Metric, interval_kind, row_values, summary_metrics
+from .metrics import Metric, row_values, summary_metrics
 from .planned_rows import score_table_of
 from .score_table import ScoreTable
-from .statistics.intervals import mean_interval, pass_interval
+from .statistics.intervals import t_interval, unit_interval
 
 CONFIDENCE = 0.95
 """Of the intervals that reports show, unless `--osmosis-confidence` says otherwise."""
@@ -95,20 +95,19 @@ def _figure(metric: Metric, table: ScoreTable, confidence: float | None) -> Figu
 
 
 def interval_of(
-    metric: Metric, values: Sequence[float], table: ScoreTable, confidence: float, *, seed: int = 0
+    metric: Metric, values: Sequence[float], table: ScoreTable, confidence: float
 ) -> Interval | None:
     """Return the interval of a metric that has one, from its rows' values; None if undefined.
 
     A mean cannot lie beyond min(0, lowest score) and max(1, highest): its interval ends there.
     """
-    kind = interval_kind(metric, table)
-    if kind == "share":
-        return pass_interval(values, confidence=confidence, seed=seed)
-    found = mean_interval(values, confidence=confidence) if kind else None
-    if found is None:
+    if metric.definition.interval is None:
         return None
-    low, high = table.score_range(metric.function(table))
-    return replace(found, low=max(low, found.low), high=min(high, found.high))
+    low, high = metric.scale(table)
+    if (low, high) == (0.0, 1.0):
+        return unit_interval(values, confidence=confidence, k=metric.k or 1)
+    found = t_interval(values, confidence=confidence)
+    return found and replace(found, low=max(low, found.low), high=min(high, found.high))
 
 
 def _total_cost(costs: Sequence[float | None]) -> float | None:

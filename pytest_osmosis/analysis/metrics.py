@@ -111,6 +111,12 @@ class Metric:
         """The eval function whose scores it takes."""
         return self.eval_fn or table.eval_fns[0]
 
+    def scale(self, table: ScoreTable) -> tuple[float, float]:
+        """Between what a row's value lies."""
+        if self.definition.interval == "mean":
+            return table.score_range(self.function(table))
+        return 0.0, 1.0
+
 
 def bounds(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> Bounds | None:
     """Return the metric's value and bounds over some rows; None when there are no rows."""
@@ -157,17 +163,6 @@ def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
             yield Metric(definition.name, None, eval_fn)
         elif definition.in_summary:
             yield from (Metric(definition.name, k, eval_fn) for k in reported_ks(n))
-
-
-def interval_kind(metric: Metric, table: ScoreTable) -> Literal["mean", "share"] | None:
-    """Return what a metric's confidence interval is one of.
-
-    The mean of scores that are all 0 or 1 is pass@1, where 1 passes and 0 does not: it is a share.
-    """
-    kind = metric.definition.interval
-    if kind == "mean" and table.is_pass_or_fail(metric.function(table)):
-        return "share"
-    return kind
 
 
 def estimates(label: str) -> bool:

@@ -100,12 +100,6 @@ class ScoreTable:
         seen = [score for score in self.scores[eval_fn] if not isnan(score)]
         return min(0.0, min(seen, default=0.0)), max(1.0, max(seen, default=1.0))
 
-    def is_pass_or_fail(self, eval_fn: str) -> bool:
-        """Return whether every known score is 0 or 1, so that the mean is the share that passes."""
-        if not 0.0 < self.pass_threshold <= 1.0:
-            return False
-        return all(score in (0.0, 1.0) or isnan(score) for score in self.scores[eval_fn])
-
     def rows_where(self, column: str, value: str) -> list[int]:
         """Rows whose `column` (any case) reads as `value`; KeyError when there is no such column.
 

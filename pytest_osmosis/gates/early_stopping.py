@@ -21,7 +21,7 @@ from ..analysis.planned_rows import empty_score_table, measured
 from ..analysis.score_table import ScoreTable, ScoreTableBuilder
 from ..analysis.statistics import student_t
 from ..analysis.statistics.estimators import mean
-from ..analysis.statistics.intervals import WIDEST_PIVOT, wilson_at
+from ..analysis.statistics.intervals import agresti_coull, normal_quantile
 from ..results import DECIDED, EvalResult, RunResult, Saved, SuiteInfo
 from .evaluate import matching_rows, slice_rows
 from .parser import Gate, resolved
@@ -47,26 +47,16 @@ def is_settled(gate: Gate, low: float, high: float) -> bool:
 
 
 def widest_limits(
-    lows: Sequence[float], highs: Sequence[float], *, confidence: float, may_be_undefined: bool
+    lows: Sequence[float], highs: Sequence[float], *, confidence: float
 ) -> tuple[float, float]:
     """Return limits that no interval passes while each row's value is in its span within 0..1.
 
-    The intervals are those of `statistics.intervals`, by whichever method. The error is the largest
-    possible: the squares around the middle are at least those around the mean, and a row's is
-    largest at an end. `may_be_undefined`: an interval of rows without spread is 0..1.
+    An interval is the wider, the fewer rows its values are worth, and rises with their mean: it is
+    widest where each row is worth one.
     """
     rows = len(lows)
-    if rows < 2 or (may_be_undefined and max(lows) <= min(highs) + 1e-9):
-        return _UNIT
-    low, high = mean(lows), mean(highs)
-    middle = (low + high) / 2
-    squares = (max((a - middle) ** 2, (b - middle) ** 2) for a, b in zip(lows, highs, strict=True))
-    t = student_t.two_sided(confidence, rows - 1)
-    reach = WIDEST_PIVOT * t * math.sqrt(math.fsum(squares) / (rows - 1) / rows)
-    return (
-        max(0.0, min(low - reach, wilson_at(low, rows, t)[0])),
-        min(1.0, max(high + reach, wilson_at(high, rows, t)[1])),
-    )
+    z = student_t.two_sided(confidence, rows - 1) if rows > 1 else normal_quantile(confidence)
+    return agresti_coull(mean(lows), rows, z)[0], agresti_coull(mean(highs), rows, z)[1]
 
 
 class OpenGate:
@@ -146,9 +136,7 @@ class OpenGate:
             return True
         if self._gate.against_baseline or self._limits != _UNIT:
             return False
-        undefined = self._definition.interval == "mean"
-        limits = widest_limits(lows, highs, confidence=self._confidence, may_be_undefined=undefined)
-        return is_settled(self._gate, *limits)
+        return is_settled(self._gate, *widest_limits(lows, highs, confidence=self._confidence))
 
 
 class SuiteGates:

@@ -62,10 +62,10 @@ def evaluate(
     metric = gate.metric
     if confidence is not None and metric.definition.interval is not None:
         figure, worst, best = (
-            interval_of(metric, row_values(metric, table, rows, case), table, confidence, seed=seed)
+            interval_of(metric, row_values(metric, table, rows, case), table, confidence)
             for case in _CASES
         )
-        low, high = scale_of_rows(metric, table)
+        low, high = metric.scale(table)
         intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
     return _verdict(gate, found, intervals, rows=len(rows))
 
@@ -146,13 +146,6 @@ def paired_differences(
 ) -> list[float]:
     """Return one difference a row; the baseline's unknown runs count against the case."""
     return differences(*paired_values(metric, table, baseline, pairs, case, _OPPOSITE[case]))
-
-
-def scale_of_rows(metric: Metric, table: ScoreTable) -> tuple[float, float]:
-    """Return between what a row's value lies: as wide is an interval that is undefined."""
-    if metric.definition.interval == "mean":
-        return table.score_range(metric.function(table))
-    return 0.0, 1.0
 
 
 def _low(interval: Interval | None, undefined: float) -> float:

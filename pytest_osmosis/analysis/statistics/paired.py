@@ -15,12 +15,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from statistics import NormalDist
 
 from ...verdicts import Interval, Paired
+from . import student_t
 from .bootstrap import RESAMPLES, share_of_signs, studentised
-from .estimators import mean, scale_of
-from .intervals import INFORMATIVE_ROWS, bootstrap_interval, t_interval
+from .estimators import finite, mean, scale_of
+from .intervals import normal_quantile, t_interval
+
+INFORMATIVE_ROWS = 12
+"""Rows away from the commonest difference from which resampling is used."""
+
+WIDEST_PIVOT = 2.0
+"""So many t intervals from the figure is as far as a limit lies: resampled tails can be wild."""
 
 
 def paired(
@@ -73,6 +79,29 @@ def paired_interval(
     return found and replace(found, low=max(-span, found.low), high=min(span, found.high))
 
 
+def bootstrap_interval(
+    values: Sequence[float],
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Interval | None:
+    """`m - t*(1-a/2) e .. m - t*(a/2) e`, t* from the studentised bootstrap over rows.
+
+    Efron and Tibshirani 1993, section 12.5. Seeded: the same values give the same limits. The
+    quantiles of t* are held within `WIDEST_PIVOT` times Student's, and m within the limits. None
+    without spread.
+    """
+    pivot = studentised(values, resamples=resamples, seed=seed)
+    if pivot is None:
+        return None
+    widest = WIDEST_PIVOT * student_t.two_sided(confidence, len(values) - 1)
+    lower = max(min(pivot.at((1.0 - confidence) / 2.0), 0.0), -widest)
+    upper = min(max(pivot.at((1.0 + confidence) / 2.0), 0.0), widest)
+    low, high = pivot.mean - upper * pivot.error, pivot.mean - lower * pivot.error
+    return Interval(finite(low), finite(high), "bootstrap-t", confidence)
+
+
 def agresti_min(differences: Sequence[float], *, confidence: float = 0.95) -> Interval:
     """`d -+ z s / sqrt(N + 2)` after half a row of each of +1 and -1, and one of 0, were added.
 
@@ -82,9 +111,7 @@ def agresti_min(differences: Sequence[float], *, confidence: float = 0.95) -> In
     rows = len(differences) + 2.0
     centre = math.fsum(differences) / rows
     square = (math.fsum(value * value for value in differences) + 1.0) / rows
-    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * math.sqrt(
-        max(0.0, square - centre * centre) / rows
-    )
+    reach = normal_quantile(confidence) * math.sqrt(max(0.0, square - centre * centre) / rows)
     low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
     return Interval(low, high, "agresti-min", confidence)
 

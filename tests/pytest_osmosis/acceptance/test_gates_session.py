@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import norm
 
 from tests.endpoints import Ask, error_reply
 from tests.modes import each_mode
@@ -69,9 +70,12 @@ class Bounds:
         return "inconclusive" if len(held) == 2 else "passed" if held == {True} else "failed"
 
 
-def wilson(passes: int, rows: int, confidence: float) -> tuple[float, float]:
-    interval = binomtest(passes, rows).proportion_ci(confidence, "wilson")
-    return float(interval.low), float(interval.high)
+def agresti_coull(passes: int, rows: int, confidence: float) -> tuple[float, float]:
+    more = norm.ppf((1 + confidence) / 2) ** 2
+    share = (passes + more / 2) / (rows + more)
+    error = math.sqrt(share * (1 - share) / (rows + more))
+    low, high = norm.interval(confidence, share, error)
+    return max(0.0, float(low)), min(1.0, float(high))
 
 
 @each_mode
@@ -81,7 +85,7 @@ def test_every_operator_around_the_bounds_gives_its_verdict(
 ) -> None:
     bounds = Bounds(0.5, 0.75)
     if confidence is not None:
-        bounds = Bounds(wilson(2, 4, 0.9)[0], wilson(3, 4, 0.9)[1])
+        bounds = Bounds(agresti_coull(2, 4, 0.9)[0], agresti_coull(3, 4, 0.9)[1])
     expected = {
         f"mean {compare} {threshold!r}": bounds.verdict(compare, threshold)
         for compare in COMPARE
@@ -377,12 +381,12 @@ class TestMistakes:
 def test_the_table_has_intervals_and_so_has_the_report(partly_known: Project) -> None:
     session = gated(partly_known, PASSES, n="2")
     told = session.report["summary"]["eval_fns"]["rewards:exact"]
-    low, high = wilson(2, 4, 0.95)
+    low, high = agresti_coull(2, 4, 0.95)
     assert told["intervals"]["mean"] == {
         "value": 0.5,
         "low": pytest.approx(low),
         "high": pytest.approx(high),
-        "method": "wilson",
+        "method": "agresti-coull",
         "confidence": 0.95,
     }
     assert set(told["intervals"]) == {

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from pytest_osmosis.analysis.score_table import ScoreTable, ScoreTableBuilder, reads_as
-from pytest_osmosis.analysis.statistics.intervals import mean_interval, pass_interval, wilson
+from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import GateError, Slice, parse_gate, resolved
 from pytest_osmosis.gates.result import exit_status, holds
@@ -376,7 +376,7 @@ def test_a_confidence_moves_each_bound_to_the_limit_of_its_interval(metric):
 @pytest.mark.parametrize("operator", [">=", ">", "<=", "<", "=="])
 def test_the_verdict_table_with_a_confidence(operator):
     tally = tally_of([[1.0]] * 60 + [[0.0]] * 40)
-    limits = wilson(60, 100)
+    limits = unit_interval([1.0] * 60 + [0.0] * 40)
     for threshold in (0.0, 0.4, limits.low, 0.55, 0.6, 0.65, limits.high, 0.8, 1.0):
         at_low, at_high = (OPERATORS[operator](x, threshold) for x in (limits.low, limits.high))
         expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_low + at_high]
@@ -394,9 +394,10 @@ def test_what_counts_these_rows_has_no_sampling_error():
 
 
 def test_an_undefined_interval_decides_nothing():
-    assert outcome("mean >= 0.5", tally_of([[0.7]]), confidence=0.95) == "inconclusive"
-    assert outcome("mean >= 0", tally_of([[0.7]]), confidence=0.95) == "passed"
-    assert mean_interval([0.7]) is None
+    rows = tally_of([[0.7, 1.7]] * 3)
+    verdict = evaluate(parse_gate("mean >= 0.5"), rows, confidence=0.95)
+    assert (verdict.outcome, verdict.interval) == ("inconclusive", None)
+    assert outcome("mean >= 0", rows, confidence=0.95) == "passed"
 
 
 def test_it_says_how_many_rows_would_settle_it_and_they_do():
@@ -489,7 +490,7 @@ def test_gates_are_judged_in_their_order():
 def test_pass_intervals_of_a_verdict_are_those_of_the_summary():
     rows = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]] * 8
     verdict = evaluate(parse_gate("pass@2 >= 0.5"), tally_of(rows), confidence=0.95)
-    assert verdict.interval == pass_interval([1.0, 0.0, 1.0] * 8)
+    assert verdict.interval == unit_interval([1.0, 0.0, 1.0] * 8, k=2)
 
 
 @pytest.mark.parametrize(("rows", "passing"), [(60, 50), (240, 200), (12, 10)])
@@ -510,14 +511,14 @@ def test_the_mean_of_scores_of_0_and_1_is_pass_at_1_with_its_interval(rows, pass
         assert replace(mean, gate=passes.gate, metric=passes.metric) == passes
 
 
-def test_a_score_between_0_and_1_or_a_threshold_that_0_passes_keeps_the_mean_apart():
-    rows = [[1.0, 0.0], [0.5, 1.0], [0.0, 0.0]] * 8
-    assert (
-        evaluate(parse_gate("mean >= 0.5"), tally_of(rows), confidence=0.9).interval.method == "t"
-    )
-    rows = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 8
-    all_pass = tally_of(rows, threshold=0.0)
-    assert evaluate(parse_gate("mean >= 0.5"), all_pass, confidence=0.9).interval.method == "t"
+def test_scores_beyond_0_and_1_have_the_interval_of_students_t():
+    for rows, method in (
+        ([[1.0, 0.0], [0.5, 1.0], [0.0, 0.0]] * 8, "agresti-coull (effective rows)"),
+        ([[1.0, 0.0], [0.5, 1.2], [0.0, 0.0]] * 8, "t"),
+        ([[1.0, 0.0], [0.5, -0.2], [0.0, 0.0]] * 8, "t"),
+    ):
+        found = evaluate(parse_gate("mean >= 0.5"), tally_of(rows), confidence=0.9)
+        assert found.interval.method == method
 
 
 def test_gates_on_runs_need_no_eval_function():
