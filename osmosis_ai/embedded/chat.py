@@ -3,9 +3,8 @@
     ChatError        a request that cannot be served; its status and OpenAI's error object
 
 A rollout's mistakes are the same on every turn, so each request is attributed to a rollout: by its
-`seed`, else the `X-Osmosis-Rollout` header, else the `user` or `metadata` field, else the ordinal
-number of the rollout in its conversation. That number is part of the tool calls' ids, which clients
-send back.
+`seed`, else its `user` or `metadata` field, else the ordinal number of the rollout in its
+conversation. That number is part of the tool calls' ids, which clients send back.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from ..messages import text_of
 from .arithmetic import read_problem
 from .personas import PERSONAS, Persona, find_persona, persona_name
 from .slips import draw_slip
-from .solver import NOTHING_TO_DO, Message, Task, next_turn, text_of
+from .solver import NOTHING_TO_DO, Message, Task, next_turn
 from .toolbox import Call, Toolbox
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -65,16 +65,16 @@ class Chat:
         ]
         return {"object": "list", "data": data}
 
-    def complete(self, body: bytes, *, rollout: str | None = None) -> Answer:
+    def complete(self, body: bytes) -> Answer:
         """Return the answer to `POST /v1/chat/completions`; raise ChatError for a wrong request."""
         request = _read_request(body)
         persona = self._chosen(request["model"])
         messages: list[Message] = request["messages"]
         users = [at for at, message in enumerate(messages) if message["role"] == "user"]
-        conversation = text_of(messages[users[0]]) if users else ""
-        question = text_of(messages[users[-1]]) if users else ""
+        conversation = text_of(messages[users[0]].get("content")) if users else ""
+        question = text_of(messages[users[-1]].get("content")) if users else ""
         history = messages[users[-1] + 1 :] if users else messages
-        identity, mark = self._identity(request, rollout, conversation)
+        identity, mark = self._identity(request, conversation)
         turn: str | list[Call] = NOTHING_TO_DO
         if problem := read_problem(question):
             tools = request.get("tools") or () if persona.uses_tools else ()
@@ -107,28 +107,19 @@ class Chat:
             missing = f"The model {model!r} does not exist: {error}"
             raise ChatError(missing, status=404, param="model", code="model_not_found") from None
 
-    def _identity(
-        self, request: Mapping[str, Any], rollout: str | None, conversation: str
-    ) -> tuple[str, str]:
+    def _identity(self, request: Mapping[str, Any], conversation: str) -> tuple[str, str]:
         """Return which rollout this is, and the mark that its tool calls' ids carry."""
-        for kind in ("seed", "rollout", "user", "metadata"):
-            value = rollout if kind == "rollout" else request.get(kind)
-            if value is not None:
-                return f"{kind}={json.dumps(value, sort_keys=True)}", ""
-        number = _number_in_ids(request["messages"])
-        if number is None:
+        for field in ("seed", "user", "metadata"):
+            if request.get(field) is not None:
+                return f"{field}={json.dumps(request[field], sort_keys=True)}", ""
+        calls = (
+            call for message in request["messages"] for call in message.get("tool_calls") or ()
+        )
+        counted = next(filter(None, (_COUNTED_ID.match(call["id"]) for call in calls)), None)
+        if counted is None:
             self._started[conversation] += 1
-            number = self._started[conversation]
+        number = counted[1] if counted else self._started[conversation]
         return f"number={number}", f"n{number}_"
-
-
-def _number_in_ids(messages: Sequence[Message]) -> int | None:
-    for message in messages:
-        for call in message.get("tool_calls") or ():
-            match = _COUNTED_ID.match(call["id"])
-            if match:
-                return int(match.group(1))
-    return None
 
 
 def _read_request(body: bytes) -> dict[str, Any]:
@@ -231,7 +222,7 @@ def _prompt_tokens(request: Mapping[str, Any]) -> int:
 
 
 def _tokens(message: Message) -> int:
-    characters = len(text_of(message))
+    characters = len(text_of(message.get("content")))
     for call in message.get("tool_calls") or ():
         characters += len(str(call.get("function", "")))
     return (characters + 3) // 4

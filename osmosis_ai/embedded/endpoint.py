@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from ..http_server import Request, Response, ThreadedServer, problem
 from .chat import Chat, ChatError
 from .personas import Persona, find_persona
 
 _ROUTES = {"/v1/models": "GET", "/v1/chat/completions": "POST"}
-_ROLLOUT_HEADER = "x-osmosis-rollout"
 
 
-class EmbeddedEndpoint:
+class EmbeddedEndpoint(ThreadedServer):
     """A running endpoint; `close()` it, or use it as a context manager."""
 
     def __init__(self, persona: Persona, *, seed: int, host: str) -> None:
         self.model: str = persona.model
         "The model name that the endpoint answers to."
         self._chat = Chat(persona, seed=seed)
-        self._server = ThreadedServer(self._handle, name=f"{persona.model} endpoint", host=host)
-        self.base_url: str = f"{self._server.url}/v1"
+        super().__init__(self._handle, name=f"{persona.model} endpoint", host=host)
+        self.base_url: str = f"{self.url}/v1"
         "What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."
 
     def __repr__(self) -> str:
-        state = "closed" if self._server.closed else "open"
+        state = "closed" if self.closed else "open"
         return f"<EmbeddedEndpoint {self.model} at {self.base_url}, {state}>"
 
     def __enter__(self) -> EmbeddedEndpoint:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Stop listening, drop all clients and wait for the thread; a second call does nothing."""
-        self._server.close()
 
     def _handle(self, request: Request) -> Response:
         allowed = _ROUTES.get(request.path)
@@ -52,7 +40,7 @@ class EmbeddedEndpoint:
         if allowed == "GET":
             return Response(200, self._chat.models())
         try:
-            answer = self._chat.complete(request.body, rollout=request.headers.get(_ROLLOUT_HEADER))
+            answer = self._chat.complete(request.body)
         except ChatError as error:
             return problem(error.status, str(error), param=error.param, code=error.code)
         return Response(200, answer.body, delay_s=answer.latency_s)

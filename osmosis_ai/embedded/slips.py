@@ -26,19 +26,14 @@ _WRONG_OPERATOR: dict[Operator, Operator] = {
 class Slip:
     """One mistake: it spoils the plan, or the reading of the final number, or neither."""
 
-    plan: Callable[[Problem], Problem] | None = None
-    reading: Callable[[Fraction], Fraction] | None = None
-
-    def planned(self, problem: Problem) -> Problem:
-        """Return the problem as this rollout understands it."""
-        return self.plan(problem) if self.plan else problem
+    plan: Callable[[Problem], Problem] = lambda problem: problem
+    """The problem as this rollout understands it."""
+    reading: Callable[[Fraction], Fraction] = lambda value: value
 
     def said(self, value: Fraction, problem: Problem) -> Fraction:
         """Return the number to answer with; after a slip it is never the right one."""
-        if self.plan is None and self.reading is None:
-            return value
-        said = self.reading(value) if self.reading else value
-        return said + 1 if said == problem.solution() else said
+        said = self.reading(value)
+        return said + 1 if self is not NO_SLIP and said == problem.solution() else said
 
 
 NO_SLIP = Slip()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ..messages import text_of
 from .arithmetic import Earlier, Operand, Problem, apply
 from .slips import Slip
 from .toolbox import SYMBOLS, Call, Toolbox, as_text
@@ -42,7 +43,7 @@ class Task:
 
 def next_turn(task: Task) -> str | list[Call]:
     """Return the tool calls that follow the task's history, or the text of the final answer."""
-    plan = task.slip.planned(task.problem)
+    plan = task.slip.plan(task.problem)
     work = _Work(plan, task.toolbox)
     for results in _rounds(task.history):
         work.take(results)
@@ -74,23 +75,18 @@ class _Work:
             if index in self._values or not self._known(step.left) or not self._known(step.right):
                 continue
             left, right = self.value(step.left), self.value(step.right)
-            call = None
-            if left is not None and right is not None:
-                call = self._toolbox.call(step.operator, left, right)
-            if call is None:
-                self._work_without_tool(index)
-            else:
+            if call := self._toolbox.call(step.operator, left, right):
                 calls[index] = call
+            else:
+                self._work_without_tool(index)
         return calls
 
     def take(self, results: Sequence[str | None]) -> None:
         """Take the results of one round; work without a tool what has no usable result."""
         for index, content in zip(self.ready(), results, strict=False):
-            value = None if content is None else read_number(content)
-            if value is None:
+            self._values[index] = read_number(content or "")
+            if self._values[index] is None:
                 self._work_without_tool(index)
-            else:
-                self._values[index] = value
 
     def value(self, operand: Operand) -> Fraction | None:
         """Return the value of an operand; None where it is undefined."""
@@ -111,21 +107,11 @@ class _Work:
 def _rounds(history: Sequence[Message]) -> Iterator[list[str | None]]:
     """Yield the results of each assistant message with tool calls, in the order of the calls."""
     tools = (message for message in history if message["role"] == "tool")
-    results = {message["tool_call_id"]: text_of(message) for message in tools}
+    results = {message["tool_call_id"]: text_of(message.get("content")) for message in tools}
     for message in history:
         calls = message.get("tool_calls")
         if message["role"] == "assistant" and calls:
             yield [results.get(call["id"]) for call in calls]
-
-
-def text_of(message: Message) -> str:
-    """Return the text of a message whose content is a string, a list of parts, or nothing."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def read_number(content: str) -> Fraction | None:

@@ -55,11 +55,14 @@ class Toolbox:
                     means.setdefault(operator, way)
         return cls(means)
 
-    def call(self, operator: Operator, left: Fraction, right: Fraction) -> Call | None:
+    def call(
+        self, operator: Operator, left: Fraction | None, right: Fraction | None
+    ) -> Call | None:
         """Return the call that works a step, or None where no tool can."""
         way = self.means.get(operator)
-        whole = left.denominator == right.denominator == 1
-        if way is None or (way.integers_only and not whole):
+        if way is None or left is None or right is None:
+            return None
+        if way.integers_only and not left.denominator == right.denominator == 1:
             return None
         numbers = (_as_json_number(left), _as_json_number(right))
         return way.tool, dict(zip(way.operands, numbers, strict=True))

@@ -46,18 +46,17 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def request(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-    ) -> tuple[int, Any]:
+    def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         data = json.dumps(body) if isinstance(body, dict | list) else body
-        self.connection.request(method, path, data, headers or {})
+        self.connection.request(method, path, data)
         response = self.connection.getresponse()
         return response.status, json.loads(response.read())
 
     def chat(self, messages: list[dict[str, Any]], *, rollout: str = "", **more: Any) -> Any:
-        headers = {"X-Osmosis-Rollout": rollout} if rollout else {}
+        if rollout:
+            more["user"] = rollout
         body = {"model": self.model, "messages": messages, **more}
-        status, answer = self.request("POST", CHAT, body, headers)
+        status, answer = self.request("POST", CHAT, body)
         assert status == 200, answer
         return answer
 

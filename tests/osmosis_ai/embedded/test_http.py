@@ -124,7 +124,7 @@ def test_headers_behind_a_body_count_for_nothing(perfect: EmbeddedEndpoint) -> N
     body = raw_chat().partition(b"\r\n\r\n")[2]
     head = b"POST %s HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % CHAT.encode()
     chunks = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
-    received = exchange(perfect, head, chunks, b"X-Osmosis-Rollout: r\r\n\r\n")
+    received = exchange(perfect, head, chunks, b"X-Trailer: r\r\n\r\n")
     assert received.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
