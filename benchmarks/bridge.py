@@ -23,7 +23,7 @@ except ImportError:  # run as a script
 
 from osmosis_ai.bridge import Account, Bridge
 from osmosis_ai.models.base import ChatModel
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 
 MESSAGES = [
     {"role": "system", "content": "Answer with a number."},
@@ -73,7 +73,7 @@ async def one_round(taken: Taken, models: list[ChatModel], given: argparse.Names
 def clients(accounts: list[Account | None], base_url: str) -> list[ChatModel]:
     """A client for each rollout: of its account at the bridge, or of the endpoint itself."""
     return [
-        open_chat_model(
+        OpenAIModel(
             model="m",
             base_url=base_url if account is None else account.url,
             api_key=None if account is None else account.key,
@@ -118,7 +118,7 @@ def main() -> int:
     with EndpointProcess(latency_s=given.latency_s) as endpoint:
         base_url = endpoint.base_url
         bridge = Bridge(
-            lambda: open_chat_model(
+            lambda: OpenAIModel(
                 model="m", base_url=base_url, api_key=None, pool_size=given.in_flight
             )
         )

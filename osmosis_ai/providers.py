@@ -1,7 +1,7 @@
 """Names of providers and of the variables that hold their keys.
 
 Facts only, cheap to import: LiteLLM, which speaks to the providers, is behind
-`osmosis_ai.models.litellm.client`.
+`osmosis_ai.models.litellm.library`.
 """
 
 from __future__ import annotations

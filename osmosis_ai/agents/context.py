@@ -19,7 +19,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..secret import Secret
@@ -96,12 +95,7 @@ class RolloutContext:
         self._tokens.append(_current.set(self))
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             _current.reset(self._tokens.pop())
         except ValueError:

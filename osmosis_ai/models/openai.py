@@ -13,8 +13,8 @@ from typing import Any
 
 from yarl import URL
 
-from ..secret import Redactor, Secret, check_api_key
-from .base import ChatCompletion, ChatModel, RateLimit
+from ..secret import Redactor, Secret
+from .base import ChatCompletion, RateLimit
 from .errors import Wording, fault_of_status
 from .parsing import parse_completion
 from .rate_limit import RateLimiter
@@ -23,86 +23,64 @@ from .transport.base_url import BaseURL, normalise_base_url
 from .transport.client import JSON_HEADERS, HTTPClient
 from .transport.client_errors import unreachable
 from .transport.exchange import MAX_BODY_BYTES, ClientClosed
-from .transport.proxy import Proxy, find_proxy
+from .transport.proxy import find_proxy
 from .transport.tls import tls_context
-
-__all__ = ["BaseURL", "check_api_key", "normalise_base_url", "open_chat_model"]
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
-def open_chat_model(
-    *,
-    model: str,
-    base_url: str | BaseURL,
-    api_key: Secret | None,
-    pool_size: int,
-    request_timeout_s: float = 300.0,
-    total_timeout_s: float | None = None,
-    retry: RetryPolicy | None = None,
-    rate_limit: RateLimit | None = None,
-    max_body_bytes: int = MAX_BODY_BYTES,
-) -> ChatModel:
-    """Return a model at `base_url` for the running event loop; opens no connection yet.
+class OpenAIModel:
+    """`ChatModel` at `base_url`, for the running event loop; opens no connection yet.
 
     `request_timeout_s` bounds each try as a whole, `total_timeout_s` all tries and pauses of one
     call. ValueError: the base URL, a proxy variable or `SSL_CERT_FILE` is unusable.
     """
-    address = base_url if isinstance(base_url, BaseURL) else normalise_base_url(base_url)
-    policy = retry or RetryPolicy()
-    retrier = Retrier(
-        policy,
-        rate_limit or RateLimiter(),
-        request_timeout_s=request_timeout_s,
-        total_timeout_s=total_timeout_s,
-    )
-    proxy = find_proxy(address, os.environ)
-    client = HTTPClient(
-        size=pool_size,
-        max_body=max_body_bytes,
-        tls=tls_context() if address.scheme == "https" else None,
-    )
-    return _HTTPModel(
-        model, client, address, api_key=api_key, policy=policy, retrier=retrier, proxy=proxy
-    )
-
-
-class _HTTPModel:
-    """`ChatModel` over an HTTP client."""
 
     def __init__(
         self,
-        name: str,
-        client: HTTPClient,
-        address: BaseURL,
         *,
+        model: str,
+        base_url: str | BaseURL,
         api_key: Secret | None,
-        policy: RetryPolicy,
-        retrier: Retrier,
-        proxy: Proxy | None,
+        pool_size: int,
+        request_timeout_s: float = 300.0,
+        total_timeout_s: float | None = None,
+        retry: RetryPolicy | None = None,
+        rate_limit: RateLimit | None = None,
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        self.name = name
+        address = base_url if isinstance(base_url, BaseURL) else normalise_base_url(base_url)
+        self.name = model
         self.endpoint = address.netloc
         self._address = address
         self._url = URL(f"{address}/chat/completions", encoded=True)
-        self._client = client
-        self._policy = policy
-        self._retrier = retrier
-        self._proxy = proxy
+        self._policy = retry or RetryPolicy()
+        self._retrier = Retrier(
+            self._policy,
+            rate_limit or RateLimiter(),
+            request_timeout_s=request_timeout_s,
+            total_timeout_s=total_timeout_s,
+        )
+        self._proxy = find_proxy(address, os.environ)
+        self._client = HTTPClient(
+            size=pool_size,
+            max_body=max_body_bytes,
+            tls=tls_context() if address.scheme == "https" else None,
+        )
         # An attribute, since tracebacks may show local variables.
         self._headers = dict(JSON_HEADERS)
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key.reveal()}"
-        secrets = [api_key, proxy.authorization if proxy is not None else None]
+        secrets = [api_key, self._proxy.authorization if self._proxy is not None else None]
         self._redact = Redactor(secret for secret in secrets if secret is not None)
         self._wording = Wording(
             where=address.netloc,
             origin=address.origin,
             address=address,
-            model=name,
+            model=model,
             key_name=None if api_key is None else api_key.name,
-            timeout_s=retrier.request_timeout_s,
+            timeout_s=request_timeout_s,
         )
         self._succeeded = False
 

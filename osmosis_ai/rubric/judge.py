@@ -10,13 +10,11 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypedDict
 
 from ..models.base import ProviderError, Usage, clip
 from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import Answer
-from ..models.rate_limit import RateLimiter
 from ..models.retry import RetryPolicy, Success
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
@@ -98,24 +96,19 @@ class Judge:
     def __init__(self, settings: JudgeSettings, *, retry: RetryPolicy | None = None) -> None:
         self._settings = settings
         self._model = LiteLLMModel(
-            settings.name,
+            model=settings.name,
             api_key=settings.api_key,
             api_base=settings.api_base,
-            timeouts_s=(settings.timeout_s, settings.timeout_s * TOTAL_TIMEOUT_FACTOR),
+            request_timeout_s=settings.timeout_s,
+            total_timeout_s=settings.timeout_s * TOTAL_TIMEOUT_FACTOR,
             retry=retry or RetryPolicy(max_tries=MAX_TRIES),
-            rate_limit=RateLimiter(),
         )
         self._plain = (str(settings.name), settings.api_base) in _WITHOUT_SCHEMA_MODE
 
     async def __aenter__(self) -> Judge:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._model.aclose()
 
     async def judge(self, case: Case, *, votes: int = 1) -> RewardRubricRunResult:

@@ -198,7 +198,7 @@ def _target(output: str | None, rubric_id: str) -> Path:
 
 
 def _judged(plan: Plan, *, quiet: bool) -> list[Run]:
-    from osmosis_ai.models.litellm.client import load
+    from osmosis_ai.models.litellm.library import load
 
     from .judging import judge_all
 

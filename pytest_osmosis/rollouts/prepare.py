@@ -166,7 +166,7 @@ def endpoint_of(model: ModelSpec) -> str:
 async def ready_for(model: ModelSpec) -> None:
     """Wait for what asking the model takes besides the model: no run's time."""
     if model.persona is None and model.base_url is None:
-        from osmosis_ai.models.litellm.client import import_ahead
+        from osmosis_ai.models.litellm.library import import_ahead
 
         await import_ahead()
 
@@ -184,12 +184,12 @@ def open_model(
     """
     base_url = model.base_url if model.persona is None else base_urls[model.persona]
     if base_url is None:
-        from osmosis_ai.models.litellm.model import open_litellm_model
+        from osmosis_ai.models.litellm.model import LiteLLMModel
 
-        return open_litellm_model(model=model.model, api_key=key_of(model), rate_limit=rate_limit)
-    from osmosis_ai.models.openai import open_chat_model
+        return LiteLLMModel(model=model.model, api_key=key_of(model), rate_limit=rate_limit)
+    from osmosis_ai.models.openai import OpenAIModel
 
-    return open_chat_model(
+    return OpenAIModel(
         model=model.model,
         base_url=base_url,
         api_key=key_of(model),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.embedded import start_embedded
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.rollout import ModelLLM, RolloutRequest, RolloutResult, run_rollout, tool_schemas
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "calculator"
@@ -46,7 +46,7 @@ async def rolled(agent: Any, persona: str, **request: Any) -> list[RolloutResult
     requests = [requested(index, row, **request) for index, row in enumerate(ROWS)]
     tools = tool_schemas(agent, requests[0])
     with start_embedded(persona) as endpoint:
-        model = open_chat_model(
+        model = OpenAIModel(
             model=endpoint.model, base_url=endpoint.base_url, api_key=None, pool_size=20
         )
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.litellm.client import load
+from osmosis_ai.models.litellm.library import load
 from tests.endpoints import Ask, Endpoint
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rewards_and_rubrics"

@@ -1,26 +1,14 @@
-"""Calls through LiteLLM: the only module that imports it.
+"""One call through LiteLLM: within its time, and abandoned without a trace.
 
-LiteLLM takes seconds to import, so the first request imports it. Its banner, log records,
-telemetry, `.env` and price download are disabled. It guesses what went wrong, so
-its HTTP goes through our transport and its exceptions count only where nothing was sent. Other uses
-of LiteLLM in the same process are left as they were.
-
-Knows neither retries nor deadlines over several tries, neither judges nor agents.
+LiteLLM guesses what went wrong, so its exceptions count only where nothing was sent. Knows neither
+retries nor deadlines over several tries, neither judges nor agents.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...providers import ModelName
@@ -28,64 +16,29 @@ from ...secret import Secret
 from ..base import CallFault
 from ..errors import UNSUPPORTED
 from ..retry import RetryPolicy
+from .library import complete, loaded
 from .reading import Answer, read_answer
 
 if TYPE_CHECKING:
     from ..transport.client import HTTPClient
     from .transport import Exchange
 
-_OFFLINE = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
-    "LITELLM_LOCAL_BLOG_POSTS": "True",
-}
-_LOGGERS = (
-    "LiteLLM",
-    "LiteLLM Proxy",
-    "LiteLLM Router",
-    "httpx",
-    "openai._base_client",
-    "openai._legacy_response",
-    "openai._response",
-)
 _PREPARATION_S = 30.0
 """Time that LiteLLM may take before its first request, mostly for imports."""
 
 _CHAT_ROUTES = {"ollama": "ollama_chat"}
 """Providers whose chat API LiteLLM reaches by another name: the plain one pastes a prompt."""
 
-_WARNINGS = (
-    (".*`ReadOnly` qualifier", ""),
-    ("Pydantic serializer warnings", ""),
-    (".*conflict with protected namespace", ""),
-    (".*attribute on the instance is deprecated", ""),
-    ("", r"(litellm|openai)(\.|$)"),
-)
-"""Warnings that LiteLLM causes, by message and by module: it imports most of itself during a call,
-where `-W error` would raise them."""
-
-_TRANSPORT_FACTORIES = ("create_async_transport", "_create_async_transport")
-
-_inside: ContextVar[bool] = ContextVar("osmosis_inside_litellm", default=False)
-_loading = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One request to a provider."""
-
-    name: ModelName
-    messages: Sequence[Mapping[str, Any]]
-    api_key: Secret | None
-    api_base: str | None
-    params: Mapping[str, Any]
-    """Other fields of the request: `tools`, `temperature`, `response_format`, ..."""
-
 
 class LiteLLMClient:
-    """Asks through LiteLLM, within one running event loop."""
+    """Asks one model through LiteLLM, within one running event loop."""
 
-    def __init__(self, policy: RetryPolicy) -> None:
+    def __init__(
+        self, name: ModelName, api_key: Secret | None, api_base: str | None, policy: RetryPolicy
+    ) -> None:
+        self._name = name
+        self._api_key = api_key
+        self._api_base = api_base
         self._policy = policy
         self._client: HTTPClient | None = None
         self._abandoned: set[asyncio.Task[Any]] = set()
@@ -93,14 +46,18 @@ class LiteLLMClient:
         """Where the last request went, printable; empty before the first."""
         self.replied = False
 
-    async def ask(self, question: Question, timeout_s: float) -> Answer:
-        """Return the answer within `timeout_s` of the request's start; raise CallFault."""
-        litellm = await _library()
-        _check_provider(litellm, question.name)
-        exchange = self._exchange(question)
+    async def ask(
+        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], timeout_s: float
+    ) -> Answer:
+        """Return the answer within `timeout_s` of the request's start; raise CallFault.
+
+        `params` are other fields of the request: `tools`, `temperature`, `response_format`, ...
+        """
+        _check_provider(await loaded(), self._name)
+        exchange = self._exchange(len(messages))
         error: Exception | None = None
         response: Any = None
-        asking = asyncio.ensure_future(_ask(litellm, question, exchange))
+        asking = asyncio.ensure_future(complete(exchange, self._arguments(messages, params)))
         try:
             await _ended(asking, exchange, timeout_s)
             if asking.done():
@@ -141,128 +98,32 @@ class LiteLLMClient:
         if client is not None:
             await client.aclose()
 
-    def _exchange(self, question: Question) -> Exchange:
+    def _exchange(self, turn: int) -> Exchange:
         from .transport import Exchange, open_client  # imports aiohttp and httpx
 
         if self._client is None:
             self._client = open_client()
-        return Exchange(
-            client=self._client,
-            model=question.name.model,
-            turn=len(question.messages),
-            policy=self._policy,
-        )
+        return Exchange(client=self._client, model=self._name.model, turn=turn, policy=self._policy)
 
-
-async def import_ahead() -> None:
-    """Import LiteLLM now, off the event loop; the first request reports why it cannot be."""
-    with suppress(CallFault):
-        await _library()
-
-
-async def _library() -> Any:
-    if _imported.cache_info().currsize:
-        return load()
-    try:
-        return await asyncio.to_thread(load)
-    except UnsupportedLiteLLM as error:
-        detail = str(error)
-    except ImportError as error:
-        detail = f"LiteLLM cannot be imported ({error}): pip install -U litellm"
-    raise CallFault("bad_request", detail, reason=UNSUPPORTED)
-
-
-def load() -> Any:
-    """Return LiteLLM, imported without output and network; safe to call from any thread."""
-    with _loading:
-        return _imported()
-
-
-@cache
-def _imported() -> Any:
-    for variable, value in _OFFLINE.items():
-        os.environ.setdefault(variable, value)
-    log_filter = _LogFilter()
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(log_filter)
-    with _silenced(), _without_dotenv(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import litellm
-        from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
-
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    litellm.disable_hf_tokenizer_download = True
-    _replace_transport(AsyncHTTPHandler)
-    return litellm
-
-
-class _LogFilter(logging.Filter):
-    """Drops the records of our own calls, and nothing else."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not _inside.get()
-
-
-@contextmanager
-def _silenced() -> Iterator[None]:
-    token = _inside.set(True)
-    try:
-        yield
-    finally:
-        _inside.reset(token)
-
-
-@contextmanager
-def _without_dotenv() -> Iterator[None]:
-    """Prevent LiteLLM from loading a `.env` of the working directory into the environment."""
-    before = os.environ.get("LITELLM_MODE")
-    os.environ["LITELLM_MODE"] = "PRODUCTION"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["LITELLM_MODE"]
-        else:
-            os.environ["LITELLM_MODE"] = before
-
-
-def _ignore_its_warnings() -> None:
-    """Add the warning filters again: pytest resets them after each test, for example."""
-    known = {(_pattern(entry[1]), _pattern(entry[3])) for entry in warnings.filters}
-    for message, module in _WARNINGS:
-        if (message, module) not in known:
-            warnings.filterwarnings("ignore", message=message, module=module)
-
-
-def _pattern(compiled: Any) -> str:
-    return getattr(compiled, "pattern", compiled) or ""
-
-
-class UnsupportedLiteLLM(ImportError):
-    """A version of LiteLLM whose HTTP cannot be sent through our transport."""
-
-
-def _replace_transport(handler: Any) -> None:
-    """Put our transport where LiteLLM makes its own, for OpenAI's client and all others alike.
-
-    LiteLLM's own transport takes the key along to where a redirect points: without a place for ours
-    nothing may be sent.
-    """
-    from .transport import Transport
-
-    def replaced(original: Callable[..., Any]) -> Callable[..., Transport]:
-        return lambda *args, **kwargs: Transport(original(*args, **kwargs))
-
-    names = [name for name in _TRANSPORT_FACTORIES if hasattr(handler, name)]
-    if not names:
-        raise UnsupportedLiteLLM(
-            "this version of LiteLLM has none of the functions that make its HTTP transport "
-            f"({', '.join(_TRANSPORT_FACTORIES)}), so its requests cannot be guarded: install "
-            "another version of litellm, or give the endpoint's address (--osmosis-base-url)"
-        )
-    for name in names:
-        setattr(handler, name, staticmethod(replaced(getattr(handler, name))))
+    def _arguments(
+        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        provider = self._name.provider
+        arguments = {
+            **params,
+            "model": f"{_CHAT_ROUTES.get(provider, provider)}/{self._name.model}",
+            "messages": [dict(message) for message in messages],
+            "max_retries": 0,
+            "num_retries": 0,
+        }
+        if self._api_key is not None:
+            arguments["api_key"] = self._api_key.reveal()
+        if self._api_base is not None:
+            arguments["api_base"] = self._api_base
+        if params.get("tools"):
+            # LiteLLM looks for MCP tools among them with a package that it does not install.
+            arguments["_skip_mcp_handler"] = True
+        return arguments
 
 
 def _check_provider(litellm: Any, name: ModelName) -> None:
@@ -285,48 +146,3 @@ async def _ended(asking: asyncio.Task[Any], exchange: Exchange, timeout_s: float
         begun.cancel()
     if exchange.begun.is_set() and not asking.done():
         await asyncio.wait({asking}, timeout=timeout_s)
-
-
-async def _ask(litellm: Any, question: Question, exchange: Exchange) -> Any:
-    from .transport import current
-
-    _ignore_its_warnings()
-    with _silenced(), _set(current, exchange), _set(_internal_call(), True):
-        return await litellm.acompletion(**_arguments(question))
-
-
-@contextmanager
-def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
-def _internal_call() -> ContextVar[Any]:
-    """Return LiteLLM's mark for calls that it does not log: its log worker outlives event loops."""
-    try:
-        from litellm._internal_context import is_internal_call
-    except ImportError:  # a version without the mark
-        return _inside
-    return is_internal_call
-
-
-def _arguments(question: Question) -> dict[str, Any]:
-    route = _CHAT_ROUTES.get(question.name.provider, question.name.provider)
-    arguments = {
-        **question.params,
-        "model": f"{route}/{question.name.model}",
-        "messages": [dict(message) for message in question.messages],
-        "max_retries": 0,
-        "num_retries": 0,
-    }
-    if question.api_key is not None:
-        arguments["api_key"] = question.api_key.reveal()
-    if question.api_base is not None:
-        arguments["api_base"] = question.api_base
-    if question.params.get("tools"):
-        # LiteLLM looks for MCP tools among them with a package that it does not install.
-        arguments["_skip_mcp_handler"] = True
-    return arguments

@@ -10,66 +10,48 @@ from typing import Any
 
 from ...providers import ModelName, key_from_environment, parse_model_name
 from ...secret import Redactor, Secret
-from ..base import ChatCompletion, ChatModel, ProviderError, RateLimit
+from ..base import ChatCompletion, ProviderError, RateLimit
 from ..errors import Wording
 from ..rate_limit import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy, Success
-from .client import LiteLLMClient, Question
+from .client import LiteLLMClient
 from .params import for_the_model
 from .reading import Answer
-
-__all__ = ["LiteLLMModel", "open_litellm_model"]
 
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
-def open_litellm_model(
-    *,
-    model: str,
-    api_key: Secret | None = None,
-    api_base: str | None = None,
-    request_timeout_s: float = 300.0,
-    total_timeout_s: float | None = None,
-    retry: RetryPolicy | None = None,
-    rate_limit: RateLimit | None = None,
-) -> ChatModel:
-    """A provider's model, to be used within one event loop; opens and imports nothing yet.
-
-    Without `api_key` the provider's usual variable is read now. `request_timeout_s` bounds each try
-    as a whole, from its request on, `total_timeout_s` all tries and pauses of one call. ValueError:
-    no model name.
-    """
-    return LiteLLMModel(
-        parse_model_name(model),
-        api_key=api_key,
-        api_base=api_base,
-        timeouts_s=(request_timeout_s, total_timeout_s),
-        retry=retry or RetryPolicy(),
-        rate_limit=rate_limit or RateLimiter(),
-    )
-
-
 class LiteLLMModel:
-    """`ChatModel` over LiteLLM; also gives the provider's reply as it came."""
+    """`ChatModel` over LiteLLM; also gives the provider's reply as it came.
+
+    To be used within one event loop; opens and imports nothing yet. Without `api_key` the
+    provider's usual variable is read now. `request_timeout_s` bounds each try as a whole, from its
+    request on, `total_timeout_s` all tries and pauses of one call. ValueError: no model name.
+    """
 
     def __init__(
         self,
-        name: ModelName,
         *,
-        api_key: Secret | None,
-        api_base: str | None,
-        timeouts_s: tuple[float, float | None],
-        retry: RetryPolicy,
-        rate_limit: RateLimit,
+        model: str | ModelName,
+        api_key: Secret | None = None,
+        api_base: str | None = None,
+        request_timeout_s: float = 300.0,
+        total_timeout_s: float | None = None,
+        retry: RetryPolicy | None = None,
+        rate_limit: RateLimit | None = None,
     ) -> None:
+        name = parse_model_name(model) if isinstance(model, str) else model
+        policy = retry or RetryPolicy()
         self.name = str(name)
         self.endpoint = _printable_base(api_base) or name.provider
-        self._name = name
+        self._model = name.model
         self._api_key = api_key or key_from_environment(name.provider)
-        self._api_base = api_base
-        self._client = LiteLLMClient(retry)
+        self._client = LiteLLMClient(name, self._api_key, api_base, policy)
         self._retrier = Retrier(
-            retry, rate_limit, request_timeout_s=timeouts_s[0], total_timeout_s=timeouts_s[1]
+            policy,
+            rate_limit or RateLimiter(),
+            request_timeout_s=request_timeout_s,
+            total_timeout_s=total_timeout_s,
         )
         self._redact = Redactor([self._api_key] if self._api_key is not None else [])
         self._succeeded = False
@@ -97,16 +79,9 @@ class LiteLLMModel:
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = _NO_PARAMS
     ) -> Success[Answer]:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
-        question = Question(
-            name=self._name,
-            messages=messages,
-            api_key=self._api_key,
-            api_base=self._api_base,
-            params=params,
-        )
         failure: CallFailed | None = None
         try:
-            return await self._retrier.run(lambda limit_s: self._ask(question, limit_s))
+            return await self._retrier.run(lambda limit_s: self._ask(messages, params, limit_s))
         except CallFailed as call_failed:
             failure = call_failed
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
@@ -120,9 +95,11 @@ class LiteLLMModel:
         """Return `text` without the key, in any spelling."""
         return self._redact(text)
 
-    async def _ask(self, question: Question, timeout_s: float) -> Answer:
+    async def _ask(
+        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], timeout_s: float
+    ) -> Answer:
         try:
-            answer = await self._client.ask(question, timeout_s)
+            answer = await self._client.ask(messages, params, timeout_s)
         finally:
             self._retrier.replied = self._client.replied
         self._succeeded = True
@@ -132,7 +109,7 @@ class LiteLLMModel:
         wording = Wording(
             where=self.endpoint,
             origin=self._client.host or self.endpoint,
-            model=self._name.model,
+            model=self._model,
             key_name=None if self._api_key is None else self._api_key.name,
             timeout_s=self._retrier.request_timeout_s,
         )

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from osmosis_ai.bridge import Account, Bridge
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoints import Endpoint, completion, error_reply, tool_call
 
@@ -33,7 +33,7 @@ def endpoint() -> Iterator[Endpoint]:
 def account(endpoint: Endpoint) -> Iterator[Account]:
     base_url = endpoint.base_url
     bridge = Bridge(
-        lambda: open_chat_model(
+        lambda: OpenAIModel(
             model="evaluated",
             base_url=base_url,
             api_key=None,

@@ -18,7 +18,7 @@ import pytest
 from osmosis_ai.bridge import Account, Bridge
 from osmosis_ai.bridge.trajectory import Trajectory
 from osmosis_ai.models.base import ChatModel
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, completion, error_reply, tool_call
@@ -30,7 +30,7 @@ USER = {"role": "user", "content": "What is 6 x 7?"}
 
 def bridge_to(endpoint: Endpoint, *, pool_size: int = 64) -> Bridge:
     def open_model() -> ChatModel:
-        return open_chat_model(
+        return OpenAIModel(
             model="evaluated",
             base_url=endpoint.base_url,
             api_key=Secret(PROVIDER_KEY, "PROVIDER_KEY"),

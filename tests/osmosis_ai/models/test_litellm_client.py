@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.base import ProviderError
-from osmosis_ai.models.litellm import client
-from osmosis_ai.models.litellm.model import open_litellm_model
+from osmosis_ai.models.litellm import library
+from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.secret import Secret
 from tests.endpoints import Endpoint
 
@@ -39,12 +39,12 @@ SESSION = """
 
     import osmosis_ai.models.litellm.client
     from osmosis_ai.models.base import ProviderError
-    from osmosis_ai.models.litellm.model import open_litellm_model
+    from osmosis_ai.models.litellm.model import LiteLLMModel
     from osmosis_ai.secret import Secret
     assert "litellm" not in sys.modules, "imported too early"
 
     async def ask(model, **params):
-        opened = open_litellm_model(
+        opened = LiteLLMModel(
             model=model, api_base=sys.argv[1], api_key=Secret(os.environ["A_KEY"], "A_KEY")
         )
         try:
@@ -113,9 +113,9 @@ def test_what_others_log_through_litellm_is_left_alone(
 
 def test_records_logged_outside_the_door_pass_its_filter() -> None:
     record = logging.LogRecord("LiteLLM", logging.WARNING, __file__, 1, "x", None, None)
-    assert client._LogFilter().filter(record)
-    with client._silenced():
-        assert not client._LogFilter().filter(record)
+    assert library._LogFilter().filter(record)
+    with library._set(library._inside, True):
+        assert not library._LogFilter().filter(record)
 
 
 # Requests go through our transport, or not at all.
@@ -123,7 +123,7 @@ def test_records_logged_outside_the_door_pass_its_filter() -> None:
 
 def refused(endpoint: Endpoint) -> ProviderError:
     async def ask() -> None:
-        model = open_litellm_model(
+        model = LiteLLMModel(
             model="openai/m", api_base=endpoint.base_url, api_key=Secret(KEY, "A_KEY")
         )
         try:
@@ -140,12 +140,12 @@ def refused(endpoint: Endpoint) -> ProviderError:
 def test_nothing_is_sent_where_no_name_can_be_replaced_by_our_transport(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    client.load()
+    library.load()
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-    for name in client._TRANSPORT_FACTORIES:
+    for name in library._TRANSPORT_FACTORIES:
         monkeypatch.delattr(AsyncHTTPHandler, name, raising=False)
-    monkeypatch.setattr(client, "_imported", cache(client._imported.__wrapped__))
+    monkeypatch.setattr(library, "_imported", cache(library._imported.__wrapped__))
     with Endpoint("42") as endpoint:
         error = refused(endpoint)
         assert endpoint.requests == 0
@@ -156,7 +156,7 @@ def test_nothing_is_sent_where_no_name_can_be_replaced_by_our_transport(
 def test_an_answer_that_did_not_come_through_our_transport_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    litellm = client.load()
+    litellm = library.load()
 
     async def elsewhere(**arguments: Any) -> Any:
         return litellm.ModelResponse(choices=[{"message": {"role": "assistant", "content": "42"}}])

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
-from osmosis_ai.models.litellm.client import load
-from osmosis_ai.models.litellm.model import open_litellm_model
+from osmosis_ai.models.litellm.library import load
+from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, Step, completion, reply, tool_call
@@ -62,7 +62,7 @@ async def acomplete(
     **options: Any,
 ) -> ChatCompletion:
     options = {"api_key": Secret(KEY, "SOME_API_KEY"), "request_timeout_s": 10.0, **options}
-    opened = open_litellm_model(model=model, api_base=base, retry=QUICK, **options)
+    opened = LiteLLMModel(model=model, api_base=base, retry=QUICK, **options)
     try:
         asked = messages or [SYSTEM, USER]
         return await opened.complete(asked, tools=tools, params=params or {})
@@ -274,7 +274,7 @@ def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape) 
 
 
 def test_a_bare_name_is_a_model_of_openai(endpoint: Endpoint) -> None:
-    opened = open_litellm_model(model="gpt-x", api_base=endpoint.base_url)
+    opened = LiteLLMModel(model="gpt-x", api_base=endpoint.base_url)
     assert (opened.name, opened.endpoint) == ("openai/gpt-x", endpoint.netloc)
     assert complete("gpt-x", endpoint.base_url).message["content"] == "42"
     assert endpoint.seen[0].model == "gpt-x"
@@ -289,7 +289,7 @@ def test_the_key_comes_from_the_providers_variable(
 
 
 def test_the_model_shows_neither_key_nor_user_info_of_its_base() -> None:
-    opened = open_litellm_model(
+    opened = LiteLLMModel(
         model="openai/m", api_base="http://me:pw@host:1/v1?k=1", api_key=Secret(KEY)
     )
     assert opened.endpoint == "host:1"
@@ -421,6 +421,7 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
 
 def test_a_cancelled_call_hangs_up(endpoint: Endpoint) -> None:
     async def cancelled() -> None:
+        load()  # takes seconds, which do not belong to the wait
         call = asyncio.ensure_future(acomplete("openai/fault-silent", endpoint.base_url))
         await asyncio.to_thread(endpoint.wait_until, lambda seen: seen.in_flight == 1)
         call.cancel()
@@ -485,9 +486,7 @@ def test_a_call_that_is_cancelled_before_its_request_sends_none_and_says_nothing
 
 def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
     async def several() -> list[ChatCompletion]:
-        opened = open_litellm_model(
-            model="openai/echo", api_base=endpoint.base_url, api_key=Secret(KEY)
-        )
+        opened = LiteLLMModel(model="openai/echo", api_base=endpoint.base_url, api_key=Secret(KEY))
         try:
             asked = [[{"role": "user", "content": f"row {n}"}] for n in range(20)]
             return await asyncio.gather(*(opened.complete(messages) for messages in asked))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.base import ChatCompletion, ChatModel, ProviderError
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, completion, reply
@@ -36,7 +36,7 @@ def opened(endpoint: Endpoint, model: str, **options: Any) -> ChatModel:
         "retry": FAST,
         **options,
     }
-    return open_chat_model(model=model, **settings)
+    return OpenAIModel(model=model, **settings)
 
 
 def ask(
@@ -218,7 +218,7 @@ def test_a_refused_connection_is_unreachable_after_three_tries() -> None:
 
 def test_a_name_that_does_not_resolve_is_unreachable() -> None:
     async def main() -> None:
-        chat = open_chat_model(
+        chat = OpenAIModel(
             model="m",
             base_url="http://nowhere.invalid/v1",
             api_key=None,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.rollout import ModelLLM, create_app, run_rollout
 from osmosis_ai.rollout.testing import request
 from osmosis_ai.rollout_server.settings import ServerSettings, settings_from
@@ -183,7 +183,7 @@ def test_an_agent_says_the_same_to_a_trainer_as_in_an_evaluation(
     remote = trainer.result("r")
 
     async def local() -> list[dict[str, object]]:
-        model = open_chat_model(
+        model = OpenAIModel(
             model="default", base_url=f"{trainer.url}/v1", api_key=None, pool_size=1
         )
         asked = request("question of r")

@@ -176,7 +176,7 @@ def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
 ) -> None:
     from osmosis_ai.models import openai
 
-    defaults = openai.open_chat_model.__kwdefaults__
+    defaults = openai.OpenAIModel.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "request_timeout_s", 0.3)
     faulty.endpoint.answers = None
     faulty.rows("a")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.base import ChatCompletion, ProviderError
-from osmosis_ai.models.openai import open_chat_model
+from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import EXPIRED, SELF_SIGNED, Endpoint, reply
@@ -29,7 +29,7 @@ KEY = "sk-proj-a+b/c=0123456789"
 
 def ask(base_url: str, **options: Any) -> ChatCompletion:
     async def main() -> ChatCompletion:
-        chat = open_chat_model(
+        chat = OpenAIModel(
             model="m",
             base_url=base_url,
             api_key=Secret(KEY, "MY_KEY"),
@@ -263,7 +263,7 @@ def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.Monk
     monkeypatch.setattr(resource, "getrlimit", lambda which: (67, 4096))
 
     async def main(endpoint: Endpoint) -> None:
-        chat = open_chat_model(model="m", base_url=endpoint.base_url, api_key=None, pool_size=1000)
+        chat = OpenAIModel(model="m", base_url=endpoint.base_url, api_key=None, pool_size=1000)
         await asyncio.gather(*(chat.complete([]) for _ in range(9)))
         await chat.aclose()
 
@@ -277,7 +277,7 @@ def test_running_out_of_open_files_says_what_to_lower() -> None:
     import resource
 
     async def main(endpoint: Endpoint) -> None:
-        chat = open_chat_model(
+        chat = OpenAIModel(
             model="m",
             base_url=endpoint.base_url,
             api_key=None,

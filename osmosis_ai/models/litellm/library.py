@@ -1,0 +1,186 @@
+"""LiteLLM itself: the only module that imports it.
+
+It takes seconds to import, so the first request imports it. Its banner, log records, telemetry,
+`.env` and price download are disabled, and its HTTP goes through our transport. Other uses of
+LiteLLM in the same process are left as they were.
+
+Knows neither what is asked nor how to read the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ..base import CallFault
+from ..errors import UNSUPPORTED
+
+if TYPE_CHECKING:
+    from .transport import Exchange
+
+_OFFLINE = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+    "LITELLM_LOCAL_BLOG_POSTS": "True",
+}
+_LOGGERS = (
+    "LiteLLM",
+    "LiteLLM Proxy",
+    "LiteLLM Router",
+    "httpx",
+    "openai._base_client",
+    "openai._legacy_response",
+    "openai._response",
+)
+_WARNINGS = (
+    (".*`ReadOnly` qualifier", ""),
+    ("Pydantic serializer warnings", ""),
+    (".*conflict with protected namespace", ""),
+    (".*attribute on the instance is deprecated", ""),
+    ("", r"(litellm|openai)(\.|$)"),
+)
+"""Warnings that LiteLLM causes, by message and by module: it imports most of itself during a call,
+where `-W error` would raise them."""
+
+_TRANSPORT_FACTORIES = ("create_async_transport", "_create_async_transport")
+
+_inside: ContextVar[bool] = ContextVar("osmosis_inside_litellm", default=False)
+_loading = threading.Lock()
+
+
+async def import_ahead() -> None:
+    """Import LiteLLM now, off the event loop; the first request reports why it cannot be."""
+    with suppress(CallFault):
+        await loaded()
+
+
+async def loaded() -> Any:
+    """Return LiteLLM, imported off the event loop; raise CallFault where it cannot be."""
+    if _imported.cache_info().currsize:
+        return load()
+    try:
+        return await asyncio.to_thread(load)
+    except UnsupportedLiteLLM as error:
+        detail = str(error)
+    except ImportError as error:
+        detail = f"LiteLLM cannot be imported ({error}): pip install -U litellm"
+    raise CallFault("bad_request", detail, reason=UNSUPPORTED)
+
+
+async def complete(exchange: Exchange, arguments: Mapping[str, Any]) -> Any:
+    """Return LiteLLM's answer to one call, in silence and over the exchange."""
+    from .transport import current
+
+    _ignore_its_warnings()
+    with _set(_inside, True), _set(current, exchange), _set(_internal_call(), True):
+        return await load().acompletion(**arguments)
+
+
+def load() -> Any:
+    """Return LiteLLM, imported without output and network; safe to call from any thread."""
+    with _loading:
+        return _imported()
+
+
+@cache
+def _imported() -> Any:
+    for variable, value in _OFFLINE.items():
+        os.environ.setdefault(variable, value)
+    log_filter = _LogFilter()
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(log_filter)
+    with _set(_inside, True), _without_dotenv(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm
+        from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.disable_hf_tokenizer_download = True
+    _replace_transport(AsyncHTTPHandler)
+    return litellm
+
+
+class _LogFilter(logging.Filter):
+    """Drops the records of our own calls, and nothing else."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _inside.get()
+
+
+@contextmanager
+def _without_dotenv() -> Iterator[None]:
+    """Prevent LiteLLM from loading a `.env` of the working directory into the environment."""
+    before = os.environ.get("LITELLM_MODE")
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LITELLM_MODE"]
+        else:
+            os.environ["LITELLM_MODE"] = before
+
+
+def _ignore_its_warnings() -> None:
+    """Add the warning filters again: pytest resets them after each test, for example."""
+    known = {(_pattern(entry[1]), _pattern(entry[3])) for entry in warnings.filters}
+    for message, module in _WARNINGS:
+        if (message, module) not in known:
+            warnings.filterwarnings("ignore", message=message, module=module)
+
+
+def _pattern(compiled: Any) -> str:
+    return getattr(compiled, "pattern", compiled) or ""
+
+
+class UnsupportedLiteLLM(ImportError):
+    """A version of LiteLLM whose HTTP cannot be sent through our transport."""
+
+
+def _replace_transport(handler: Any) -> None:
+    """Put our transport where LiteLLM makes its own, for OpenAI's client and all others alike.
+
+    LiteLLM's own transport takes the key along to where a redirect points: without a place for ours
+    nothing may be sent.
+    """
+    from .transport import Transport
+
+    def replaced(original: Callable[..., Any]) -> Callable[..., Transport]:
+        return lambda *args, **kwargs: Transport(original(*args, **kwargs))
+
+    names = [name for name in _TRANSPORT_FACTORIES if hasattr(handler, name)]
+    if not names:
+        raise UnsupportedLiteLLM(
+            "this version of LiteLLM has none of the functions that make its HTTP transport "
+            f"({', '.join(_TRANSPORT_FACTORIES)}), so its requests cannot be guarded: install "
+            "another version of litellm, or give the endpoint's address (--osmosis-base-url)"
+        )
+    for name in names:
+        setattr(handler, name, staticmethod(replaced(getattr(handler, name))))
+
+
+@contextmanager
+def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def _internal_call() -> ContextVar[Any]:
+    """Return LiteLLM's mark for calls that it does not log: its log worker outlives event loops."""
+    try:
+        from litellm._internal_context import is_internal_call
+    except ImportError:  # a version without the mark
+        return _inside
+    return is_internal_call
