@@ -31,10 +31,10 @@ _HELP = {
 
 
 def event(name: str, level: int = logging.INFO, **fields: object) -> None:
-    """Log one line."""
+    """Log one line; a field that is None is left out."""
     if logger.isEnabledFor(level):
-        told = " ".join(f"{key}={_value(value)}" for key, value in fields.items())
-        logger.log(level, "%s", f"{name} {told}" if told else name)
+        told = (f"{key}={_value(value)}" for key, value in fields.items() if value is not None)
+        logger.log(level, "%s", " ".join([name, *told]))
 
 
 def _value(value: object) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -79,8 +78,10 @@ class Registry:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __iter__(self) -> Iterator[Rollout]:
-        return iter(tuple(self._by_id.values()))
+    @property
+    def undelivered(self) -> int:
+        """Results that somebody still waits for."""
+        return sum(rollout.undelivered for rollout in self._by_id.values())
 
     def get(self, rollout_id: str) -> Rollout | None:
         """Return the record of that rollout."""
@@ -93,6 +94,20 @@ class Registry:
             told = "this rollout was started before, with another body"
             raise Refused(409, "conflict", told)
         return known
+
+    def begin(self, init: Init) -> Rollout:
+        """Return a new record for what this init asks for."""
+        rollout = Rollout(
+            rollout_id=init.request.rollout_id,
+            identity=init.identity,
+            digest=init.digest,
+            server_url=init.request.server_url,
+            key=init.key,
+            request=init.request,
+            size=init.size,
+        )
+        self.add(rollout)
+        return rollout
 
     def add(self, rollout: Rollout) -> None:
         """Keep a new record."""

@@ -10,7 +10,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from .events import Counters, event
@@ -59,10 +60,7 @@ class RolloutService:
         """Start threads and background work, once; what the start-up hook raises propagates."""
         if self._starting is None:
             self._starting = asyncio.ensure_future(self._start())
-        if self._starting.done():
-            self._starting.result()
-        else:
-            await asyncio.shield(self._starting)
+        await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
         if self.settings.state_dir is not None:
@@ -96,7 +94,9 @@ class RolloutService:
         for task in tuple(self._tasks):
             task.cancel()
         await self._callbacks.close(self.settings.flush_s)
-        self._tell_undelivered()
+        if left := self.registry.undelivered:
+            kept = "nowhere" if self._journal is None else self.settings.state_dir
+            event("results_undelivered", logging.ERROR, results=left, kept=kept)
         await self._call_shutdown_hook()
         await self._release()
         event("stopped", rollouts=self.ended)
@@ -118,19 +118,10 @@ class RolloutService:
             event("on_shutdown_failed", logging.ERROR, error=f"{type(error).__name__}: {error}")
 
     async def _wait_until_idle(self, seconds: float) -> None:
-        if not self.active:
-            return
-        self._idle.clear()
-        try:
-            await asyncio.wait_for(self._idle.wait(), seconds)
-        except asyncio.TimeoutError:
-            return
-
-    def _tell_undelivered(self) -> None:
-        left = sum(rollout.undelivered for rollout in self.registry)
-        if left:
-            kept = "nowhere" if self._journal is None else self.settings.state_dir
-            event("results_undelivered", logging.ERROR, results=left, kept=kept)
+        if self.active:
+            self._idle.clear()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
 
     def _recover(self) -> None:
         for rollout in self._journal.load() if self._journal else ():
@@ -147,14 +138,7 @@ class RolloutService:
             for rollout in self.registry.old():
                 self.registry.remove(rollout)
                 if self._journal is not None and rollout.delivery != "expired":
-                    await self._forget(self._journal, rollout)
-
-    async def _forget(self, journal: Journal, rollout: Rollout) -> None:
-        try:
-            await journal.remove(rollout)
-        except OSError as error:
-            fields = {"rollout_id": rollout.rollout_id, "error": error.strerror}
-            event("journal_failed", logging.ERROR, **fields)
+                    await self._logged(rollout, self._journal.remove(rollout))
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(work)
@@ -182,7 +166,7 @@ class RolloutService:
             "osmosis_rollouts_running": self._running,
             "osmosis_rollouts_queued": self.active - self._running,
             "osmosis_records": len(self.registry),
-            "osmosis_results_undelivered": sum(r.undelivered for r in self.registry),
+            "osmosis_results_undelivered": self.registry.undelivered,
             "osmosis_results_bytes": self.registry.kept_bytes,
         }
 
@@ -194,10 +178,7 @@ class RolloutService:
         if known is None:
             self._check_room()
             trainer = await self._located(init.request.server_url)
-            known = self.registry.find(init)
-            if known is None:
-                self._check_room()
-                known = self._added(init, trainer)
+            known = self.registry.find(init) or self._added(init, trainer)
         if known.delivery == "needs_key" and init.key is not None:
             known.key = init.key
             self.registry.note_delivery(known, "pending")
@@ -205,17 +186,9 @@ class RolloutService:
         return known.answer if known.admitted is None else await asyncio.shield(known.admitted)
 
     def _added(self, init: Init, trainer: Trainer) -> Rollout:
+        self._check_room()
         self.budget.take(init.size)
-        rollout = Rollout(
-            rollout_id=init.request.rollout_id,
-            identity=init.identity,
-            digest=init.digest,
-            server_url=init.request.server_url,
-            key=init.key,
-            request=init.request,
-            size=init.size,
-        )
-        self.registry.add(rollout)
+        rollout = self.registry.begin(init)
         self.active += 1
         # A separate task: the rollout goes on when the client disconnects.
         rollout.admitted = self._in_background(self._admit(rollout, trainer))
@@ -243,8 +216,9 @@ class RolloutService:
         except TrainerRefused as error:
             raise Refused(422, "trainer_refused", str(error)) from None
         except TrainerUnknown as error:
-            headers = {"retry-after": "5"}
-            raise Refused(503, "trainer_unknown", str(error), headers=headers) from None
+            raise Refused(
+                503, "trainer_unknown", str(error), headers={"retry-after": "5"}
+            ) from None
 
     async def _admit(self, rollout: Rollout, trainer: Trainer) -> bytes:
         assert rollout.request is not None
@@ -272,9 +246,8 @@ class RolloutService:
 
     def _fill(self) -> None:
         while self._waiting and self._running < self.settings.max_concurrent:
-            rollout, trainer, tools = self._waiting.popleft()
             self._running += 1
-            self._in_background(self._run(rollout, trainer, tools))
+            self._in_background(self._run(*self._waiting.popleft()))
 
     async def _run(self, rollout: Rollout, trainer: Trainer, tools: Tools) -> None:
         assert rollout.request is not None
@@ -291,12 +264,15 @@ class RolloutService:
         ran_s = rollout.ended_at - rollout.started_at if rollout.started_at else 0.0
         self.counters.add("osmosis_rollouts_total", status=outcome.status)
         self.counters.add("osmosis_rollout_seconds_total", ran_s)
-        fields: dict[str, Any] = {"rollout_id": rollout.rollout_id, "status": outcome.status}
-        fields |= {"ran_s": ran_s, "waited_s": rollout.ended_at - ran_s - rollout.accepted_at}
-        if outcome.error is not None:
-            fields["error"] = outcome.error
-        event("ended", **fields)
-        await self._save_calmly(rollout)
+        event(
+            "ended",
+            rollout_id=rollout.rollout_id,
+            status=outcome.status,
+            ran_s=ran_s,
+            waited_s=rollout.ended_at - ran_s - rollout.accepted_at,
+            error=outcome.error,
+        )
+        await self._logged(rollout, self._save(rollout))
         self._callbacks.deliver(rollout)
         self._leave(rollout)
 
@@ -311,15 +287,16 @@ class RolloutService:
     async def _note_delivery(self, rollout: Rollout, delivery: Delivery) -> None:
         self.registry.note_delivery(rollout, delivery)
         self.counters.add("osmosis_callbacks_total", outcome=delivery)
-        await self._save_calmly(rollout)
+        await self._logged(rollout, self._save(rollout))
 
     async def _save(self, rollout: Rollout) -> None:
         if self._journal is not None:
             await self._journal.save(rollout)
 
-    async def _save_calmly(self, rollout: Rollout) -> None:
+    async def _logged(self, rollout: Rollout, writing: Awaitable[None]) -> None:
+        """Await a change of the journal; a failure is logged and the server goes on."""
         try:
-            await self._save(rollout)
+            await writing
         except OSError as error:
-            fields = {"rollout_id": rollout.rollout_id, "error": error.strerror}
-            event("journal_failed", logging.ERROR, **fields)
+            why = error.strerror
+            event("journal_failed", logging.ERROR, rollout_id=rollout.rollout_id, error=why)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 
 from ...agents.errors import OsmosisRolloutError, OsmosisValidationError
@@ -78,10 +79,8 @@ class Callbacks:
         self._tell(rollout, f"callback_{delivery}", rounds, why)
 
     async def _pause(self, seconds: float) -> None:
-        try:
+        with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._last_round.wait(), seconds)
-        except asyncio.TimeoutError:
-            return
 
     async def _round(self, rollout: Rollout) -> tuple[Delivery, str]:
         assert rollout.outcome is not None
@@ -109,8 +108,5 @@ class Callbacks:
         return "delivered", ""
 
     def _tell(self, rollout: Rollout, name: str, rounds: int, why: str) -> None:
-        good = name == "callback_delivered"
-        fields: dict[str, object] = {"rollout_id": rollout.rollout_id, "rounds": rounds}
-        if why:
-            fields["error"] = why
-        event(name, logging.INFO if good else logging.WARNING, **fields)
+        level = logging.INFO if name == "callback_delivered" else logging.WARNING
+        event(name, level, rollout_id=rollout.rollout_id, rounds=rounds, error=why or None)
