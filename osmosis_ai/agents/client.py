@@ -45,11 +45,8 @@ class ModelLLM:
         "_closed",
         "_model",
         "_params",
-        "_prompt_tokens",
         "_record",
-        "_response_tokens",
         "_tools",
-        "_total_tokens",
         "calls",
         "cost_usd",
         "finish_reasons",
@@ -59,7 +56,10 @@ class ModelLLM:
         "llm_latency_ms",
         "max_context_tokens",
         "num_llm_calls",
+        "prompt_tokens",
+        "response_tokens",
         "retries",
+        "total_tokens",
     )
 
     def __init__(
@@ -75,9 +75,10 @@ class ModelLLM:
         self._params = params or {}
         self._record = record
         self._closed = False
-        self._prompt_tokens: int | None = 0
-        self._response_tokens: int | None = 0
-        self._total_tokens: int | None = 0
+        self.prompt_tokens: int | None = 0
+        self.response_tokens: int | None = 0
+        self.total_tokens: int | None = 0
+        """As the two above, the sum over all calls; None once a call did not report it."""
         self.max_context_tokens: int | None = 0
         self.num_llm_calls = 0
         """Calls that the model answered."""
@@ -97,21 +98,6 @@ class ModelLLM:
         """The last call's error; None when it was answered."""
         self.finish_reasons: dict[str, int] = {}
         """The number of calls by finish reason; "none" when the endpoint reported none."""
-
-    @property
-    def prompt_tokens(self) -> int | None:
-        """The sum over all calls; None once a call did not report it."""
-        return self._prompt_tokens
-
-    @property
-    def response_tokens(self) -> int | None:
-        """The sum over all calls; None once a call did not report it."""
-        return self._response_tokens
-
-    @property
-    def total_tokens(self) -> int | None:
-        """The sum over all calls; None once a call did not report it."""
-        return self._total_tokens
 
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
@@ -140,8 +126,8 @@ class ModelLLM:
         return RolloutMetrics(
             llm_latency_ms=self.llm_latency_ms,
             num_llm_calls=self.num_llm_calls,
-            prompt_tokens=self._prompt_tokens,
-            response_tokens=self._response_tokens,
+            prompt_tokens=self.prompt_tokens,
+            response_tokens=self.response_tokens,
             max_context_tokens=self.max_context_tokens,
         )
 
@@ -175,9 +161,9 @@ class ModelLLM:
         prompt, response, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
         if total is None and prompt is not None and response is not None:
             total = prompt + response
-        self._prompt_tokens = _add(self._prompt_tokens, prompt)
-        self._response_tokens = _add(self._response_tokens, response)
-        self._total_tokens = _add(self._total_tokens, total)
+        self.prompt_tokens = _add(self.prompt_tokens, prompt)
+        self.response_tokens = _add(self.response_tokens, response)
+        self.total_tokens = _add(self.total_tokens, total)
         if total is None or self.max_context_tokens is None:
             self.max_context_tokens = None
         elif total > self.max_context_tokens:

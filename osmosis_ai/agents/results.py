@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..messages import text_of
+
 if TYPE_CHECKING:
     from .schemas import RolloutMetrics
 
@@ -37,8 +39,7 @@ class CompletionsResult:
     @property
     def content(self) -> str:
         """The answer's text: its text parts joined when it is a list, "" when there is none."""
-        content = self.message.get("content")
-        return content if isinstance(content, str) else join_text_parts(content)
+        return text_of(self.message.get("content"))
 
 
 @dataclass(slots=True)
@@ -52,11 +53,3 @@ class RolloutResult:
     error_message: str | None = None
     metrics: RolloutMetrics | None = None
     reward: float | None = None
-
-
-def join_text_parts(content: Any) -> str:
-    """Return the text of a message's content when that is a list of parts; "" for anything else."""
-    if not isinstance(content, list):
-        return ""
-    texts = (part.get("text") for part in content if isinstance(part, dict))
-    return "".join(text for text in texts if isinstance(text, str))

@@ -139,13 +139,6 @@ class OpenAIModel:
             raise fault_of_status(
                 reply.status, reply.headers, reply.body, model=self.name, policy=self._policy
             )
-        answer = parse_completion(
-            reply.body,
-            model=self.name,
-            turn=turn,
-            content_type=reply.content_type,
-            status=reply.status,
-            policy=self._policy,
-        )
+        answer = parse_completion(reply, model=self.name, turn=turn, policy=self._policy)
         self._succeeded = True
         return answer

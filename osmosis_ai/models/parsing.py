@@ -13,6 +13,7 @@ from typing import Any
 from .base import CallFault, ChatCompletion, Usage
 from .errors import fault_of_error_object
 from .retry import RetryPolicy
+from .transport.exchange import Reply
 
 _SHOWN_CHARS = 200
 _MAX_TOKENS = 2**53
@@ -25,11 +26,9 @@ def _no_number(name: str) -> None:
 _decode = json.JSONDecoder(parse_constant=_no_number).decode
 
 
-def parse_completion(
-    body: bytes, *, model: str, turn: int, content_type: str, status: int, policy: RetryPolicy
-) -> ChatCompletion:
-    """Return the completion in `body`; `turn` makes the ids given to tool calls unique."""
-    data = load_object(body, content_type, status)
+def parse_completion(reply: Reply, *, model: str, turn: int, policy: RetryPolicy) -> ChatCompletion:
+    """Return the completion in `reply`; `turn` makes the ids given to tool calls unique."""
+    data = load_object(reply)
     error = data.get("error")
     if error:
         raise fault_of_error_object(error, model=model, policy=policy)
@@ -49,30 +48,32 @@ def parse_completion(
     )
 
 
-def load_object(body: bytes, content_type: str, status: int) -> dict[str, Any]:
-    """Return the JSON object in `body`; raise CallFault when it holds anything else."""
+def load_object(reply: Reply) -> dict[str, Any]:
+    """Return the JSON object in the body; raise CallFault when it holds anything else."""
+    body = reply.body
     try:
         text = body.decode("utf-8")
         data: Any = _decode(text.lstrip("\ufeff"))
     except UnicodeDecodeError:
-        raise _not_json(body, content_type, status, "is not UTF-8") from None
+        raise _not_json(reply, "is not UTF-8") from None
     except RecursionError:
-        raise _not_json(body, content_type, status, "is nested too deeply") from None
+        raise _not_json(reply, "is nested too deeply") from None
     except ValueError:  # also a number of too many digits
-        raise _not_json(body, content_type, status, "is not JSON") from None
+        raise _not_json(reply, "is not JSON") from None
     if not isinstance(data, dict):
-        raise CallFault("protocol", summary=f"a {status} whose JSON is {_type(data)}, no object")
+        what = f"a {reply.status} whose JSON is {_type(data)}, no object"
+        raise CallFault("protocol", summary=what)
     if b"\\ud" in body or b"\\uD" in body:
         return {key: _without_surrogates(value) for key, value in data.items()}
     return data
 
 
-def _not_json(body: bytes, content_type: str, status: int, what: str) -> CallFault:
-    if not body:
-        return CallFault("protocol", summary=f"a {status} with an empty body", retried=True)
+def _not_json(reply: Reply, what: str) -> CallFault:
+    if not reply.body:
+        return CallFault("protocol", summary=f"a {reply.status} with an empty body", retried=True)
     # Redaction needs whole secrets, so the text is cut to its length after it.
-    shown = body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace")
-    summary = f"a {status} that {what} ({content_type or 'no content type'})"
+    shown = reply.body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace")
+    summary = f"a {reply.status} that {what} ({reply.content_type or 'no content type'})"
     return CallFault("protocol", shown, summary=summary, retried=True)
 
 

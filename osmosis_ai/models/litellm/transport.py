@@ -105,15 +105,10 @@ async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Respon
         raise fault_of_status(
             reply.status, reply.headers, reply.body, model=exchange.model, policy=exchange.policy
         )
-    found = exchange.reply = load_object(reply.body, reply.content_type, reply.status)
+    found = exchange.reply = load_object(reply)
     if "choices" in found:
         exchange.completion = parse_completion(
-            reply.body,
-            model=exchange.model,
-            turn=exchange.turn,
-            content_type=reply.content_type,
-            status=reply.status,
-            policy=exchange.policy,
+            reply, model=exchange.model, turn=exchange.turn, policy=exchange.policy
         )
     elif found.get("error"):
         raise fault_of_error_object(found["error"], model=exchange.model, policy=exchange.policy)

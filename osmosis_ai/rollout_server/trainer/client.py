@@ -166,14 +166,7 @@ class TrainerModel:
         turn = len(messages)
 
         def read(reply: Reply) -> ChatCompletion:
-            return parse_completion(
-                reply.body,
-                model=self.name,
-                turn=turn,
-                content_type=reply.content_type,
-                status=reply.status,
-                policy=self._policy,
-            )
+            return parse_completion(reply, model=self.name, turn=turn, policy=self._policy)
 
         channel = await self._channel()
         found = await channel.ask(COMPLETIONS_PATH, body, self._policy, read)

@@ -12,18 +12,13 @@ from osmosis_ai.models.base import ChatCompletion
 from osmosis_ai.models.errors import CallFault
 from osmosis_ai.models.parsing import parse_completion
 from osmosis_ai.models.retry import RetryPolicy
+from osmosis_ai.models.transport.exchange import Reply
 from tests.endpoints import completion
 
 
 def parse(body: bytes) -> ChatCompletion:
-    return parse_completion(
-        body,
-        model="m",
-        turn=3,
-        content_type="application/json",
-        status=200,
-        policy=RetryPolicy(),
-    )
+    reply = Reply(200, {"content-type": "application/json"}, body)
+    return parse_completion(reply, model="m", turn=3, policy=RetryPolicy())
 
 
 JSON = st.recursive(
