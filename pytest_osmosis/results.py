@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal
 
 from .verdicts import BaselineReport, GateResult, Interval
@@ -123,7 +124,7 @@ _DEFAULTS: Mapping[str, Any] = {
 """What a field that is left out of the JSON holds; MISSING for those that never are."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class RolloutRecord:
     """A run that has ended: its result, and what leaves its process only in a transcript."""
 
@@ -134,19 +135,17 @@ class RolloutRecord:
     ground_truth: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reward: float | None = None
-    sections: list[tuple[str, str]] = field(default_factory=list)
+    sections: Sequence[tuple[str, str]] = ()
     """What the run printed and logged."""
     calls: Sequence[Mapping[str, Any]] = ()
     """Usage of each model call."""
     reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What judges said, by eval function."""
-    _encoded: tuple[RunResult, str] | None = None
 
+    @cached_property
     def encoded(self) -> str:
         """The result as JSON: what is kept, sent and reported is one and the same text."""
-        if self._encoded is None or self._encoded[0] is not self.result:
-            self._encoded = self.result, self.result.to_json()
-        return self._encoded[1]
+        return self.result.to_json()
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class Worker:
         self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Send a run that has ended; `decided` unless asserts of a test are still to come."""
-        text = finished.encoded()
+        text = finished.encoded
         problem = self._logs.write(finished, redact=redact)
         index = self._indices[key]
         self._link.send(channel.FINISHED, index, text, finished.explanation, decided)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,8 +92,9 @@ def run_item(
         result = item.suite.lost(item.run_id, error=str(error.msg), error_type="timeout")
         item.finished = RolloutRecord(result, str(error.msg))
     warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
-    finished = item.finished
-    finished.sections = [(title, redact(text)) for title, text in finished.sections]
+    if item.finished.sections:
+        sections = [(title, redact(text)) for title, text in item.finished.sections]
+        item.finished = replace(item.finished, sections=sections)
     _edit(item)
     if phases or not compat.can_tear_down(item.session):
         item.user_properties = properties(item)
@@ -146,7 +148,7 @@ def _edit(item: RunItem) -> None:
         return
     if not isinstance(edited, RunResult) or edited.run_id != finished.result.run_id:
         raise pytest.UsageError("pytest_osmosis_run_result must return the result of the same run")
-    finished.result = edited
+    item.finished = replace(finished, result=edited)
 
 
 def _run_phases(item: RunItem, nextitem: pytest.Item | None) -> bool:
@@ -177,7 +179,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     )
     if item.suite.gated:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
-    setattr(report, REPORT_FIELD, finished.encoded())
+    setattr(report, REPORT_FIELD, finished.encoded)
     ihook.pytest_runtest_logreport(report=report)
     ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
 
@@ -208,7 +210,7 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
         report.longrepr = failure_repr(item)
     if item.suite.gated:
         _observe(report, finished.result, item.suite.spec.pass_threshold)
-    setattr(report, REPORT_FIELD, finished.encoded())
+    setattr(report, REPORT_FIELD, finished.encoded)
 
 
 def failure_repr(item: RunItem) -> Any:

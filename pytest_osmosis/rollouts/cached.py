@@ -57,13 +57,13 @@ class ResultCache:
             self._transcripts[run.suite] = Transcripts(Path(self._places()[run.suite].folder))
         record = self._transcripts[run.suite].read((run.row_index, run.run_index))
         assert record is not None
-        record.result = replace(
-            record.result, suite=run.suite, cached=True, answer=cached.result.answer
+        answer = cached.result.answer
+        return replace(
+            record,
+            result=replace(record.result, suite=run.suite, cached=True, answer=answer),
+            ground_truth=row.ground_truth,
+            metadata={**row.metadata(), "row_index": run.row_index, "run_index": run.run_index},
         )
-        record.ground_truth = row.ground_truth
-        position = {"row_index": run.row_index, "run_index": run.run_index}
-        record.metadata = {**row.metadata(), **position}
-        return record
 
 
 class StoreCache(ResultCache):

@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
@@ -167,7 +168,8 @@ class RolloutPool:
 
     def _ended(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         redact = self._suites[key.suite].redact
-        finished.sections = [(title, redact(text)) for title, text in captured.sections()]
+        if sections := [(title, redact(text)) for title, text in captured.sections()]:
+            finished = replace(finished, sections=sections)
         if self._engine.is_abandoned:
             return finished
         self._on_finished(key, finished)

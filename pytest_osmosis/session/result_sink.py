@@ -60,7 +60,7 @@ class ResultSink:
         self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Take a run of this process, whose transcript is kept as well."""
-        text = record.encoded()
+        text = record.encoded
         problem = self._logs.write(record, redact=redact)
         self.received(record.result, text, record.explanation, decided=decided)
         if problem is not None:

@@ -170,7 +170,7 @@ def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
     for key in said:
         recorded = None if key in kept.ended_in_last_session else said.read(key)
         if recorded is not None and journal.is_done(recorded.result.error_type):
-            found[key] = journal.run_line(recorded.encoded(), recorded.explanation)
+            found[key] = journal.run_line(recorded.encoded, recorded.explanation)
     return found
 
 

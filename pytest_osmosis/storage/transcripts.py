@@ -83,7 +83,7 @@ def _line(record: RolloutRecord, redact: Callable[[str], str]) -> bytes:
     whole, rest = _rest(record, redact)
     return add_checksum(
         f'{{"row":{result.row_index},"run":{result.run_index},"whole":{int(whole)},'
-        f'"result":{record.encoded()},{rest[1:]}'
+        f'"result":{record.encoded},{rest[1:]}'
     )
 
 
