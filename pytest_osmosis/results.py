@@ -188,15 +188,15 @@ class SuiteInfo:
         """Runs of the whole evaluation, before any selection."""
         return self.rows * self.n
 
-    def to_json(self) -> str:
-        """ASCII JSON."""
-        return _encode({**asdict(self), "settings": dict(self.settings)})
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {**asdict(self), "eval_fns": list(self.eval_fns), "settings": dict(self.settings)}
 
     @classmethod
-    def from_json(cls, text: str) -> SuiteInfo:
-        """The value that `to_json` wrote."""
-        data = json.loads(text)
-        return cls(**{**data, "eval_fns": tuple(data["eval_fns"])})
+    def from_dict(cls, data: Mapping[str, Any]) -> SuiteInfo:
+        """Return the value that `to_dict` gave, without fields of later versions."""
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        return cls(**{**known, "eval_fns": tuple(data["eval_fns"])})
 
 
 @dataclass(frozen=True, slots=True)

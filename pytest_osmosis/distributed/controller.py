@@ -227,8 +227,8 @@ class Controller:
         if kind == channel.LOADED:
             self._compare(node, value)
         elif kind == channel.SUITES:
-            for text in value:
-                self._sink.recorder.declare(SuiteInfo.from_json(text))
+            for info in json.loads(value):
+                self._sink.recorder.declare(SuiteInfo.from_dict(info))
         elif kind == channel.SELECTED:
             self._select(value)
         elif kind == channel.IDENTITIES:

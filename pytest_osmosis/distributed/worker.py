@@ -57,7 +57,7 @@ class Worker:
         `loaded`: digests of each suite's files, by name.
         """
         self._link.send(channel.LOADED, {suite: dict(files) for suite, files in loaded.items()})
-        self._link.send(channel.SUITES, [info.to_json() for info in infos])
+        self._link.send(channel.SUITES, encode([info.to_dict() for info in infos]))
         self._link.send(channel.SELECTED, dict(selected))
         texts = [encode(identity.to_json()) for identity in identities]
         self._link.send(channel.IDENTITIES, texts)

@@ -8,7 +8,7 @@ going on. How fast it runs is no part of it. Knows neither journals nor pytest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,15 +141,13 @@ class EvalFingerprint:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EvalFingerprint:
         """Return the fingerprint that `to_json` gave."""
-        info = SuiteInfo(**{**data["info"], "eval_fns": tuple(data["info"]["eval_fns"])})
+        info = SuiteInfo.from_dict(data["info"])
         return cls(info, data["asked"], data["sources"], RunPlan.from_json(data["plan"]))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        info = {field.name: getattr(self.info, field.name) for field in fields(SuiteInfo)}
-        info |= {"eval_fns": list(self.info.eval_fns), "settings": dict(self.info.settings)}
         return {
-            "info": info,
+            "info": self.info.to_dict(),
             "asked": dict(self.asked),
             "sources": dict(self.sources),
             "plan": self.plan.to_json(),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ..analysis.aggregate import aggregate
 from ..analysis.baseline import Baseline, baseline_of
@@ -53,13 +53,7 @@ def _read(folder: Path, info: SuiteInfo) -> Baseline:
 
 def _info(kept: Replay, plan: RunPlan) -> SuiteInfo:
     """The suite as the journal tells it; n and rows as they were last asked for."""
-    fields: dict[str, Any] = {
-        name: value
-        for name, value in kept.header["info"].items()
-        if name in SuiteInfo.__dataclass_fields__
-    }
-    fields |= {"eval_fns": tuple(fields["eval_fns"]), "n": plan.n, "rows": len(plan.indices)}
-    return SuiteInfo(**fields)
+    return replace(SuiteInfo.from_dict(kept.header["info"]), n=plan.n, rows=len(plan.indices))
 
 
 def _runs(folder: Path, kept: Replay, plan: RunPlan, info: SuiteInfo) -> Iterator[RunResult]:
