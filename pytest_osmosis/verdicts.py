@@ -118,6 +118,11 @@ class Count:
     unknown: int
     """Runs without one."""
 
+    @property
+    def is_pass(self) -> bool:
+        """Whether the row passes: most of its scored runs do, half being enough."""
+        return 2 * self.passes >= self.known
+
     def __str__(self) -> str:
         return f"{self.passes}/{self.known + self.unknown}"
 

@@ -109,16 +109,14 @@ def _with_answers(
     here: Mapping[int, RowResult],
     there: Mapping[int, RowResult],
 ) -> Change:
-    passes_now = 2 * change.current.passes >= change.current.known
-
     def answer(row: RowResult | None, passing: bool) -> str | None:
         runs = row.runs if row is not None else ()
         return _answer(runs, eval_fn, threshold=table.pass_threshold, passing=passing)
 
     return replace(
         change,
-        answer=answer(here.get(change.row), passes_now),
-        baseline_answer=answer(there.get(change.baseline_row), not passes_now),
+        answer=answer(here.get(change.row), change.current.is_pass),
+        baseline_answer=answer(there.get(change.baseline_row), change.baseline.is_pass),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..verdicts import BaselineReport, Change, Comparison, Count, Difference
+from ..verdicts import BaselineReport, Change, Comparison, Difference, counted
 from .metrics import Case, Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows
 from .score_table import ScoreTable
@@ -63,8 +63,8 @@ def compare_function(
             )
             for metric in _compared(min(current.n, baseline.n), eval_fn)
         ),
-        regressed=tuple(change for change in changes if _passes(change.baseline)),
-        fixed=tuple(sorted(filter(_is_fixed, changes), key=_fall)),
+        regressed=tuple(change for change in changes if change.baseline.is_pass),
+        fixed=tuple(sorted((each for each in changes if each.current.is_pass), key=_fall)),
     )  # fmt: skip
 
 
@@ -161,27 +161,15 @@ def _changes(
         for change in changes
         if change.current.known
         and change.baseline.known
-        and _passes(change.current) != _passes(change.baseline)
+        and change.current.is_pass != change.baseline.is_pass
     ]
     return sorted(moved, key=lambda change: -_fall(change))
 
 
-def _is_fixed(change: Change) -> bool:
-    return _passes(change.current)
-
-
 def _fall(change: Change) -> float:
     """By how much fewer of its runs pass than in the baseline."""
-    return _share(change.baseline) - _share(change.current)
-
-
-def _passes(found: Count) -> bool:
-    """A row passes when most of its scored runs do, half being enough."""
-    return 2 * found.passes >= found.known
-
-
-def _share(found: Count) -> float:
-    return found.passes / found.known
+    there, here = change.baseline, change.current
+    return there.passes / there.known - here.passes / here.known
 
 
 def _compared(n: int, eval_fn: str) -> list[Metric]:
@@ -226,6 +214,6 @@ def _unknown_notes(current: ScoreTable, baseline: ScoreTable, matching: Matching
             if name in tally.scores:
                 unknown = sum(tally.count(name, row).unknown for row in rows)
                 if unknown:
-                    runs = "1 run" if unknown == 1 else f"{unknown} runs"
+                    runs = counted(unknown, "run")
                     notes.append(f"{runs} {where} without a score for {name}: counted as 0.0")
     return notes

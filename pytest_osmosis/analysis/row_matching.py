@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..verdicts import counted
 from .score_table import ScoreTable
 
 
@@ -33,8 +34,8 @@ class Matching:
             (self.removed, "only in the baseline and"),
         )
         return [
-            f"{_rows(len(names))} {'is' if len(names) == 1 else 'are'} {what} not compared: "
-            f"{_some(names)}"
+            f"{counted(len(names), 'row')} {'is' if len(names) == 1 else 'are'} {what} "
+            f"not compared: {_some(names)}"
             for names, what in kinds
             if names
         ]
@@ -70,10 +71,6 @@ def _digest(tally: ScoreTable, row: int) -> str:
 
 def _differ(one: str, other: str) -> bool:
     return bool(one) and bool(other) and one != other
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number} rows"
 
 
 def _some(names: Sequence[str]) -> str:

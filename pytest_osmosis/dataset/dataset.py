@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..verdicts import counted
 from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
 from .formats import Source
@@ -152,7 +153,8 @@ def load_dataset(
     selection = drawn if drawn is not None else range(start, start + len(reading.store))
     if shard is not None and not shard.of(len(selection)):
         raise EmptyDataset(
-            f"{shown(path)}: shard {shard} of {_rows(len(selection))} has no row; use fewer shards"
+            f"{shown(path)}: shard {shard} of {counted(len(selection), 'row')} has no row; "
+            "use fewer shards"
         )
     return Dataset(
         path,
@@ -219,9 +221,6 @@ def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -
     if limit == 0 or rows_total is None:
         return EmptyDataset(f"{shown(path)}: a limit of {limit} selects no row")
     return EmptyDataset(
-        f"{shown(path)}: has {_rows(rows_total)}; an offset of {offset} is past the last one"
+        f"{shown(path)}: has {counted(rows_total, 'row')}; "
+        f"an offset of {offset} is past the last one"
     )
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number} rows"
