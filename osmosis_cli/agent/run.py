@@ -119,8 +119,8 @@ test_command = click.Command(
 
 
 def _trial(given: dict[str, Any]) -> Trial:
+    from pytest_osmosis.api_keys import key_of, secrets_of
     from pytest_osmosis.errors import ConfigurationError
-    from pytest_osmosis.rollouts.prepare import key_of, secrets_of
     from pytest_osmosis.spec import EvalSpec, SessionSpec
     from pytest_osmosis.user_code.classify_agent import as_agent_loop
     from pytest_osmosis.user_code.import_object import ImportingError, load_object

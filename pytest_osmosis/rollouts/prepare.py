@@ -24,20 +24,11 @@ from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import load_agent, load_grading
 from ..user_code.user_hooks import HookFailed, UserHooks, blaming
-from .suite import REWARD, TEST, Suite
+from .rollout import REWARD, TEST
+from .suite import Suite
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel, RateLimit
-
-__all__ = [
-    "ConfigurationError",
-    "describe",
-    "endpoint_of",
-    "key_of",
-    "open_model",
-    "prepare",
-]
-__all__ += ["read_rows", "secrets_of"]
 
 
 def prepare(

@@ -29,8 +29,8 @@ from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
-from .rollout import Rollout, RolloutServices
-from .suite import REWARD, Suite
+from .rollout import REWARD, Rollout, RolloutServices
+from .suite import Suite
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset

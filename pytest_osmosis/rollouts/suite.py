@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..dataset.errors import DatasetError
 from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..user_code.user_hooks import UserHooks
-from .rollout import REWARD, TEST, Rollout, RolloutServices
+from .rollout import Rollout, RolloutServices
 
 if TYPE_CHECKING:
     from osmosis_ai.secret import Redactor
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..user_code.agent import Agent
     from ..user_code.eval_function import EvalFn
     from ..user_code.workflow import Grading
-
-__all__ = ["REWARD", "TEST", "Suite"]
 
 
 class Suite:

@@ -21,7 +21,7 @@ from ..items.collection import EmptyFile, EvalFile
 from ..items.redaction import MaskedWarnings
 from ..items.runner import ItemRunner, run_id_of
 from ..results import SuiteInfo
-from ..rollouts.prepare import prepare, secrets_of
+from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
@@ -45,7 +45,7 @@ class Evaluation:
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
-        self.redact = Redactor(secret for model in models for secret in secrets_of(model))
+        self.redact = Redactor(secret for model in models for secret in api_keys.secrets_of(model))
         self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
         self._no_rows: dict[Path, str] = {}
         plugins = config.pluginmanager

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import build_spec, options
+from ..api_keys import key_of
 from ..errors import ConfigurationError
 from ..reports.formats import ReportFormat, asked_reports, step_summary
-from ..rollouts.prepare import key_of
 from ..spec import SessionSpec
 from ..storage import atomic_write
 
