@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 MAX_REPLY_CHARS = 1_000_000
 MAX_EXPLANATION_CHARS = 4_000
 
-_LOOKS_LIKE_OBJECT = re.compile(r'\{\s*"')
+_OBJECT_START = re.compile(r'\{(?:\s*"|[ \t\n\r]*\})')
 _THOUGHTS = r"(?:think|thinking|thought|reasoning)>"
 _THOUGHTS_END = re.compile(rf".*</{_THOUGHTS}", re.DOTALL | re.IGNORECASE)
 _TORN_THOUGHTS = re.compile(rf"\s*<{_THOUGHTS}", re.IGNORECASE)
@@ -80,17 +80,14 @@ def _decode_whole(text: str) -> dict[str, Any] | None:
 def _objects_in(text: str) -> list[dict[str, Any]]:
     """Return the outermost complete objects; none of those inside or after a torn one."""
     objects: list[dict[str, Any]] = []
-    at = text.find("{")
-    while at >= 0:
+    start = _OBJECT_START.search(text)
+    while start is not None:
         try:
-            found, end = _DECODER.raw_decode(text, at)
+            found, end = _DECODER.raw_decode(text, start.start())
         except (ValueError, RecursionError):
-            if _LOOKS_LIKE_OBJECT.match(text, at):
-                return []
-            end = at + 1
-        else:
-            objects.append(found)
-        at = text.find("{", end)
+            return []
+        objects.append(found)
+        start = _OBJECT_START.search(text, end)
     return objects
 
 

@@ -65,7 +65,7 @@ def test_a_closing_think_tag_inside_a_string_is_only_text() -> None:
         '{"score": 0, "score": 1, "explanation": "twice"}',
         f'{{"score": {"9" * 5000}, "explanation": "x"}}',
         '{"a":' * 100_000,
-        "{" * 100_000,
+        "{" * 1_000_000,
         f"<think>{GOOD}</think>",
         f"<think>Perhaps {BAIT}, but then",
         f"<think>first</think>\n<thinking>{BAIT}",
