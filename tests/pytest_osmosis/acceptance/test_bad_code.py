@@ -261,7 +261,7 @@ def exact(solution_str, ground_truth, extra_info):
         forever.wait()
     if solution_str == "score loop":
         until = time.monotonic() + 30
-        while not forever.is_set() and time.monotonic() < until:
+        while "OVER" not in os.environ and time.monotonic() < until:
             pass
     if solution_str == "score mutate":
         extra_info.clear()
@@ -286,30 +286,27 @@ def unruly(project: Project) -> Project:
     return project
 
 
+COSTS = {
+    "exit": ("agent", "the agent called sys.exit(3)"),
+    "memory": ("agent", "MemoryError"),
+    "recursion": ("agent", "RecursionError"),
+    "cancelled": ("agent", "the agent ended in CancelledError"),
+    "cancel": ("agent", "the agent ended in CancelledError"),
+    "skip": ("agent", "the agent raised Skipped: not today"),
+    "score fail": ("eval_fn", "`unruly:exact` raised Failed: a bad answer"),
+    "score cancelled": ("eval_fn", "`unruly:exact` raised CancelledError"),
+    "swallow": ("timeout", "it ignored its cancellation and was left behind"),
+    "score exit": ("eval_fn", "`unruly:exact` called sys.exit(4)"),
+    "score hang": ("eval_fn", "`unruly:exact` timed out after 4 s"),
+}
+"""The error type of a row's run, and words of its error."""
+if sys.version_info < (3, 11):
+    del COSTS["cancel"]  # no task can tell
+
+
 @each_mode
-@pytest.mark.parametrize(
-    ("wish", "error_type", "words"),
-    [
-        ("exit", "agent", "the agent called sys.exit(3)"),
-        ("memory", "agent", "MemoryError"),
-        ("recursion", "agent", "RecursionError"),
-        ("cancelled", "agent", "the agent ended in CancelledError"),
-        pytest.param(
-            *("cancel", "agent", "the agent ended in CancelledError"),
-            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="no task can tell"),
-        ),
-        ("skip", "agent", "the agent raised Skipped: not today"),
-        ("score fail", "eval_fn", "`unruly:exact` raised Failed: a bad answer"),
-        ("score cancelled", "eval_fn", "`unruly:exact` raised CancelledError"),
-        ("swallow", "timeout", "it ignored its cancellation and was left behind"),
-        ("score exit", "eval_fn", "`unruly:exact` called sys.exit(4)"),
-        ("score hang", "eval_fn", "`unruly:exact` timed out after 4 s"),
-    ],
-)
-def test_unruly_code_costs_its_own_run_alone(
-    unruly: Project, wish: str, error_type: str, words: str, workers: int
-) -> None:
-    unruly.rows("a", wish, "b", "c")
+def test_unruly_code_costs_its_own_run_alone(unruly: Project, workers: int) -> None:
+    unruly.rows(*(row for wish in COSTS for row in (wish, f"beside {wish}")))
     session = unruly.run(
         "--batch-size=4",
         "--osmosis-agent-timeout=4",
@@ -319,16 +316,21 @@ def test_unruly_code_costs_its_own_run_alone(
         workers=workers,
     )
     assert session.ret == 1
-    assert [run["error_type"] for run in session.runs] == [None, error_type, None, None]
-    assert words in session.runs[1]["error"]
     assert "INTERNALERROR" not in session.out
+    assert [run["error_type"] for run in session.runs[1::2]] == [None] * len(COSTS)
+    for (wish, (error_type, words)), run in zip(COSTS.items(), session.runs[::2], strict=True):
+        assert run["error_type"] == error_type, wish
+        assert words in run["error"], wish
 
 
-def test_an_eval_function_that_spins_costs_its_own_run_alone(unruly: Project) -> None:
+def test_an_eval_function_that_spins_costs_its_own_run_alone(
+    unruly: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unruly.rows("a", "score loop", "b")
     session = unruly.run(
         "--osmosis-grader-timeout=1", agent="unruly:agent_loop", eval_fn="unruly:exact"
     )
+    monkeypatch.setenv("OVER", "the thread that was left behind may end")
     assert [run["error_type"] for run in session.runs] == [None, "eval_fn", None]
     assert session.runs[1]["error"] == "`unruly:exact` timed out after 1 s"
 

@@ -317,7 +317,7 @@ class Agent(RolloutAgentLoop):
 
     def spin(self):
         while True:
-            pass
+            time.sleep(0.01)
 
 
 agent_loop = Agent()
@@ -341,7 +341,7 @@ def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
     assert [run["error_type"] for run in session.runs] == [None, "timeout", None, None, None, None]
     error = session.runs[1]["error"]
     assert error == (
-        "the agent timed out after 2 s: `spin` (agent.py:31) did not return to the event loop"
+        "the agent timed out after 2 s: `spin` (agent.py:32) did not return to the event loop"
     )
     assert session.outcomes["passed"] == 5
 
@@ -359,6 +359,11 @@ def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
     project: Project, workers: int
 ) -> None:
     project.write("agent.py", HOLDING)
+    project.write(
+        "conftest.py",
+        "from pytest_osmosis.rollouts.guards import loop_watchdog\n"
+        "loop_watchdog.INTERRUPT_RETRY_S = 0.2\n",
+    )
     project.rows("a", "b", "stubborn", "c", "d")
     session = project.apart(
         *project.options(f"-n{workers}", "--batch-size=2", "--osmosis-agent-timeout=2")
