@@ -7,6 +7,8 @@ here first.
 
 from __future__ import annotations
 
+import gc
+import importlib.metadata
 import os
 import signal
 from collections.abc import Iterator
@@ -14,12 +16,14 @@ from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
 from types import FrameType
+from typing import Any
 
 import numpy  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 import pydantic
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling, Scheduling
 
 import osmosis_ai
 import pytest_osmosis
@@ -46,12 +50,64 @@ FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_X
 TERMINAL = {"CI", "BUILD_NUMBER", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "PY_COLORS"}
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
+IMPORT_LITELLM = (
+    "test_litellm_client.py",
+    "test_litellm_end_to_end.py",
+    "test_litellm_model.py",
+    "test_rewards_and_rubrics.py",
+)
+"""Files whose tests import LiteLLM in this process, which takes seconds."""
+
 HANGING_S = 180
 """No test takes nearly as long; one that does would keep the whole suite waiting."""
 
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("thorough", max_examples=200, deadline=None)
 settings.load_profile("quick")
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]
+    """Files go to workers in the order of collection; those that import LiteLLM go to one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "litellm" if file.endswith(IMPORT_LITELLM) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """Share what a file's fixtures make among all of its tests."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # light files are collected last
+    return ByFile(config, log)
+
+
+class Installed:
+    """A distribution whose files are read once."""
+
+    def __init__(self, distribution: importlib.metadata.Distribution) -> None:
+        self._distribution = distribution
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._distribution, name)
+        setattr(self, name, value)
+        return value
+
+
+def pytest_collection_finish() -> None:
+    """Take all that was imported for the tests out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def installed_distributions() -> Iterator[None]:
+    """Look for installed plugins once, not in each of a thousand sessions in this process."""
+    found = [Installed(distribution) for distribution in importlib.metadata.distributions()]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(importlib.metadata, "distributions", lambda: found)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -18,6 +18,9 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, endpoint: Endpoint) -> Project:
-    """A project whose model is the endpoint."""
+def project(
+    pytester: pytest.Pytester, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> Project:
+    """A project whose model is the endpoint; its sessions load none of the neighbours."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
     return Project(pytester, endpoint)

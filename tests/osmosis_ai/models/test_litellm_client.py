@@ -20,8 +20,6 @@ from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.secret import Secret
 from tests.endpoints import Endpoint
 
-pytestmark = pytest.mark.xdist_group("litellm")  # importing it takes seconds
-
 KEY = "sk-door-0123456789abcdef"
 
 SESSION = """

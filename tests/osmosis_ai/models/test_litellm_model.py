@@ -18,8 +18,6 @@ from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, Step, completion, reply, tool_call
 
-pytestmark = pytest.mark.xdist_group("litellm")  # importing it takes seconds
-
 KEY = "sk-provider-0123456789abcdef"
 QUICK = RetryPolicy(max_tries=3, base_s=0.01, cap_s=0.02)
 SYSTEM = {"role": "system", "content": "Be brief."}

@@ -19,8 +19,6 @@ import pytest
 from tests.endpoints import Ask, Endpoint, error_reply
 from tests.project import AGENT, Folder, Session
 
-pytestmark = pytest.mark.xdist_group("both modes")
-
 KEY = "sk-a-key-that-may-be-seen-nowhere"
 BATCH_SIZE = 6
 MODES = {"one_process": 0, "n2": 2}
