@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 import pytest
@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from osmosis_cli.buffered_output import printable
 from osmosis_cli.errors import CommandError, run
 from osmosis_cli.lazy_group import Entry, LazyGroup
-from osmosis_cli.main import COMMANDS, cli
+from osmosis_cli.main import COMMANDS, cli, main
 
 
 def osmosis(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -271,20 +271,34 @@ def test_completion_prints_the_shells_script(shell: str):
         ("osmosis eval -m server:agent_loop --batch", "--batch-size"),
     ],
 )
-def test_the_shell_gets_commands_and_options_to_complete_with(line: str, expected: str):
+def test_the_shell_gets_commands_and_options_to_complete_with(
+    completed: Callable[[str], list[str]], line: str, expected: str
+):
     assert f"plain,{expected}" in completed(line)
 
 
-def completed(line: str) -> list[str]:
-    """What bash is told when the last word of the line is to be completed."""
-    asked = {
-        "_OSMOSIS_COMPLETE": "bash_complete",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(line.split(" ")) - 1),
-    }
+def test_the_installed_command_answers_the_shell():
+    asked = {"_OSMOSIS_COMPLETE": "bash_complete", "COMP_WORDS": "osmosis val", "COMP_CWORD": "1"}
     done = osmosis(env=asked)
-    assert done.returncode == 0
-    return done.stdout.splitlines()
+    assert (done.returncode, done.stdout) == (0, "plain,validate\n")
+
+
+@pytest.fixture
+def completed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], list[str]]:
+    """What bash is told when the last word of a line is to be completed."""
+
+    def told(line: str) -> list[str]:
+        monkeypatch.setenv("_OSMOSIS_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+        return capsys.readouterr().out.splitlines()
+
+    return told
 
 
 @pytest.mark.parametrize(
@@ -297,5 +311,7 @@ def completed(line: str) -> list[str]:
         ("osmosis preview --path te", "file"),
     ],
 )
-def test_the_shell_completes_files_and_folders_itself(line: str, kind: str):
+def test_the_shell_completes_files_and_folders_itself(
+    completed: Callable[[str], list[str]], line: str, kind: str
+):
     assert completed(line) == [f"{kind},{line.rpartition(' ')[2]}"]

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+
 AGENT = """
 from osmosis_ai.rollout import RolloutAgentLoop
 print("imported")
@@ -105,15 +108,23 @@ def test_the_checks_are_one_json_document(project: Path):
     ],
 )
 def test_a_failed_check_is_named_and_the_status_is_1(
-    project: Path, attribute: str, check: str, sentence: str
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    attribute: str,
+    check: str,
+    sentence: str,
 ):
-    done = validate(project, "-m", f"my_agent:{attribute}")
-    assert done.returncode == 1
-    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.delitem(sys.modules, "my_agent", raising=False)
+    assert run(cli, ["validate", "-m", f"my_agent:{attribute}"]) == 1
+    out, err = capsys.readouterr()
+    failed = [line for line in out.splitlines() if line.startswith("FAILED")]
     assert [line.split()[1] for line in failed] == [check]
-    assert sentence in done.stdout
-    assert f"checks failed: {check}" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert sentence in out
+    assert f"checks failed: {check}" in err
+    assert "Traceback" not in err
 
 
 def test_a_failed_check_with_json_is_one_error_document(project: Path):

@@ -18,7 +18,8 @@ def slow(project: Project) -> Project:
 
 
 @pytest.mark.parametrize(
-    ("workers", "size"), [(0, 2), (0, 5), (0, 24), (2, 5)], ids=lambda number: str(number)
+    ("workers", "size"),
+    [(0, 2), (0, 5), (0, 24), pytest.param(2, 5, marks=pytest.mark.slow)],
 )
 def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
     slow.endpoint.latency_s = 0.04 * size  # more rollouts take longer to start
@@ -55,6 +56,7 @@ def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
     assert slow.endpoint.max_in_flight == 4
 
 
+@pytest.mark.slow
 def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
     session = slow.run(workers=2, limit="8")
     assert session.outcomes == {"passed": 8}

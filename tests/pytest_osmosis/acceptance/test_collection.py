@@ -159,10 +159,8 @@ def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Proj
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["-x", *(pytest.param(each, marks=pytest.mark.slow) for each in ("--maxfail=1", "--sw"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--sw"])
 def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> None:
     three.rows({"user_prompt": "beta", "ground_truth": "B"}, *["gamma"] * 5)
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row

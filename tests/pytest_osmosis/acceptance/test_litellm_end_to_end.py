@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.models.litellm.client import load
 from tests.endpoints import completion, error_reply
 from tests.project import Project, Session
 
@@ -68,7 +69,8 @@ def check_artefacts(project: Project, session: Session) -> None:
 
 def test_a_model_whose_price_is_known(provider: Project) -> None:
     provider.rows("a", f"say {KEY}")
-    session = run(provider, "openai/gpt-4o-mini", "--osmosis-temperature=0.5")
+    load()  # here, since pytester forgets what the session imports
+    session = provider.run("--osmosis-temperature=0.5", model="openai/gpt-4o-mini", base_url=None)
     assert session.outcomes == {"passed": 2}, session.out + session.err
     assert {(ask.model, ask.body["temperature"]) for ask in provider.endpoint.seen} == {
         ("gpt-4o-mini", 0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.modes import each_mode
 from tests.project import Project
 
 IDS = [f"data.jsonl::row-{row}[run-0]" for row in range(4)]
@@ -85,7 +86,7 @@ def pytest_report_teststatus(report):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_an_unknown_plugin_sees_every_item_once(four: Project, workers: int) -> None:
     four.write("conftest.py", OBSERVER)
     session = four.run("--batch-size=4", workers=workers)

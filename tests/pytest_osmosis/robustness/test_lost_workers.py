@@ -31,12 +31,13 @@ agent_loop = Agent()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        pytest.param("exit", "died during this run", marks=pytest.mark.slow),
+        ("exit", "died during this run"),
         ("kill", "died during this run"),
-        pytest.param("freeze", "was frozen for", marks=pytest.mark.slow),
+        ("freeze", "was frozen for"),
     ],
 )
 def test_a_worker_that_is_lost_costs_one_run(
