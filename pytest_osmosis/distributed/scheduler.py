@@ -66,6 +66,8 @@ class _Worker:
         """Those of them that have not finished ahead of their report either."""
         self.finished: dict[int, CachedResult] = {}
         """Results that are known ahead of their report."""
+        self.unsent: set[int] = set()
+        """Given when it had died already, before its end was noticed."""
         self.suspects: set[int] = set()
         """Given, and in flight when another worker died: they are run again one at a time."""
 
@@ -207,13 +209,16 @@ class WindowScheduling:
             self._rescued.update(worker.finished)
             done = [index for index in worker.pending if index in worker.finished]
             left = [index for index in worker.pending if index not in worker.finished]
+            unsent = [index for index in left if index in worker.unsent]
+            left = [index for index in left if index not in worker.unsent]
             in_flight = 1 if worker.alone else max(worker.share, 1)
             in_flight = 0 if worker.excused else in_flight
             suspects, others = left[:in_flight], left[in_flight:]
             culprit = None
             if len(suspects) == 1:
                 culprit = suspects.pop()
-            self._suspects.extend(suspects)
+            self._suspects.extend(suspects + [i for i in unsent if i in worker.suspects])
+            others += [index for index in unsent if index not in worker.suspects]
             self._pool.extendleft(reversed(done + others))
             self._share_out()
             self._feed()
@@ -328,7 +333,10 @@ class WindowScheduling:
         if known:
             send(worker.channel, CACHED, [(i, run.text, run.why) for i, run in known.items()])
         send(worker.channel, COMING, indices)
-        worker.node.send_runtest_some(indices)
+        try:
+            worker.node.send_runtest_some(indices)
+        except OSError:  # xdist calls `remove_node` when it notices
+            worker.unsent.update(indices)
 
     def _known(self, worker: _Worker, indices: list[int]) -> dict[int, CachedResult]:
         """Those of a worker's items whose runs need not be run: they are in flight nowhere."""

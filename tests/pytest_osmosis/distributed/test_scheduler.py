@@ -21,12 +21,15 @@ class Worker:
         self.messages: list[tuple[str, Any]] = []
         self.given: list[int] = []
         self.shutting_down = False
+        self.has_died = False
 
     def send(self, message: tuple[str, Any]) -> None:
         self.messages.append(message)
 
     def send_runtest_some(self, indices: list[int]) -> None:
         assert not self.shutting_down
+        if self.has_died:
+            raise OSError("cannot send (already closed?)")
         self.given += indices
 
     def shutdown(self) -> None:
@@ -207,6 +210,37 @@ def test_several_runs_in_flight_are_suspects_that_one_worker_runs_one_at_a_time(
     assert third.given[: len(suspects)] == suspects
     assert second.window == 5
     assert bench.scheduling.remove_node(third) == bench.items[suspects[0]]
+
+
+def test_a_worker_that_died_unnoticed_is_not_blamed_for_what_it_was_never_sent() -> None:
+    bench = Bench(12, batch_size=2, workers=2)
+    dead = bench.workers[0]
+    [running, *_] = dead.given
+    before = len(dead.given)
+    dead.has_died = True
+    bench.report(dead, *dead.given[1:])
+    assert len(dead.given) == before
+    assert bench.scheduling.remove_node(dead) == bench.items[running]
+    bench.reported.append(running)
+    replacement = bench.replacement()
+    assert running not in replacement.given
+    bench.run_all()
+    assert sorted(bench.reported) == list(range(12))
+
+
+def test_suspects_that_reach_no_worker_stay_suspects() -> None:
+    bench = Bench(40, batch_size=4, workers=2)
+    dead, other = bench.workers
+    suspects = dead.given[:2]
+    assert bench.scheduling.remove_node(dead) is None
+    while suspects not in other.told("coming"):
+        waiting = [index for index in other.given if index not in bench.reported]
+        other.has_died = len(waiting) == 2
+        bench.report(other, waiting[0])
+    assert bench.scheduling.remove_node(other) == bench.items[waiting[1]]
+    replacement = bench.replacement()
+    assert set(suspects) <= set(replacement.given)
+    assert replacement.window == 1
 
 
 def test_when_the_suspects_are_done_the_batch_size_is_shared_out_again() -> None:
