@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections import Counter
 
 import numpy as np
 
 from pytest_osmosis.analysis.statistics.estimators import pass_at_k, pass_hat_k
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
-from pytest_osmosis.analysis.statistics.paired import bootstrap_interval
 
 LAWS = ((8, 2), (2, 2), (20, 1), (0.5, 0.5), (0.3, 3))
 ROWS = (5, 10, 20, 50, 100, 300)
@@ -28,7 +26,7 @@ METRICS = (
 
 
 def main(simulations: int) -> None:
-    """Prints one line a law, size and metric, then the time of the largest bootstrap."""
+    """Prints one line a law, size and metric."""
     print(f"{'law':>14} {'rows':>5} {'n':>2} {'metric':7} {'truth':>6} {'covers':>7}  methods")
     for a, b in LAWS:
         for rows in ROWS:
@@ -40,10 +38,6 @@ def main(simulations: int) -> None:
                     f"beta({a}, {b}) {rows:>5} {n:>2} {metric:7} {truth:6.3f} {share:7.1%}  {used}",
                     flush=True,
                 )
-    values = list(np.random.default_rng(0).random(10_000))
-    started = time.perf_counter()
-    bootstrap_interval(values)
-    print(f"10,000 resamples of 10,000 rows: {time.perf_counter() - started:.2f} s")
 
 
 def coverage(

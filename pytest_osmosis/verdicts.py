@@ -20,7 +20,7 @@ class Interval:
     high: float
     """Upper limit."""
     method: str
-    """"agresti-coull", "agresti-coull (effective rows)", "t", "bootstrap-t", …"""
+    """"agresti-coull", "agresti-coull (effective rows)", "t" or "agresti-min"."""
     confidence: float
     """Nominal coverage, such as 0.95."""
 
@@ -100,11 +100,11 @@ class Paired:
     difference: float
     """Mean over rows, here minus there."""
     interval: Interval | None
-    """None where undefined: fewer than two rows, or no spread on an open scale."""
+    """None without rows."""
     p: float | None
     """Two-sided, for "no difference"; None without rows."""
     p_method: str | None
-    """"mcnemar exact", "sign randomisation" or "bootstrap-t"."""
+    """The interval's: "agresti-min"."""
 
 
 @dataclass(frozen=True, slots=True)

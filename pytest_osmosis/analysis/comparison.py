@@ -14,30 +14,21 @@ from ..verdicts import BaselineReport, Change, Comparison, Difference, counted
 from .metrics import Case, Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows
 from .score_table import ScoreTable
-from .statistics.bootstrap import RESAMPLES
 from .statistics.estimators import finite, mean
 from .statistics.paired import paired
 
 
 def compare(
-    current: ScoreTable,
-    baseline: ScoreTable,
-    *,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    current: ScoreTable, baseline: ScoreTable, *, confidence: float = 0.95
 ) -> BaselineReport:
     """Compares the eval functions that both sessions have, over the rows that both have."""
     matching = _with_runs(match_rows(current, baseline), current, baseline)
     held = at_threshold(baseline, current.pass_threshold)
     comparisons = tuple(
-        compare_function(
-            current, held, name, matching=matching, confidence=confidence,
-            resamples=resamples, seed=seed,
-        )
+        compare_function(current, held, name, matching=matching, confidence=confidence)
         for name in current.eval_fns
         if name in baseline.scores and matching
-    )  # fmt: skip
+    )
     return BaselineReport(comparisons, tuple(_notes(current, baseline, matching)))
 
 
@@ -48,8 +39,6 @@ def compare_function(
     *,
     matching: Matching,
     confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Comparison:
     """Compares one eval function over matched rows."""
     changes = _changes(current, baseline, eval_fn, matching)
@@ -57,15 +46,12 @@ def compare_function(
         eval_fn,
         len(matching.pairs),
         tuple(
-            _difference(
-                metric, current, baseline, matching=matching, confidence=confidence,
-                resamples=resamples, seed=seed,
-            )
+            _difference(metric, current, baseline, matching=matching, confidence=confidence)
             for metric in _compared(min(current.n, baseline.n), eval_fn)
         ),
         regressed=tuple(change for change in changes if change.baseline.is_pass),
         fixed=tuple(sorted((each for each in changes if each.current.is_pass), key=_fall)),
-    )  # fmt: skip
+    )
 
 
 def at_threshold(tally: ScoreTable, pass_threshold: float) -> ScoreTable:
@@ -114,12 +100,6 @@ def span_of(metric: Metric, current: ScoreTable, baseline: ScoreTable) -> float:
     return finite(max(high, other_high) - min(low, other_low))
 
 
-def is_binary(current: ScoreTable, baseline: ScoreTable, values: Sequence[Sequence[float]]) -> bool:
-    """Whether both sides are one pass or fail a row: McNemar's case."""
-    single = current.n == baseline.n == 1
-    return single and all(value in (0.0, 1.0) for side in values for value in side)
-
-
 def _difference(
     metric: Metric,
     current: ScoreTable,
@@ -127,17 +107,10 @@ def _difference(
     *,
     matching: Matching,
     confidence: float,
-    resamples: int,
-    seed: int,
 ) -> Difference:
     here, there = paired_values(metric, current, baseline, matching.pairs)
     found = paired(
-        differences(here, there),
-        confidence=confidence,
-        binary=is_binary(current, baseline, (here, there)),
-        span=span_of(metric, current, baseline),
-        resamples=resamples,
-        seed=seed,
+        differences(here, there), confidence=confidence, span=span_of(metric, current, baseline)
     )
     return Difference(metric.label, mean(here), mean(there), found)
 

@@ -21,7 +21,7 @@ from ..analysis.planned_rows import empty_score_table, measured
 from ..analysis.score_table import ScoreTable, ScoreTableBuilder
 from ..analysis.statistics import student_t
 from ..analysis.statistics.estimators import mean
-from ..analysis.statistics.intervals import agresti_coull, normal_quantile
+from ..analysis.statistics.intervals import agresti_coull
 from ..results import DECIDED, EvalResult, RunResult, Saved, SuiteInfo
 from .evaluate import matching_rows, slice_rows
 from .parser import Gate, resolved
@@ -55,7 +55,7 @@ def widest_limits(
     widest where each row is worth one.
     """
     rows = len(lows)
-    z = student_t.two_sided(confidence, rows - 1) if rows > 1 else normal_quantile(confidence)
+    z = student_t.two_sided(confidence, rows - 1 if rows > 1 else math.inf)
     return agresti_coull(mean(lows), rows, z)[0], agresti_coull(mean(highs), rows, z)[1]
 
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.aggregate import interval_of
-from ..analysis.comparison import at_threshold, differences, is_binary, paired_values, span_of
+from ..analysis.comparison import at_threshold, differences, paired_values, span_of
 from ..analysis.metrics import Bounds, Case, Metric, bounds, row_values, unknown_scores
 from ..analysis.row_matching import match_rows
 from ..analysis.score_table import ScoreTable
 from ..analysis.statistics.estimators import mean
-from ..analysis.statistics.paired import paired_interval
+from ..analysis.statistics.paired import paired
 from ..verdicts import GateResult, Interval
 from .parser import Gate, GateError, resolved
 from .result import EQUAL_WITHIN, holds, outcome_of
@@ -34,7 +34,6 @@ def evaluate(
     confidence: float | None = None,
     baseline: ScoreTable | None = None,
     rows: Sequence[int] | None = None,
-    seed: int = 0,
 ) -> GateResult:
     """The verdict on one gate; `rows`, if given, are the positions of those of its slice.
 
@@ -54,7 +53,7 @@ def evaluate(
     if not rows and gate.where:
         return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
     if gate.against_baseline and baseline is not None:
-        return _against(gate, table, rows, baseline=baseline, confidence=confidence, seed=seed)
+        return _against(gate, table, rows, baseline=baseline, confidence=confidence)
     found = bounds(gate.metric, table, rows)
     if found is None:
         return unmeasured(gate, "there are no rows to measure")
@@ -108,7 +107,6 @@ def _against(
     *,
     baseline: ScoreTable,
     confidence: float | None,
-    seed: int,
 ) -> GateResult:
     """A gate on the paired difference; the baseline's unknown runs count against each bound."""
     name, metric = gate.metric.function(table), gate.metric
@@ -125,11 +123,9 @@ def _against(
     found = Bounds(value, mean(sides["worst"]), mean(sides["best"]), unknown)
     intervals = _Intervals()
     if confidence is not None:
-        binary = is_binary(table, there, [[abs(value) for value in sides["value"]]])
         span = span_of(metric, table, there)
         figure, worst, best = (
-            paired_interval(sides[case], confidence=confidence, binary=binary, span=span, seed=seed)
-            for case in _CASES
+            paired(sides[case], confidence=confidence, span=span).interval for case in _CASES
         )
         intervals = _Intervals(figure, _low(worst, -span), _high(best, span), confidence)
     return _verdict(gate, found, intervals, rows=len(pairs))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 
 from ...verdicts import Interval
 from . import student_t
@@ -44,7 +43,7 @@ def unit_interval(
     away = rows - max(values.count(0.0), values.count(1.0))
     centre, error = mean(values), standard_error(values)
     if error is None or all(value in (0.0, 1.0) for value in values):
-        limits = agresti_coull(centre, rows, normal_quantile(confidence))
+        limits = agresti_coull(centre, rows, student_t.two_sided(confidence, math.inf))
         return Interval(*limits, "agresti-coull", confidence)
     worth = centre * (1.0 - centre) / error**2 if error else rows
     share = away / (away + ROWS_OF_DOUBLE_ERROR * k)
@@ -78,11 +77,6 @@ def agresti_coull(share: float, rows: float, z: float) -> tuple[float, float]:
     centre = (share * rows + more / 2.0) / (rows + more)
     reach = z * math.sqrt(centre * (1.0 - centre) / (rows + more))
     return max(0.0, centre - reach), min(1.0, centre + reach)
-
-
-def normal_quantile(confidence: float) -> float:
-    """The z that holds `confidence` of the normal distribution between -z and z."""
-    return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
 def standard_error(values: Sequence[float]) -> float | None:

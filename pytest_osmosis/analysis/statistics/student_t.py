@@ -40,7 +40,12 @@ def two_sided(confidence: float, df: float) -> float:
 
 
 def tail(t: float, df: float) -> float:
-    """Chance of a t variate above t: `I_x(df/2, 1/2) / 2` with `x = df / (df + t^2)`, t >= 0."""
+    """Chance of a t variate above t: `I_x(df/2, 1/2) / 2` with `x = df / (df + t^2)`, t >= 0.
+
+    With infinitely many degrees of freedom, that of a normal one.
+    """
+    if math.isinf(df):
+        return NormalDist().cdf(-t)
     half = 0.5 * _incomplete_beta(df / (df + t * t), t * t / (df + t * t), df / 2.0, 0.5)
     return half if t >= 0 else 1.0 - half
 

@@ -68,7 +68,7 @@ def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     assert (mean["metric"], mean["current"], mean["baseline"]) == ("mean", 5 / 6, 5 / 6)
     assert mean["difference"]["value"] == 0.0
     assert mean["difference"]["low"] < 0.0 < mean["difference"]["high"]
-    assert (mean["p"], mean["p_method"]) == (1.0, "sign randomisation")
+    assert (mean["p"], mean["p_method"]) == (1.0, "agresti-min")
     told = [
         (change["name"], change["baseline_passes"], change["passes"], change["baseline_answer"],
          change["answer"])
@@ -82,12 +82,14 @@ def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     assert "row-4  2/2 → 0/2" in text
 
 
-def test_one_run_a_row_is_mcnemars_case(project: Project, model: Model) -> None:
+def test_interval_and_p_of_a_difference_agree(project: Project, model: Model) -> None:
     project.run("--osmosis-no-journal", output="base.json")
-    model.wrong["m"] = set(NAMES[:4])
-    [mean, *_] = exact(project.run(COMPARE).report)["differences"]
-    assert (mean["p_method"], mean["p"]) == ("mcnemar exact", 2 / 2**4)
-    assert mean["difference"]["value"] == pytest.approx(-4 / 6)
+    for wrong, found_out in ((2, False), (5, True)):
+        model.wrong["m"] = set(NAMES[:wrong])
+        [mean, *_] = exact(project.run(COMPARE, "--osmosis-fresh").report)["differences"]
+        assert mean["difference"]["value"] == pytest.approx(-wrong / 6)
+        assert mean["p_method"] == mean["difference"]["method"] == "agresti-min"
+        assert (mean["p"] < 0.05) == (mean["difference"]["high"] < 0) == found_out
 
 
 def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: Project) -> None:

@@ -27,7 +27,7 @@ def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():
     suite = replace(
         suite,
         verdicts=tuple(evaluate(gate, tally) for gate in gates),
-        baseline=compare(tally, before, resamples=50),
+        baseline=compare(tally, before),
     )
     text = markdown.render(result_of(suite))
     parts = [
