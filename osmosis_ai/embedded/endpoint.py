@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
 from ..http_server import Request, Response, ThreadedServer, problem
 from .chat import Chat, ChatError
 from .personas import Persona, find_persona
@@ -30,7 +34,7 @@ class EmbeddedEndpoint(ThreadedServer):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _handle(self, request: Request) -> Response:
+    def _handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
         allowed = _ROUTES.get(request.path)
         if allowed is None:
             return problem(404, f"There is no {request.path} here.", code="unknown_url")
@@ -43,7 +47,13 @@ class EmbeddedEndpoint(ThreadedServer):
             answer = self._chat.complete(request.body)
         except ChatError as error:
             return problem(error.status, str(error), param=error.param, code=error.code)
-        return Response(200, answer.body, delay_s=answer.latency_s)
+        response = Response(200, answer.body)
+        return _delayed(response, answer.latency_s) if answer.latency_s else response
+
+
+async def _delayed(response: Response, seconds: float) -> Response:
+    await asyncio.sleep(seconds)
+    return response
 
 
 def start_embedded(

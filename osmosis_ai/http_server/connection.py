@@ -41,7 +41,6 @@ class Connection(asyncio.Protocol):
         """Answer to a request that cannot be read; the last one of the connection."""
         self._waiting: deque[tuple[Request | Response, bool]] = deque()
         """Requests that are not answered yet, or refusals; whether the connection is kept alive."""
-        self._delayed: asyncio.TimerHandle | None = None
         self.answering: asyncio.Task[None] | None = None
         """The handler's work on an answer."""
         self.on_message_begin()
@@ -58,8 +57,6 @@ class Connection(asyncio.Protocol):
         """Drop the answers that are due."""
         self._connections.discard(self)
         self._waiting.clear()
-        if self._delayed is not None:
-            self._delayed.cancel()
         if self.answering is not None:
             self.answering.cancel()
 
@@ -173,10 +170,8 @@ class Connection(asyncio.Protocol):
         return not self._waiting and self._is_listening()
 
     def _is_listening(self) -> bool:
-        return (
-            self._delayed is None
-            and self.answering is None
-            and not (self._transport is None or self._transport.is_closing())
+        return self.answering is None and not (
+            self._transport is None or self._transport.is_closing()
         )
 
     def _serve(self) -> None:
@@ -196,7 +191,7 @@ class Connection(asyncio.Protocol):
     def _handle(self, request: Request, keep_alive: bool) -> None:
         answer = self._handler(request)
         if isinstance(answer, Response):
-            self._answer(answer, keep_alive=keep_alive)
+            self._send(answer, keep_alive=keep_alive)
         else:
             loop = asyncio.get_running_loop()
             self.answering = loop.create_task(self._answer_later(answer, keep_alive))
@@ -211,18 +206,6 @@ class Connection(asyncio.Protocol):
             logger.exception("a request could not be answered")
             response = problem(500, "The request could not be answered.", type="server_error")
         self.answering = None
-        self._send(response, keep_alive=keep_alive)
-        self._serve()
-
-    def _answer(self, response: Response, *, keep_alive: bool) -> None:
-        if response.delay_s <= 0:
-            self._send(response, keep_alive=keep_alive)
-            return
-        loop = asyncio.get_running_loop()
-        self._delayed = loop.call_later(response.delay_s, self._send_late, response, keep_alive)
-
-    def _send_late(self, response: Response, keep_alive: bool) -> None:
-        self._delayed = None
         self._send(response, keep_alive=keep_alive)
         self._serve()
 

@@ -24,12 +24,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status and a body, sent after `delay_s`."""
+    """A status and a body."""
 
     status: int
     body: Mapping[str, Any] | bytes
     """An object that is sent as JSON, or bytes as they are."""
-    delay_s: float = 0.0
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
 
