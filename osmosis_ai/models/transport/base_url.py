@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _EXAMPLE = "for example http://localhost:8000/v1"
 
@@ -33,7 +33,7 @@ class BaseURL:
     def netloc(self) -> str:
         """`host`, with the port unless it is the scheme's own."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
@@ -102,7 +102,7 @@ def _parsed(text: str) -> BaseURL:
         suggestion = f"http://{text.rstrip(':/')}"
         raise ValueError(f"the base URL {text!r} has no scheme: write {suggestion}")
     scheme = scheme.lower()
-    if scheme not in _DEFAULT_PORTS:
+    if scheme not in DEFAULT_PORTS:
         raise ValueError(f"the base URL {text!r} is neither http:// nor https://")
     try:
         parts = urlsplit(f"{scheme}://{rest}")
@@ -115,7 +115,7 @@ def _parsed(text: str) -> BaseURL:
     return BaseURL(
         scheme=scheme,
         host=host,
-        port=port or _DEFAULT_PORTS[scheme],
+        port=port or DEFAULT_PORTS[scheme],
         path=_path(parts.path),
     )
 

@@ -19,11 +19,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from ...models.transport.base_url import DEFAULT_PORTS, BaseURL
+
 RESOLVE_TIMEOUT_S = 5.0
 CACHE_S = 15.0
 """A thousand rollouts of one trainer ask for its name once."""
 _CACHE_SIZE = 256
-_PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -38,28 +39,11 @@ class TrainerUnknown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Trainer:
-    """The address of a trainer, resolved: all that a connection needs."""
+class Trainer(BaseURL):
+    """The address of a trainer, resolved: all that a connection needs; `path` precedes `/v1`."""
 
-    scheme: str
-    host: str
-    """Lower case; IPv6 without brackets."""
-    port: int
-    path: str
-    """What comes before `/v1`; never ends with a slash."""
     addresses: tuple[str, ...] = ()
     """What the host was resolved to, allowed and in the resolver's order."""
-
-    @property
-    def netloc(self) -> str:
-        """`host`, with the port unless it is the scheme's own."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-    @property
-    def origin(self) -> str:
-        """`scheme://host[:port]`."""
-        return f"{self.scheme}://{self.netloc}"
 
 
 def check_origin(text: str) -> str:
@@ -143,10 +127,11 @@ def _parsed(url: str) -> Trainer:
         raise refused from None
     host = host.rstrip(".")
     extra = "@" in parts.netloc or parts.query or parts.fragment or port == 0
-    if parts.scheme not in _PORTS or not host or extra or not url.isprintable() or " " in url:
+    plain = url.isprintable() and " " not in url and not extra
+    if parts.scheme not in DEFAULT_PORTS or not host or not plain:
         raise refused
     path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
-    return Trainer(parts.scheme, host, port or _PORTS[parts.scheme], path)
+    return Trainer(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], path)
 
 
 def _literal(host: str, port: int) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class TrainerClient:
         token = _addresses.set(trainer.addresses)
         try:
             return await self._client.request(
-                URL(f"{trainer.origin}{trainer.path}{path}", encoded=True),
+                URL(f"{trainer}{path}", encoded=True),
                 body,
                 headers={**JSON_HEADERS, **headers},
                 timeout_s=timeout_s,
