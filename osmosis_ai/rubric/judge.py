@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from ..models.base import ProviderError, Usage, clip
+from ..models.base import ProviderError, clip
 from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import Answer
 from ..models.retry import RetryPolicy, Success
@@ -202,7 +202,6 @@ class Judge:
         nearest = min(votes, key=lambda vote: abs(vote["score"] - score))
         answers = [answer for one in asked for answer in one.answers]
         usages = [answer.value.completion.usage for answer in answers]
-        costs = [answer.value.completion.cost_usd for answer in answers]
         return {
             "score": score,
             "explanation": nearest["explanation"],
@@ -212,9 +211,9 @@ class Judge:
             "provider": self._settings.name.provider,
             "model": self._settings.name.model,
             "params": dict(self._settings.params),
-            "prompt_tokens": _sum_tokens(usages, "prompt_tokens"),
-            "completion_tokens": _sum_tokens(usages, "completion_tokens"),
-            "cost_usd": _sum([cost for cost in costs if cost is not None], len(costs)),
+            "prompt_tokens": _total([usage.prompt_tokens for usage in usages]),
+            "completion_tokens": _total([usage.completion_tokens for usage in usages]),
+            "cost_usd": _total([answer.value.completion.cost_usd for answer in answers]),
             "retries": sum(answer.retries for answer in answers),
         }
 
@@ -255,10 +254,5 @@ def _short(value: Any) -> Any:
     return value
 
 
-def _sum_tokens(usages: Sequence[Usage], field: str) -> int | None:
-    counts = [count for usage in usages if (count := getattr(usage, field)) is not None]
-    return sum(counts) if len(counts) == len(usages) else None
-
-
-def _sum(costs: Sequence[float], expected: int) -> float | None:
-    return sum(costs) if len(costs) == expected else None
+def _total(amounts: Sequence[Any]) -> Any:
+    return None if None in amounts else sum(amounts)
