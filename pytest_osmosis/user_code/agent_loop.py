@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from .agent import AgentResult, AgentRun
@@ -23,9 +22,13 @@ class LoopAgent:
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
-        sdk = _sdk()
+        from osmosis_ai.agents.client import ModelLLM
+        from osmosis_ai.agents.runner import run_rollout
+        from osmosis_ai.agents.schemas import RolloutRequest
+        from osmosis_ai.agents.tools import dump_tools
+
         loop = self._loop
-        request = sdk.eval_request(
+        request = RolloutRequest.for_eval(
             rollout_id=run.rollout_id,
             messages=run.messages,
             completion_params=dict(run.params),
@@ -33,13 +36,13 @@ class LoopAgent:
             max_turns=run.max_turns,
         )
         tools = loop.get_tools(request)
-        run.llm = sdk.ModelLLM(
+        run.llm = ModelLLM(
             await run.services.model(),
-            tools=sdk.dump_tools(tools, owner=self._tools_of),
+            tools=dump_tools(tools, owner=self._tools_of),
             params=run.sent,
             record=True,
         )
-        result = await sdk.run_rollout(
+        result = await run_rollout(
             loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
         )
         failed = result.status == "ERROR"
@@ -49,21 +52,3 @@ class LoopAgent:
             reward=result.reward,
             tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
         )
-
-
-class _SDK:
-    """What a rollout takes of the SDK: loaded with the first one, not with the plugin."""
-
-    def __init__(self) -> None:
-        from osmosis_ai.agents.client import ModelLLM
-        from osmosis_ai.agents.runner import run_rollout
-        from osmosis_ai.agents.schemas import RolloutRequest
-        from osmosis_ai.agents.tools import dump_tools
-
-        self.eval_request = RolloutRequest.for_eval
-        self.ModelLLM = ModelLLM
-        self.run_rollout = run_rollout
-        self.dump_tools = dump_tools
-
-
-_sdk = cache(_SDK)

@@ -10,13 +10,10 @@ from .agent import AgentResult, AgentRun, count_tool_results
 from .eval_function import EvalFnError
 
 if TYPE_CHECKING:
-    from osmosis_ai.bridge import Account
-    from osmosis_ai.rollout import AgentWorkflow, RolloutSample
-
-if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from osmosis_ai.rollout import Grader, RolloutSample
+    from osmosis_ai.bridge import Account
+    from osmosis_ai.rollout import AgentWorkflow, Grader, RolloutSample
 
 
 class WorkflowAgent:
