@@ -21,7 +21,7 @@ from ..options import BY_NAME
 from ..results import REPORT_FIELD, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.prepare import prepare
-from ..rollouts.rollout import TEST
+from ..rollouts.scoring import TEST
 from ..rollouts.suite import Suite
 from ..spec import EvalSpec, SessionSpec
 from .collection import RunItem

@@ -24,7 +24,7 @@ from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
 from .rate_limit import SharedRateLimit
-from .rollout import RolloutServices
+from .services import RolloutServices
 from .suite import Suite
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import load_agent, load_grading
 from ..user_code.user_hooks import HookFailed, UserHooks, blaming
-from .rollout import REWARD, TEST
+from .scoring import REWARD, TEST
 from .suite import Suite
 
 if TYPE_CHECKING:

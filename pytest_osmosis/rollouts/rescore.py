@@ -29,7 +29,9 @@ from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
-from .rollout import REWARD, Rollout, RolloutServices
+from .rollout import Rollout
+from .scoring import REWARD
+from .services import RolloutServices
 from .suite import Suite
 
 if TYPE_CHECKING:

@@ -1,65 +1,36 @@
 """One run of one row: its agent within a deadline, then its scores, then its record.
 
-An error of user code is caught here, once, and becomes data. Knows no pytest.
+An error of the agent is caught here, once, and becomes data; for scores see `scoring`. Knows no
+pytest.
 """
 
 from __future__ import annotations
 
 import _thread
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import partial
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
-from osmosis_ai.rubric.reasons import heard
 
 from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes
 from ..user_code.agent import AgentResult, AgentRun, Services
-from ..user_code.eval_function import EvalFn, EvalFnError
 from . import errors
 from .errors import AgentEnded, Failure
-from .failure_text import explanation, user_traceback
-from .guards.isolation import Isolate, RunInMainLoop, proxied, run_directly, run_unwatched
+from .failure_text import explanation
+from .guards.isolation import RunInMainLoop, proxied, run_directly
 from .guards.loop_watchdog import LoopHeld
-from .guards.timeouts import DeadlineExceeded, LeftBehind, TaskDeadline, within
+from .guards.timeouts import DeadlineExceeded, LeftBehind
+from .scoring import Scoring
+from .services import RolloutServices
 
 if TYPE_CHECKING:
     from ..dataset.rows import Row
-    from ..user_code.workflow import Grading
     from .suite import Suite
 
-REWARD = "reward"
-"""The score's name where a grader judges, or else the rollout's own reward is the score."""
-TEST = "test"
-"""The score's name for the outcome of a marked test itself: 1.0 or 0.0."""
-
 _NO_ERRORS: Mapping[str, str] = {}
-
-
-class SetDeadline(Protocol):
-    """Makes a deadline of the run's task."""
-
-    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
-        """One that has not begun."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutServices(Services):
-    """What the process offers to a run: that to its agent, and what holds the run to its limits."""
-
-    deadline: SetDeadline
-    """Holds the run's task to a deadline."""
-    isolate: Isolate = run_unwatched
-    """Runs a section of user code where it delays no other run."""
-    leave: Callable[[RolloutRecord], None] = lambda finished: None
-    """Ends the run with this, while its task is in code that ignores its cancellation."""
-    is_ending: Callable[[], bool] = lambda: False
-    """Whether the session cancels what is in flight: then a cancellation is not an error."""
 
 
 class Rollout:
@@ -71,12 +42,8 @@ class Rollout:
         self.run_index = run_index
         self.outcome: AgentResult | None = None
         self.failure: Failure | None = None
-        self.scores: dict[str, float] = {}
-        self.eval_errors: dict[str, str] = {}
-        self.reasons: dict[str, list[str]] = {}
-        self.shown: list[str] = []
-        """What the item shows of each eval function that gave no score: frames, or a sentence."""
         self._services = services
+        self._scoring = Scoring(suite, row, self._position, services)
         self._agent_run = self._for_agent(services)
 
     def _for_agent(self, services: Services) -> AgentRun:
@@ -178,97 +145,11 @@ class Rollout:
             self._agent_run = self._for_agent(services)
         return await self.suite.agent.run(self._agent_run)
 
-    # ---- the scores
-
     async def score(self, row_name: str) -> None:
-        """Call every eval function; one that fails does not keep the others from scoring."""
-        outcome, suite = self.outcome, self.suite
-        assert outcome is not None
-        if suite.spec.marked:
-            return
-        if suite.grading is not None:
-            async with suite.grading.slot:
-                await self._score_with(REWARD, partial(self._graded, suite.grading, outcome))
-        elif not suite.eval_fns:
-            self._take_reward(outcome)
-        solution = last_assistant_text(outcome.messages)
-        metadata = self.row.metadata()
-        for eval_fn in suite.eval_fns:
-            given = {
-                "messages": outcome.messages,
-                "solution_str": solution,
-                "ground_truth": self.row.ground_truth,
-                "metadata": metadata,
-            }
-            await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
-
-    async def _graded(self, grading: Grading, outcome: AgentResult) -> float:
-        metadata = deepcopy({**self.row.metadata(), **self._position})
-        run = self._agent_run
-        limit_s = self.suite.spec.grader_timeout_s
-        judged = self._services.isolate(
-            grading,
-            grading.name,
-            lambda run_in_main_loop: grading.reward(run, outcome, metadata),
-            within_s=limit_s,
-        )
-        return await within(limit_s, judged)
-
-    async def _called(self, eval_fn: EvalFn, given: dict[str, Any], row_name: str) -> float:
-        services, limit_s = self._services, self.suite.spec.grader_timeout_s
-
-        async def limited(call: Callable[[], Any]) -> Any:
-            began = time.perf_counter()
-            returned = await services.run_sync(call, limit_s)
-            if type(returned) is not float and isawaitable(returned):
-                left_s = max(0.0, limit_s - (time.perf_counter() - began))
-                returned = await within(left_s, eval_fn.awaited(returned))
-            return returned
-
-        def section(run_in_main_loop: RunInMainLoop) -> Coroutine[Any, Any, float]:
-            return eval_fn.call(**given, run_sync=limited, row=row_name)
-
-        if not eval_fn.is_async:
-            return await section(run_directly)  # without a task: `limited` has the deadline
-        called = services.isolate(eval_fn, eval_fn.name, section, within_s=limit_s)
-        return await within(limit_s, called)
-
-    async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
-        try:
-            with heard() as reasons:
-                self.scores[name] = await score()
-            if reasons:
-                self.reasons[name] = [self.suite.redact(reason) for reason in reasons]
-        except DeadlineExceeded as late:
-            self._no_score(name, f"`{name}` {late}")
-        except LoopHeld as held:
-            limit = f"{self.suite.spec.grader_timeout_s:g} s"
-            self._no_score(name, f"`{name}` timed out after {limit}: {held}")
-        except EvalFnError as error:
-            self._no_score(name, str(error))
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
-                raise
-            if isinstance(error, KeyboardInterrupt):
-                _thread.interrupt_main()
-            message = f"`{name}` raised {type(error).__name__}: {error}"
-            self._no_score(name, message, shown=user_traceback(error))
-
-    def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:
-        self.eval_errors[name] = message
-        self.shown.append((shown or message).rstrip())
-
-    def _take_reward(self, outcome: AgentResult) -> None:
-        if outcome.reward is None:
-            self._no_score(
-                REWARD,
-                "the rollout has no reward to score it by: "
-                f"{self.suite.agent.reward_hint} or give --osmosis-eval-fn",
-            )
-        else:
-            self.scores[REWARD] = outcome.reward
+        """Score what the agent gave."""
+        assert self.outcome is not None
+        if not self.suite.spec.marked:
+            await self._scoring.score(self.outcome, self._agent_run, row_name)
 
     # ---- the value
 
@@ -308,7 +189,7 @@ class Rollout:
             {**self.row.metadata(), **self._position},
             self.outcome.reward if self.outcome is not None else None,
             calls=self._agent_run.llm.calls if self._agent_run.llm is not None else (),
-            reasons=self.reasons,
+            reasons=self._scoring.reasons,
         )
 
     def _scored(self) -> dict[str, Any]:
@@ -316,7 +197,7 @@ class Rollout:
         messages, (error_type, error) = self._messages(), self._error()
         return {
             "passed": self._passed(),
-            "scores": self.scores,
+            "scores": self._scoring.scores,
             "error": None if error is None else self.suite.redact(error),
             "error_type": error_type,
             "eval_errors": self._eval_errors(),
@@ -326,7 +207,7 @@ class Rollout:
     def _eval_errors(self) -> Mapping[str, str]:
         """One for all runs where there are none: results are kept to the end."""
         redact = self.suite.redact
-        return {name: redact(text) for name, text in self.eval_errors.items()} or _NO_ERRORS
+        return {name: redact(text) for name, text in self._scoring.errors.items()} or _NO_ERRORS
 
     def _answer(self, messages: list[dict[str, Any]]) -> str | None:
         """The last thing the agent said; of a run that failed, if it said anything."""
@@ -343,15 +224,15 @@ class Rollout:
         threshold = self.suite.spec.pass_threshold
         return (
             self.failure is None
-            and not self.eval_errors
-            and all(passes(score, threshold) for score in self.scores.values())
+            and not self._scoring.errors
+            and all(passes(score, threshold) for score in self._scoring.scores.values())
         )
 
     def _error(self) -> tuple[str | None, str | None]:
         if self.failure is not None:
             return self.failure.type, self.failure.message
-        if self.eval_errors:
-            return "eval_fn", "; ".join(self.eval_errors.values())
+        if self._scoring.errors:
+            return "eval_fn", "; ".join(self._scoring.errors.values())
         return None, None
 
     def _usage(self) -> dict[str, Any]:
@@ -372,14 +253,14 @@ class Rollout:
         }
 
     def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
-        frames = "\n\n".join(self.shown) if self.failure is None else self.failure.frames
+        frames = "\n\n".join(self._scoring.shown) if self.failure is None else self.failure.frames
         return explanation(
             result,
             threshold=self.suite.spec.pass_threshold,
             messages=messages,
             ground_truth=self.row.ground_truth,
             frames=frames,
-            reasons=self.reasons,
+            reasons=self._scoring.reasons,
             whole=self.suite.trajectories,
         )
 

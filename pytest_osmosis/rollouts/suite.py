@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..dataset.errors import DatasetError
 from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..user_code.user_hooks import UserHooks
-from .rollout import Rollout, RolloutServices
+from .rollout import Rollout
+from .services import RolloutServices
 
 if TYPE_CHECKING:
     from osmosis_ai.secret import Redactor
