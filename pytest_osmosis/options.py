@@ -342,22 +342,7 @@ def register(parser: pytest.Parser) -> None:
     """Add the canonical options and ini keys."""
     group = parser.getgroup(GROUP, "osmosis: evaluate LLM agents as test suites")
     for option in OPTIONS:
-        spellings = [option.flag_name]
-        if option.flag:
-            group.addoption(
-                *spellings, dest=option.dest, action="store_true", default=None, help=option.help
-            )
-        else:
-            action = "append" if option.repeatable else "store"
-            group.addoption(
-                *spellings,
-                dest=option.dest,
-                action=action,
-                default=None,
-                metavar=option.metavar,
-                help=_help(option),
-                **({} if option.const is None else {"nargs": "?", "const": option.const}),
-            )
+        _add(group, option, option.flag_name, _help(option))
         ini_type: Any = "bool" if option.flag else "linelist" if option.repeatable else None
         ini_help = option.help.replace("%%", "%")
         parser.addini(option.ini_name, ini_help, type=ini_type, default=_ini_default(option))
@@ -372,14 +357,17 @@ def register_short(parser: pytest.Parser) -> None:
     for option in OPTIONS:
         if option.short is None or option.short in taken:
             continue  # the canonical spelling always works
-        group.addoption(
-            option.short,
-            dest=option.dest,
-            action="append" if option.repeatable else "store",
-            default=None,
-            metavar=option.metavar,
-            help=f"short for {option.flag_name}",
-        )
+        _add(group, option, option.short, f"short for {option.flag_name}")
+
+
+def _add(group: pytest.OptionGroup, option: Option, spelling: str, text: str) -> None:
+    settings: dict[str, Any] = {"action": "store_true"}
+    if not option.flag:
+        action = "append" if option.repeatable else "store"
+        settings = {"action": action, "metavar": option.metavar}
+    if option.const is not None:
+        settings |= {"nargs": "?", "const": option.const}
+    group.addoption(spelling, dest=option.dest, default=None, help=text, **settings)
 
 
 def _help(option: Option) -> str:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
-from ..reports.formats import Writer, asked_reports, in_actions, step_summary, wants_sections
+from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
 from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
 
@@ -174,8 +175,10 @@ class Recorder:
             run: str(report.longrepr).rstrip() for run, report in self._failure_reports.items()
         }
         for report, path in asked_reports(self._session):
-            self._write(path, report.write)
-        self._export_conversations()
+            if self._write(path, partial(report.write, self.result, path, self._sections)):
+                self._written.append(shown_path(path))
+        if (conversations := self._session.trajectories) is not None:
+            self._write(conversations, partial(self._store.export, conversations))
         if self._problems or (self._halted and not self._gates.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
 
@@ -254,24 +257,14 @@ class Recorder:
         for name, value in _junit_properties(result):
             compat.junit_property(self._config, name, value)
 
-    def _write(self, path: Path, write: Writer) -> None:
-        assert self.result is not None
-        shown = shown_path(path)
+    def _write(self, path: Path, write: Callable[[], None]) -> bool:
+        """Write a file, or report at the end why not; return whether it was written."""
         try:
-            write(self.result, path, self._sections)
-        except OSError as error:
-            self.fail(f"cannot write {shown}: {error.strerror or error}")
-        else:
-            self._written.append(shown)
-
-    def _export_conversations(self) -> None:
-        path = self._session.trajectories
-        if path is None:
-            return
-        try:
-            self._store.export(path)
+            write()
         except OSError as error:
             self.fail(f"cannot write {shown_path(path)}: {error.strerror or error}")
+            return False
+        return True
 
     def _tell_github(self, terminal: Any, result: EvalResult) -> None:
         """In GitHub Actions: the step's summary, and annotations."""
