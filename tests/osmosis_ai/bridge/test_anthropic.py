@@ -23,6 +23,12 @@ ASKED: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def close_the_shared_client() -> Iterator[None]:
+    with HTTP:
+        yield
+
+
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     with Endpoint("42") as endpoint:

@@ -41,6 +41,12 @@ def bridge_to(endpoint: Endpoint, *, pool_size: int = 64) -> Bridge:
     return Bridge(open_model)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def close_the_shared_client() -> Iterator[None]:
+    with HTTP:
+        yield
+
+
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     with Endpoint("42", api_key=PROVIDER_KEY) as endpoint:
