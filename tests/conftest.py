@@ -55,6 +55,7 @@ IMPORT_LITELLM = (
     "test_litellm_end_to_end.py",
     "test_litellm_model.py",
     "test_rewards_and_rubrics.py",
+    "test_workflows.py",
 )
 """Files whose tests import LiteLLM in this process, which takes seconds."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import openai  # noqa: F401 - imported here, so that sessions in this process need not do it again
 import pytest
 
+from osmosis_ai.models.litellm.client import load
 from tests.endpoints import Ask, completion, error_reply
 from tests.modes import each_mode
 from tests.project import Project, Session
@@ -400,6 +401,7 @@ def written(folder: Path) -> list[Path]:
 def test_a_judge_finds_the_key_that_it_shares_with_the_evaluated_model(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
+    load()  # here, since pytester forgets what the session imports
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     flows.endpoint.api_key = KEY
     flows.endpoint.answers = lambda ask: (

@@ -205,7 +205,11 @@ def test_on_a_terminal_the_line_is_drawn_and_nothing_of_it_is_left(slow: Project
     assert seen.rindex("\x1b[J") > seen.rindex("\x1b[K")
 
 
-@pytest.mark.parametrize("how", [["-s"], ["-qq"], ["--collect-only"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "how",
+    [["-s"], pytest.param(["-qq"], marks=pytest.mark.slow), ["--collect-only"]],
+    ids=" ".join,
+)
 def test_no_live_line_where_others_write_or_nobody_wants_it(slow: Project, how: list[str]):
     seen = on_terminal(slow, *slow.options("-n0", *how))
     assert "\x1b7" not in seen
