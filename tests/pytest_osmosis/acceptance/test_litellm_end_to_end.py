@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.litellm.client import load
+from osmosis_ai.models.litellm.library import load
 from tests.endpoints import completion, error_reply
 from tests.project import Project, Session
 

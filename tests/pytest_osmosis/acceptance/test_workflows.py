@@ -10,7 +10,7 @@ from typing import Any
 import openai  # noqa: F401 - imported here, so that sessions in this process need not do it again
 import pytest
 
-from osmosis_ai.models.litellm.client import load
+from osmosis_ai.models.litellm.library import load
 from tests.endpoints import Ask, completion, error_reply
 from tests.modes import each_mode
 from tests.project import Project, Session
