@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import openai  # noqa: F401 - imported here, so that sessions in this process ne
 import pytest
 
 from osmosis_ai.models.litellm.library import load
-from tests.endpoints import Ask, completion, error_reply
+from tests.endpoints import Ask, completion, error_reply, reply
 from tests.modes import each_mode
 from tests.project import Project, Session
 
@@ -326,13 +327,14 @@ class Own(Grader):
 
 @each_mode
 def test_a_hundred_at_once_see_their_own_context_alone(flows: Project, workers: int) -> None:
-    def used(ask: Ask) -> dict[str, Any]:
+    def used(ask: Ask) -> Iterator[float | bytes]:
+        while flows.endpoint.max_in_flight <= 50:
+            yield 0.01
         prompt = int("".join(c for c in ask.messages[1]["content"] if c.isdigit()))
         usage = {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1}
-        return completion(ask.row, usage=usage)
+        yield reply(200, completion(ask.row, usage=usage))
 
     flows.endpoint.answers = used
-    flows.endpoint.latency_s = 0.1
     flows.write("crowd.py", FLOW.partition("class Exact")[0] + CROWD)
     flows.rows(*(f"row {number}" for number in range(100)))
     session = run(flows, "crowd.py:Crowd", "--batch-size=100", workers=workers)
