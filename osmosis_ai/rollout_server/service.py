@@ -109,11 +109,10 @@ class RolloutService:
             await asyncio.to_thread(self._journal.close)
 
     async def _call_shutdown_hook(self) -> None:
-        if self._options.on_shutdown is None:
+        if (hook := self._options.on_shutdown) is None:
             return
-        hook = self._runner.call(self._options.on_shutdown)
         try:
-            await asyncio.wait_for(hook, self.settings.drain_s)
+            await asyncio.wait_for(self._runner.call(hook), self.settings.drain_s)
         except Exception as error:  # noqa: BLE001  the user's code: said, and the stop goes on
             event("on_shutdown_failed", logging.ERROR, error=f"{type(error).__name__}: {error}")
 
@@ -216,9 +215,8 @@ class RolloutService:
         except TrainerRefused as error:
             raise Refused(422, "trainer_refused", str(error)) from None
         except TrainerUnknown as error:
-            raise Refused(
-                503, "trainer_unknown", str(error), headers={"retry-after": "5"}
-            ) from None
+            headers = {"retry-after": "5"}
+            raise Refused(503, "trainer_unknown", str(error), headers=headers) from None
 
     async def _admit(self, rollout: Rollout, trainer: Trainer) -> bytes:
         assert rollout.request is not None

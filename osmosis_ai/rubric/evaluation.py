@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
 from .prompt import Case
@@ -201,18 +202,13 @@ def _in_running_loop() -> bool:
 def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     __tracebackhide__ = True
     context = contextvars.copy_context()
-    done: list[T] = []
-    failed: list[BaseException] = []
+    done: Future[T] = Future()
 
     def run() -> None:
         try:
-            done.append(context.run(asyncio.run, work))
+            done.set_result(context.run(asyncio.run, work))
         except BaseException as error:  # noqa: BLE001  # carried over to the thread that waits
-            failed.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=run, name="osmosis-judge", daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
+    threading.Thread(target=run, name="osmosis-judge", daemon=True).start()
+    return done.result()

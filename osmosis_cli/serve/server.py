@@ -17,6 +17,7 @@ import sys
 import time
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -191,7 +192,7 @@ def serve_with_reload(plan: Plan, key: Secret | None, bound: socket.socket) -> N
     name = f"{__name__}:{app_to_reload.__name__}"
     config = configure(name, factory=True, reload=True, reload_dirs=[str(Path.cwd())])
     before = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
-    reloader = ChangeReload(config, target=_ReloadedServer(config), sockets=[bound])
+    reloader = ChangeReload(config, target=partial(_run, config), sockets=[bound])
     ended_by: list[int] = []
     ending = reloader.signal_handler
 
@@ -211,16 +212,6 @@ def _run(config: uvicorn.Config, sockets: list[socket.socket] | None) -> None:
     from osmosis_ai.rollout_server.http.uvicorn import Server
 
     Server(config, owns_process=True).run(sockets=sockets)
-
-
-class _ReloadedServer:
-    """What the reloader starts in another process; it has to be picklable."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        self._config = config
-
-    def __call__(self, sockets: list[socket.socket] | None = None) -> None:
-        _run(self._config, sockets)
 
 
 def app_to_reload() -> RolloutApp:
@@ -251,10 +242,8 @@ class _Formatter(logging.Formatter):
     def __init__(self, redact: Redactor) -> None:
         layout = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
         super().__init__(layout, datefmt="%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
         self._redact = redact
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return time.strftime(datefmt or self.default_time_format, time.gmtime(record.created))
 
     def format(self, record: logging.LogRecord) -> str:
         return self._redact(super().format(record))
