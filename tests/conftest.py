@@ -11,6 +11,7 @@ import gc
 import importlib.metadata
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -119,6 +120,16 @@ def clean_environment() -> Iterator[None]:
             if name.startswith(FOREIGN) or name in TERMINAL or name.upper() in PROXIES:
                 monkeypatch.delenv(name)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def collect_what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Collect its unfinished coroutines here, not in a later session that makes them errors."""
+    yield
+    if request.path.name in IMPORT_LITELLM:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
+            gc.collect()
 
 
 @pytest.fixture(autouse=True)
