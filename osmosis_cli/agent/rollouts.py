@@ -18,7 +18,7 @@ from pytest_osmosis.results import RunId
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
-from pytest_osmosis.rollouts.rate_limit import SharedRateLimit
+from pytest_osmosis.rollouts.shared_retry_after import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
 from pytest_osmosis.spec import EvalSpec, SessionSpec
 from pytest_osmosis.user_code.agent_loop import LoopAgent

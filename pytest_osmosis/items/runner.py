@@ -12,7 +12,7 @@ from osmosis_ai.secret import Redactor
 from ..results import RolloutRecord, RunId
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
-from ..rollouts.rate_limit import SharedRateLimit
+from ..rollouts.shared_retry_after import SharedRateLimit
 from ..rollouts.suite import Suite
 from ..spec import SessionSpec
 from . import capture

@@ -23,8 +23,8 @@ from .guards.loop_watchdog import Blocked
 from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
-from .rate_limit import SharedRateLimit
 from .services import RolloutServices
+from .shared_retry_after import SharedRateLimit
 from .suite import Suite
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse
 from ...models.base import CallFault, ChatCompletion, clip, efforts
 from ...models.parsing import parse_completion
-from ...models.rate_limit import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
+from ...models.retry_after import RateLimiter
 from ...models.transport.exchange import Reply, TransportError
 from ...secret import Redactor, Secret, check_api_key
 from .address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
