@@ -197,6 +197,11 @@ class Endpoint:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        # asyncio loses a client that it is accepting while its server closes: let those in first.
+        for listener in server.sockets:
+            self._loop.remove_reader(listener.fileno())
+        for _ in range(5):
+            await asyncio.sleep(0)
         server.close()
         for connection in tuple(open_ones):
             connection.transport.abort()
