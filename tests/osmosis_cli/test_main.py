@@ -287,7 +287,7 @@ def test_the_installed_command_answers_the_shell():
 def completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], list[str]]:
-    """What bash is told when the last word of a line is to be completed."""
+    """The completions that bash gets for the last word of a line."""
 
     def told(line: str) -> list[str]:
         monkeypatch.setenv("_OSMOSIS_COMPLETE", "bash_complete")

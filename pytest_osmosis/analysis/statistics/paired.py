@@ -16,7 +16,7 @@ from .estimators import mean
 
 METHOD = "agresti-min"
 
-ROWS_OF_DOUBLE_ERROR = 4.0
+HALF_ADDED_ROWS = 4.0
 """With so many rows away from the commonest difference, one row is added instead of two."""
 
 
@@ -34,7 +34,7 @@ def paired(differences: Sequence[float], *, confidence: float = 0.95, span: floa
     if not rows:
         return Paired(0.0, None, None, None)
     moved = [value / span for value in differences]
-    added = 2.0 * ROWS_OF_DOUBLE_ERROR / (_away(moved) + ROWS_OF_DOUBLE_ERROR)
+    added = 2.0 * HALF_ADDED_ROWS / (_away(moved) + HALF_ADDED_ROWS)
     centre = math.fsum(moved) / (rows + added)
     square = (math.fsum(value * value for value in moved) + added / 2.0) / (rows + added)
     error = math.sqrt((square - centre * centre) / (rows + added))
