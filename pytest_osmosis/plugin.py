@@ -196,7 +196,9 @@ def pytest_sessionfinish(
         evaluation.cancel()
     try:
         result = yield
+        evaluation.check_interrupted_again()
         evaluation.close()
+        evaluation.check_interrupted_again()
     except KeyboardInterrupt:
         pytest.exit("interrupted again", returncode=pytest.ExitCode.INTERRUPTED)
     return result

@@ -114,6 +114,9 @@ class Evaluation:
         if self.runner is not None:
             self.runner.rollouts.cancel()
 
+    def check_interrupted_again(self) -> None:
+        """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
+
     def close(self) -> None:
         """Cancel what is in flight and release everything; harmless when repeated."""
         runner, self.runner = self.runner, None

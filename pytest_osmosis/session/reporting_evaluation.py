@@ -124,6 +124,11 @@ class ReportingEvaluation(Evaluation):
         """Return what is going to run, and what was found of earlier sessions."""
         return [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
 
+    def check_interrupted_again(self) -> None:
+        """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
+        if self._signals.repeated:
+            raise KeyboardInterrupt
+
     def close(self) -> None:
         """Close what was opened, after everything that still reports to it."""
         super().close()

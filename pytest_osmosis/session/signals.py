@@ -1,8 +1,9 @@
 """End the session in order on the first SIGINT, SIGTERM or SIGHUP, in the reporting process.
 
 The signal becomes one KeyboardInterrupt in the main thread, which pytest turns into the end of the
-session with everything reported. A second SIGINT goes to the handler that was there before.
-Workers leave SIGINT to the reporting process.
+session with everything reported. A second SIGINT is noted, and goes to the handler that was there
+before: an exception that a handler raises is lost in a finalizer, the note is not. Workers leave
+SIGINT to the reporting process.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class SignalHandlers:
         self._before: dict[Any, Any] = {}
         self.received: str | None = None
         """The name of the first signal, once it has come."""
+        self.repeated = False
+        """Whether a SIGINT has come after the first signal."""
 
     def install(self) -> None:
         """Set the handlers; do nothing outside the main thread, which alone can."""
@@ -47,12 +50,17 @@ class SignalHandlers:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
+            self._handle_again(number, frame)
             return
         self.received = signal.Signals(number).name
-        if signal.SIGINT in self._before:
-            signal.signal(signal.SIGINT, self._before.pop(signal.SIGINT))
         self._on_first(self.received)
         raise KeyboardInterrupt(f"by {self.received}")
+
+    def _handle_again(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self.repeated = True
+            before = self._before[number]
+            (before if callable(before) else signal.default_int_handler)(number, frame)
 
 
 def leave_to_controller() -> None:

@@ -51,6 +51,23 @@ def test_a_later_sigterm_does_not_interrupt_the_end_of_the_session(handlers: Han
     assert handlers.reported == ["SIGHUP"]
 
 
+class Finalized:
+    """Interrupted in its finalizer, where Python drops what a signal handler raises."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_second_sigint_is_noted_even_where_its_exception_is_lost(handlers: Handlers) -> None:
+    handlers.install()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert not handlers.repeated
+    Finalized()
+    assert handlers.repeated
+
+
 def test_a_second_sigint_goes_to_the_handler_that_was_there_before(handlers: Handlers) -> None:
     theirs: list[int] = []
     signal.signal(signal.SIGINT, lambda number, frame: theirs.append(number))
