@@ -207,14 +207,18 @@ class Figure:
     """As people write it: "mean", "pass@3", "pass^3"."""
     field: str
     """Its name in the JSON summary: "pass_at_3"."""
-    value: float
+    value: float | None
+    """None where no run has a score."""
     interval: Interval | None = None
     """None where it is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
-    """One eval function over all runs that have ended; a missing score counts as 0.0."""
+    """One eval function over all runs that have ended; a missing score counts as 0.0.
+
+    Where every score is missing there are no figures.
+    """
 
     name: str
     figures: Mapping[str, Figure]
@@ -222,13 +226,13 @@ class FunctionResult:
     scored: int
     missing: int
 
-    def __getitem__(self, metric: str) -> float:
+    def __getitem__(self, metric: str) -> float | None:
         """Return the value of a metric: `function["pass@3"]`."""
         return self.figures[metric].value
 
     @property
-    def mean(self) -> float:
-        """The mean score."""
+    def mean(self) -> float | None:
+        """The mean score; None where no run has one."""
         return self["mean"]
 
 

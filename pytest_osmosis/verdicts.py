@@ -40,7 +40,7 @@ class GateResult:
     outcome: GateOutcome
     """passed, failed or inconclusive."""
     figure: float | None
-    """The metric as reported, unknown runs as 0.0; None when nothing could be measured."""
+    """The metric as reported, unknown runs as 0.0; None where nothing was measured, or scored."""
     low: float | None
     """The lower of the two bounds that the gate was held at."""
     high: float | None
@@ -69,9 +69,12 @@ class GateResult:
         return "; ".join([self._found(), *self._next()])
 
     def _found(self) -> str:
-        value = "no run has ended" if self.figure is None else f"{self.figure:.4g}"
+        if self.figure is None:
+            value = "no run has ended" if self.eval_fn is None else "no run has a score"
+        else:
+            value = f"{self.figure:.4g}"
         if self.low == self.high:
-            return value
+            return value if self.figure is not None else f"{value}, which counts as {self.low:.4g}"
         found = [f"{value}, between {self.low:.4g} and {self.high:.4g}"]
         if self.confidence:
             found.append(f"with {self.confidence:.4g} confidence")

@@ -85,11 +85,13 @@ def _function(
 
 def _figure(metric: Metric, table: ScoreTable, confidence: float | None) -> Figure:
     definition = metric.definition
+    if not table.has_score(metric.function(table), table.rows):
+        return Figure(metric.label, metric.field, None)
     if definition.of_table is not None:
         found = definition.of_table(table, table.rows, metric.eval_fn)
-        return Figure(metric.label, metric.field, found.value or 0.0)
+        return Figure(metric.label, metric.field, found.value)
     values = row_values(metric, table, table.rows)
-    value = definition.over_rows(values) if values else 0.0
+    value = definition.over_rows(values)
     interval = None if confidence is None else interval_of(metric, values, table, confidence)
     return Figure(metric.label, metric.field, value, interval)
 

@@ -24,10 +24,13 @@ def compare(
     """Compares the eval functions that both sessions have, over the rows that both have."""
     matching = _with_runs(match_rows(current, baseline), current, baseline)
     held = at_threshold(baseline, current.pass_threshold)
+    here, there = rows_of(matching)
     comparisons = tuple(
         compare_function(current, held, name, matching=matching, confidence=confidence)
         for name in current.eval_fns
-        if name in baseline.scores and matching
+        if name in baseline.scores
+        and current.has_score(name, here)
+        and baseline.has_score(name, there)
     )
     return BaselineReport(comparisons, tuple(_notes(current, baseline, matching)))
 
@@ -186,7 +189,9 @@ def _unknown_notes(current: ScoreTable, baseline: ScoreTable, matching: Matching
         for name in current.eval_fns:
             if name in tally.scores:
                 unknown = sum(tally.count(name, row).unknown for row in rows)
-                if unknown:
+                if rows and not tally.has_score(name, rows):
+                    notes.append(f"no run {where} has a score for {name}: it is not compared")
+                elif unknown:
                     runs = counted(unknown, "run")
                     notes.append(f"{runs} {where} without a score for {name}: counted as 0.0")
     return notes

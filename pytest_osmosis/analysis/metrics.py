@@ -1,7 +1,8 @@
 """The table of metrics: every figure of a summary, a gate or a comparison is defined here, once.
 
 A metric has a value, a worst case and a best case over rows of a `ScoreTable`. The value is that
-of the runs that have ended, one without a score counting as 0.0 and as no pass. The worst and the
+of the runs that have ended, one without a score counting as 0.0 and as no pass; where no run has a
+score there is none. The worst and the
 best case also put every run that was never started, and every one without a score, at the worst
 and at the best that it could have given.
 
@@ -30,7 +31,7 @@ class Bounds:
     """One metric three ways; worst == best when nothing that matters is unknown."""
 
     value: float | None
-    """As reported; None when no run has ended."""
+    """As reported; None when no run has a score, or has ended."""
     worst: float
     """With every unknown run at its worst."""
     best: float
@@ -129,7 +130,8 @@ def bounds(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> Bounds | N
     worst, best = (
         definition.over_rows(row_values(metric, table, rows, case)) for case in ("worst", "best")
     )
-    value = definition.over_rows(values) if values else None
+    has_value = bool(values) and table.has_score(metric.function(table), rows)
+    value = definition.over_rows(values) if has_value else None
     return Bounds(value, worst, best, unknown_scores(metric, table, rows))
 
 

@@ -105,11 +105,13 @@ def empty_score_table(
 def measured(run: RunResult, eval_fns: Iterable[str]) -> dict[str, Any]:
     """A run that has ended, as `ScoreTableBuilder.add` takes it."""
     scores: Mapping[str, float | None] = run.scores
-    if run.error_type in AGENTS_OWN:
+    agent_failed = run.error_type in AGENTS_OWN
+    if agent_failed:
         scores = {name: run.scores.get(name, 0.0) for name in eval_fns}
     return {
         "scores": scores,
         "error": run.error_type is not None,
+        "agent_failed": agent_failed,
         "duration_s": run.duration_ms / 1000.0,
         "tokens": run.tokens,
         "cost_usd": run.cost_usd,

@@ -44,6 +44,8 @@ class ScoreTable:
     """Per run, tokens; NaN when not known."""
     cost_usd: Sequence[float]
     """Per run, US dollars; NaN when not known."""
+    agent_failed: Sequence[int]
+    """Per run, 1 when the agent itself failed: its scores are 0.0, and none was given."""
     columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Dataset columns to slice by, one value a row."""
     row_keys: Sequence[str] = ()
@@ -80,6 +82,12 @@ class ScoreTable:
     def has_run(self, row: int) -> bool:
         """Return whether a run of the row has ended."""
         return any(self.finished[row * self.n : (row + 1) * self.n])
+
+    def has_score(self, eval_fn: str, rows: Sequence[int]) -> bool:
+        """Return whether any run of some rows has a score: else there are no figures."""
+        scores = self.run_values(self.scores[eval_fn], rows)
+        failed = self.run_values(self.agent_failed, rows)
+        return any(not isnan(score) and not own for score, own in zip(scores, failed, strict=True))
 
     def run_values(self, column: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
         """Return the values of all runs of some different rows."""
@@ -187,7 +195,7 @@ class ScoreTableBuilder:
         """Every row has n runs, all not run yet."""
         runs = n * len(row_names)
         self._scores = {name: _unknown(runs) for name in eval_fns}
-        self._finished, self._errors = bytearray(runs), bytearray(runs)
+        self._finished, self._errors, self._agent_failed = (bytearray(runs) for _ in range(3))
         self._duration_s, self._tokens = _unknown(runs), _unknown(runs)
         self._cost_usd = _unknown(runs)
         self._table = ScoreTable(
@@ -200,6 +208,7 @@ class ScoreTableBuilder:
             duration_s=self._duration_s,
             tokens=self._tokens,
             cost_usd=self._cost_usd,
+            agent_failed=self._agent_failed,
             columns=columns or {},
             row_keys=row_keys,
             row_digests=row_digests,
@@ -212,6 +221,7 @@ class ScoreTableBuilder:
         *,
         scores: Mapping[str, float | None],
         error: bool = False,
+        agent_failed: bool = False,
         duration_s: float | None = None,
         tokens: float | None = None,
         cost_usd: float | None = None,
@@ -219,10 +229,11 @@ class ScoreTableBuilder:
         """Notes a run that ended. A score that is None or absent is unknown.
 
         What the agent itself is to blame for (it raised, it ran out of time) is no unknown: give
-        it the score 0.0.
+        it the score 0.0, and `agent_failed`.
         """
         at = row * self._table.n + run
         self._finished[at], self._errors[at] = 1, int(error)
+        self._agent_failed[at] = int(agent_failed)
         for name, column in self._scores.items():
             column[at] = _number(scores.get(name))
         self._duration_s[at] = _number(duration_s)

@@ -117,7 +117,11 @@ def _against(
         return unmeasured(gate, "the baseline has none of these rows")
     there = at_threshold(baseline, table.pass_threshold)
     sides = {case: paired_differences(metric, table, there, pairs, case) for case in _CASES}
-    value = mean(sides["value"]) if sides["value"] else None
+    is_scored = all(
+        side.has_score(name, rows)
+        for side, rows in zip((table, there), zip(*pairs, strict=True), strict=True)
+    )
+    value = mean(sides["value"]) if sides["value"] and is_scored else None
     unknown = unknown_scores(metric, table, [here for here, _ in pairs])
     unknown += unknown_scores(metric, there, [other for _, other in pairs])
     found = Bounds(value, mean(sides["worst"]), mean(sides["best"]), unknown)

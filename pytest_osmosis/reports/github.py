@@ -11,9 +11,8 @@ from pathlib import Path
 
 from ..escaping import escape_control_chars
 from ..results import EvalResult, SuiteResult
-from ..verdicts import counted
 from .formats import Sections
-from .highlights import lowest_rows, row_name
+from .highlights import lowest_rows, row_name, unscored_rows, unscored_share
 from .markdown import render
 
 ANNOTATIONS = 10
@@ -45,11 +44,11 @@ def _of_gates(result: EvalResult) -> Iterator[str]:
 def _of_rows(result: EvalResult) -> Iterator[str]:
     for suite in result.suites:
         level = "warning" if suite.verdicts else "error"
-        for low in lowest_rows(suite)[:ANNOTATIONS]:
-            title = (
-                f"{row_name(low.row)}: {low.passed} of {counted(len(low.row.runs), 'run')} passed"
-            )
-            first = next(run for run in low.row.runs if not run.passed)
+        rows = [(low.row, str(low)) for low in lowest_rows(suite)]
+        rows += [(row, unscored_share(row)) for row in unscored_rows(suite)]
+        for row, found in rows[:ANNOTATIONS]:
+            title = f"{row_name(row)}: {found}"
+            first = next(run for run in row.runs if not run.passed)
             scores = ", ".join(f"{name} {score:g}" for name, score in first.scores.items())
             message = first.error or f"{scores}\n{first.answer or ''}".strip()
             yield _command(level, title, message, suite)

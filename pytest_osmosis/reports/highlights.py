@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..results import RowResult, RunResult, SuiteResult
+from ..verdicts import counted
 
 SLOWEST_SHOWN = 3
 SLOW_MS = 1_000.0
@@ -21,23 +22,30 @@ _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
 @dataclass(frozen=True, slots=True)
 class Low:
-    """A row that did not pass every time."""
+    """A row of which a scored run did not pass."""
 
     row: RowResult
     passed: int
     """Runs that passed."""
     scored: int
-    """Runs with a score, or whose agent failed, which scores 0.0."""
+    """Runs with a score, or whose agent failed, which scores 0.0; never 0."""
 
     @property
-    def rank(self) -> tuple[bool, float, float, int]:
-        """The lower, the worse: by the scored runs; rows without one come last."""
-        share = self.passed / self.scored if self.scored else 0.0
-        return not self.scored, share, _mean_score(self.row), self.row.row_index
+    def rank(self) -> tuple[float, float, int]:
+        """The lower, the worse: by the scored runs."""
+        return self.passed / self.scored, _mean_score(self.row), self.row.row_index
+
+    def __str__(self) -> str:
+        return f"{self.passed} of {counted(self.scored, 'run')} passed"
 
 
-def shown(figure: float, sign: str = "") -> str:
-    """A figure in a table: three digits behind the point, unless it is out of all proportion."""
+def shown(figure: float | None, sign: str = "") -> str:
+    """A figure in a table: three digits behind the point, unless it is out of all proportion.
+
+    A dash stands where there is none.
+    """
+    if figure is None:
+        return "-"
     return f"{figure:{sign}.3f}" if abs(figure) < HUGE else f"{figure:{sign}.3g}"
 
 
@@ -56,12 +64,23 @@ def lowest_rows(suite: SuiteResult) -> list[Low]:
 
     A run that infrastructure kept from a score says nothing about its row.
     """
-    low = (
-        Low(row, sum(run.passed for run in row.runs), len(_scored(row)))
-        for row in suite.rows
-        if not all(run.passed for run in row.runs)
-    )
+    rows = ((row, [run.passed for run in _scored(row)]) for row in suite.rows)
+    low = [Low(row, sum(passed), len(passed)) for row, passed in rows if not all(passed)]
     return sorted(low, key=lambda each: each.rank)
+
+
+def unscored_rows(suite: SuiteResult) -> list[RowResult]:
+    """The rows of which a run has no score through no fault of the agent's, if they are not low."""
+    return [
+        row
+        for row in suite.rows
+        if len(scored := _scored(row)) < len(row.runs) and all(run.passed for run in scored)
+    ]
+
+
+def unscored_share(row: RowResult) -> str:
+    """How many runs of a row have no score, of how many."""
+    return f"{len(row.runs) - len(_scored(row))} of {counted(len(row.runs), 'run')} have no score"
 
 
 def slow_runs(suite: SuiteResult, limit: int = SLOWEST_SHOWN) -> list[str]:

@@ -121,15 +121,16 @@ class Config(_Model):
 class EvalFnSummary(BaseModel):
     """One eval function over all runs; a missing score counts as 0.0.
 
-    For n > 1 there are further `pass_at_<k>` and `pass_hat_<k>` fields, for k in 1, 3, 5, 10 and n.
+    Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
+    further `pass_at_<k>` and `pass_hat_<k>` fields, for k in 1, 3, 5, 10 and n.
     """
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
 
-    mean: float
-    std: float
-    min: float
-    max: float
+    mean: float | None
+    std: float | None
+    min: float | None
+    max: float | None
     scored: int
     missing: int
     intervals: dict[str, Figure] = Field(

@@ -131,7 +131,7 @@ def _function(function: FunctionResult) -> EvalFnSummary:
         intervals={
             figure.field: _figure(figure.value, figure.interval)
             for figure in function.figures.values()
-            if estimates(figure.metric)
+            if figure.value is not None and estimates(figure.metric)
         },
         **{figure.field: figure.value for figure in function.figures.values()},
     )

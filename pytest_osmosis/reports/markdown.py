@@ -94,7 +94,7 @@ def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
     yield from (f"- {escaped(fact)}" for fact in suite.facts)
     yield from _baseline(suite)
     if rows:
-        yield from _lowest(suite)
+        yield from _worst(suite)
     if suite.slowest:
         yield from ["", "Slowest: " + ", ".join(code(each) for each in suite.slowest)]
 
@@ -141,14 +141,17 @@ def _moved(row: Change) -> str:
     return f"- {code(row.name)} {escaped(row.passes)}" + (f": {', '.join(said)}" if said else "")
 
 
-def _lowest(suite: SuiteView) -> Iterator[str]:
-    if not suite.lowest:
-        return
-    yield from ["", "#### Lowest rows", ""]
-    for bad in suite.lowest:
-        yield from _bad(bad)
-    if suite.more_low:
-        yield f"and {suite.more_low} more that did not pass every time"
+def _worst(suite: SuiteView) -> Iterator[str]:
+    for title, rows, more, what in (
+        ("Lowest rows", suite.lowest, suite.more_low, "that did not pass every time"),
+        ("Rows without a score", suite.unscored, suite.more_unscored, "without a score"),
+    ):
+        if rows:
+            yield from ["", f"#### {title}", ""]
+        for bad in rows:
+            yield from _bad(bad)
+        if more:
+            yield f"and {more} more {what}"
 
 
 def _bad(bad: Bad) -> Iterator[str]:

@@ -171,7 +171,7 @@ def _lowest(suite: SuiteResult) -> list[str]:
     short = lowest_rows(suite)[:LOWEST_ROWS]
     if suite.info.n == 1:
         return [_name(low.row) for low in short]
-    return [f"{_name(low.row)} {low.passed}/{len(low.row.runs)}" for low in short]
+    return [f"{_name(low.row)} {low.passed}/{low.scored}" for low in short]
 
 
 def _moved(rows: Sequence[Change]) -> Iterator[str]:

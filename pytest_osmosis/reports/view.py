@@ -13,7 +13,7 @@ from typing import Literal
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..results import EvalResult, FunctionResult, RunResult, SuiteResult
+from ..results import EvalResult, FunctionResult, RowResult, RunResult, SuiteResult
 from ..rollouts.failure_text import below_threshold
 from ..verdicts import Change, Comparison, Interval, counted
 from .formats import Sections
@@ -25,6 +25,8 @@ from .highlights import (
     shown,
     slow_runs,
     some_error_kinds,
+    unscored_rows,
+    unscored_share,
 )
 
 State = Literal["passed", "failed", "inconclusive"]
@@ -46,11 +48,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A row that did not pass every time, and what became of the runs that did not."""
+    """A row that did not pass every time, or has no score, and its runs that did not pass."""
 
     name: str
     found: str
-    """ "2 of 5 runs passed" """
+    """ "2 of 5 runs passed"; "5 of 5 runs have no score" """
     runs: Sequence[tuple[str, str]]
     """Title and section of each run that did not pass."""
 
@@ -87,6 +89,9 @@ class SuiteView:
     lowest: Sequence[Bad]
     more_low: int
     """Rows that did not pass every time and are not in `lowest`."""
+    unscored: Sequence[Bad]
+    """Rows that are not low, and of which a run has no score."""
+    more_unscored: int
     slowest: Sequence[str]
 
 
@@ -150,7 +155,7 @@ def _remarks(result: EvalResult) -> Iterator[str]:
 
 
 def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
-    lowest = lowest_rows(suite)
+    lowest, unscored = lowest_rows(suite), unscored_rows(suite)
     baseline = suite.baseline
     return SuiteView(
         name=suite.info.name,
@@ -163,20 +168,22 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         baseline=baseline.source or "baseline" if baseline else "",
         against=[against(each) for each in (baseline.comparisons if baseline else ())],
         notes=baseline.notes if baseline else (),
-        lowest=[
-            Bad(
-                name=row_name(low.row),
-                found=f"{low.passed} of {counted(len(low.row.runs), 'run')} passed",
-                runs=[
-                    (run_name(low.row, run, n=suite.info.n), section_of(run, suite, sections))
-                    for run in _shown(low.row.runs)
-                ],
-            )
-            for low in lowest[:LOWEST_SHOWN]
-        ],
+        lowest=[_bad(low.row, str(low), suite, sections) for low in lowest[:LOWEST_SHOWN]],
         more_low=max(0, len(lowest) - LOWEST_SHOWN),
+        unscored=[
+            _bad(row, unscored_share(row), suite, sections) for row in unscored[:LOWEST_SHOWN]
+        ],
+        more_unscored=max(0, len(unscored) - LOWEST_SHOWN),
         slowest=slow_runs(suite),
     )
+
+
+def _bad(row: RowResult, found: str, suite: SuiteResult, sections: Sections) -> Bad:
+    runs = [
+        (run_name(row, run, n=suite.info.n), section_of(run, suite, sections))
+        for run in _shown(row.runs)
+    ]
+    return Bad(row_name(row), found, runs)
 
 
 def _shown(runs: Sequence[RunResult]) -> list[RunResult]:

@@ -64,6 +64,7 @@ class ProgressCounter:
         self._lock = threading.Lock()
         self.done = 0
         self._passed = 0
+        self._scored = 0
         self._cost_usd: float | None = None
 
     def ended(self, run: RunResult) -> None:
@@ -71,6 +72,7 @@ class ProgressCounter:
         with self._lock:
             self.done += 1
             self._passed += run.passed
+            self._scored += run.outcome != "error"
             if run.cost_usd is not None:
                 self._cost_usd = (self._cost_usd or 0.0) + run.cost_usd
             if not run.cached:
@@ -91,7 +93,7 @@ class ProgressCounter:
     def _parts(self) -> list[str]:
         total = max(self._total(), self.done)
         parts = [f"{self.done}/{total}"]
-        if self.done:
+        if self._scored:
             parts.append(f"pass {100 * self._passed // self.done}%")
         parts.append(f"{self._in_flight(total - self.done)} in flight")
         rate, tokens = self._rates()

@@ -303,7 +303,8 @@ def _junit_properties(result: EvalResult) -> Iterator[tuple[str, str]]:
         yield f"{prefix}osmosis_runs", str(suite.finished)
         for function in suite.functions:
             for figure in function.figures.values():
-                yield f"{prefix}osmosis_{figure.field}[{function.name}]", repr(figure.value)
+                if figure.value is not None:
+                    yield f"{prefix}osmosis_{figure.field}[{function.name}]", repr(figure.value)
             yield f"{prefix}osmosis_missing[{function.name}]", str(function.missing)
 
 

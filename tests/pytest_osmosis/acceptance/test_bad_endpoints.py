@@ -162,9 +162,14 @@ def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     with Endpoint() as gone:
         netloc = gone.netloc
     faulty.rows(*"abcdefghij")
-    session = faulty.run(base_url=f"http://{netloc}/v1")
+    session = faulty.run("--junitxml=out.xml", base_url=f"http://{netloc}/v1")
     assert session.ret == 1
+    assert "lowest rows" not in session.out and "0.000" not in session.out
+    assert "osmosis_mean" not in (faulty.path / "out.xml").read_text()
     summary = session.report["summary"]
+    figures = summary["eval_fns"]["rewards:exact"]
+    assert (figures["mean"], figures["std"], figures["intervals"]) == (None, None, {})
+    assert figures["scored"] == 0
     assert summary["complete"] is False
     assert summary["total_runs"] < 10
     assert f"cannot reach http://{netloc}" in summary["halted"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.metrics import METRICS, summary_metrics
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import GRAMMAR, parse_gate
+from pytest_osmosis.reports.html import render as render_html
 from pytest_osmosis.reports.json_models import EvalFnSummary
 from pytest_osmosis.reports.json_writer import report_of
+from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
 from tests.made_results import EXACT, result_of, suite_of
 
@@ -48,6 +53,37 @@ def test_a_run_that_ended_without_a_score_counts_as_zero_and_is_counted():
     assert (function.mean, function["pass@1"]) == pytest.approx((1 / 2, 5 / 12))
     assert function["min"] == 0.0
     assert (function.scored, function.missing) == (3, 2)
+
+
+def test_where_no_run_has_a_score_there_are_no_figures():
+    suite = suite_of([["overloaded"] * 3, ["overloaded"] * 3])
+    [function] = suite.functions
+    assert {figure.value for figure in function.figures.values()} == {None}
+    assert {figure.interval for figure in function.figures.values()} == {None}
+    assert (function.scored, function.missing) == (0, 6)
+    fields = report_of(result_of(suite)).summary.eval_fns[EXACT].model_dump()
+    assert fields["mean"] is fields["pass_at_3"] is None
+    assert fields["intervals"] == {}
+    header, cells, *_ = summary(result_of(suite))
+    assert header.split()[-1] == "scored"
+    assert cells.split() == [EXACT, *"-----", "0/6"]
+    for text in (render_markdown(result_of(suite)), render_html(result_of(suite))):
+        assert "0.000" not in text and "Lowest" not in text
+    found = evaluate(parse_gate("pass@1 >= 0.5"), score_table_of(suite))
+    assert (found.outcome, found.figure, found.low, found.high) == ("inconclusive", None, 0.0, 1.0)
+
+
+def test_agents_that_failed_fail_a_gate_but_are_no_figure():
+    made = suite_of([[0.0, 0.0]])
+    runs = [
+        replace(run, success=False, scores={}, error="KeyError: 'x'", error_type="agent")
+        for run in made.rows[0].runs
+    ]
+    suite = aggregate(made.info, runs, selected=2)
+    assert suite.functions[0].mean is None
+    found = evaluate(parse_gate("mean >= 0.5"), score_table_of(suite))
+    assert (found.outcome, found.figure) == ("failed", None)
+    assert found.sentence() == "no run has a score, which counts as 0"
 
 
 def test_every_metric_of_the_table_is_where_its_entry_says():

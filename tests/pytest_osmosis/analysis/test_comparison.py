@@ -13,6 +13,8 @@ from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.analysis.statistics.paired import paired
+from pytest_osmosis.gates.evaluate import evaluate
+from pytest_osmosis.gates.parser import parse_gate
 
 
 def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):
@@ -46,6 +48,19 @@ def test_without_keys_the_names_match():
     assert found.pairs == ((0, 0), (1, 1))
     assert found.removed == ("row-2",)
     assert found.notes() == ["1 row is only in the baseline and not compared: row-2"]
+
+
+def test_a_function_without_any_score_on_one_side_is_not_compared():
+    scored, unscored = tally_of([[1.0, 0.0]] * 3), tally_of([[None, None]] * 3)
+    for here, there, where in (
+        (unscored, scored, "here"),
+        (scored, unscored, "in the baseline"),
+    ):
+        report = compare(here, there)
+        assert report.comparisons == ()
+        assert report.notes == (f"no run {where} has a score for f: it is not compared",)
+        found = evaluate(parse_gate("mean - baseline >= -0.1"), here, baseline=there)
+        assert (found.outcome, found.figure) == ("inconclusive", None)
 
 
 def test_what_differs_is_told():

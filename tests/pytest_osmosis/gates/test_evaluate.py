@@ -312,7 +312,7 @@ def test_what_was_never_started_is_in_no_value_but_in_both_bounds():
         assert (found.outcome, found.unknown) == ("inconclusive", 11)
     lost = evaluate(parse_gate("mean >= 0"), tally_of([[LOST]]))
     assert (lost.outcome, lost.figure) == ("passed", None)
-    assert lost.sentence().startswith("no run has ended, between 0 and 1")
+    assert lost.sentence().startswith("no run has a score, between 0 and 1")
 
 
 def test_a_slice_looks_at_its_rows_only():

@@ -27,9 +27,12 @@ def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores
 
 def test_a_run_without_a_score_says_nothing_about_its_row():
     suite = suite_of([[1.0, "overloaded"], [1.0, 0.0], ["overloaded", "overloaded"], [0.0, 0.0]])
-    assert [row_name(low.row) for low in lowest_rows(suite)] == [
-        "row-3", "row-1", "row-0", "row-2"
-    ]  # fmt: skip
+    assert [row_name(low.row) for low in lowest_rows(suite)] == ["row-3", "row-1"]
+    lines = summary(result_of(suite))
+    assert "lowest rows: row-3 0/2, row-1 1/2" in lines
+    markdown = render(result_of(suite))
+    assert "<code>row-0</code> 1 of 2 runs have no score" in markdown
+    assert "<code>row-2</code> 2 of 2 runs have no score" in markdown
 
 
 def test_the_terminal_and_markdown_name_the_lowest_rows_in_one_order():
