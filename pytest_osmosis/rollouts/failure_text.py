@@ -19,11 +19,14 @@ from osmosis_ai.messages import text_of
 from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
 from ..results import RunResult, passes
 from ..user_code.import_object import filtered_traceback
+from ..verdicts import counted
 
 MESSAGES_SHOWN = 12
-"""The last messages of a conversation that a failure shows."""
+"""Messages of a conversation that a failure shows."""
 TEXT_LIMIT = 1200
 """Characters of one message that a failure shows."""
+SYSTEM_LIMIT = 160
+"""Characters of a system prompt that a failure shows: it is the same in every one."""
 LINE_LIMIT = 400
 """Characters of an answer or a reason that is shown on one line."""
 _LINES_SHOWN = 80
@@ -75,21 +78,49 @@ def shortfall(result: RunResult, threshold: float) -> str | None:
     return "; ".join(f"{name}: score {score} < {threshold}" for name, score in low.items())
 
 
-def conversation(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The last messages, one block each, roles in a column, indented by two."""
-    left_out = max(0, len(messages) - MESSAGES_SHOWN)
-    earlier = "1 earlier message" if left_out == 1 else f"{left_out} earlier messages"
-    lines = [f"  ({earlier})"] if left_out else []
-    for message in messages[left_out:]:
-        role = str(message.get("role", "?"))
-        for text in _said(message):
-            first, *rest = escape_control_chars(text[:TEXT_LIMIT]).splitlines() or [""]
-            lines.append(f"  {role:<10} {first}".rstrip())
-            lines.extend(f"  {'':<10} {line}" for line in rest)
-            if len(text) > TEXT_LIMIT:
-                lines.append(f"  {'':<10} ({len(text) - TEXT_LIMIT} more characters)")
-            role = ""
+def conversation(messages: Sequence[Mapping[str, Any]], limit: int | None = MESSAGES_SHOWN) -> str:
+    """The conversation, one block a message, roles in a column, indented by two.
+
+    Of more than `limit` messages the middle is left out; the question always stays.
+    """
+    lines: list[str] = []
+    at = 0
+    for place in _places(messages, limit):
+        if place > at:
+            lines.append(f"  ({counted(place - at, 'message')} left out)")
+        at = place + 1
+        lines += _block(messages[place], whole=limit is None)
     return "\n".join(lines)
+
+
+def _places(messages: Sequence[Mapping[str, Any]], limit: int | None) -> list[int]:
+    """Which messages are shown: the system's, the first and last of the user, and the end."""
+    if limit is None or len(messages) <= limit:
+        return list(range(len(messages)))
+    asked = [at for at, message in enumerate(messages) if message.get("role") == "user"]
+    head = {*asked[:1], *asked[-1:]}
+    if messages[0].get("role") == "system":
+        head.add(0)
+    return sorted(head | set(range(len(messages) - limit + len(head), len(messages))))
+
+
+def _block(message: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
+    role = str(message.get("role", "?"))
+    limit = None if whole else SYSTEM_LIMIT if role == "system" else TEXT_LIMIT
+    for text in _said(message):
+        first, *rest = escape_control_chars(_without_middle(text, limit)).splitlines() or [""]
+        yield f"  {role:<10} {first}".rstrip()
+        yield from (f"  {'':<10} {line}" for line in rest)
+        role = ""
+
+
+def _without_middle(text: str, limit: int | None) -> str:
+    """A text of so many characters at most, its beginning and its end."""
+    if limit is None or len(text) <= limit:
+        return text
+    head, tail = 2 * limit // 3, limit // 3
+    left_out = counted(len(text) - head - tail, "character")
+    return f"{text[:head].rstrip()} [{left_out} left out] {text[-tail:].lstrip()}"
 
 
 def _said(message: Mapping[str, Any]) -> Iterator[str]:
@@ -117,6 +148,7 @@ def explanation(
     result: RunResult,
     *,
     threshold: float,
+    max_turns: int,
     messages: Sequence[Mapping[str, Any]],
     ground_truth: str | None,
     frames: str | None,
@@ -124,27 +156,62 @@ def explanation(
     whole: Path | None = None,
 ) -> str:
     """The whole section of a failed or errored item; `whole` is where all of it is written."""
-    parts = [frames or headline(result, threshold)]
-    if messages:
-        parts.append(conversation(messages))
-    parts.append("\n".join(_held_against(result, ground_truth, reasons or {})))
+    what = frames or headline(result, threshold)
+    return harmless(
+        [
+            what + _out_of_turns(result, messages, max_turns),
+            *rollout_text(result, messages, ground_truth, reasons),
+        ],
+        whole,
+    )
+
+
+def rollout_text(
+    result: RunResult,
+    messages: Sequence[Mapping[str, Any]],
+    ground_truth: str | None,
+    reasons: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
+    """A rollout in paragraphs: the conversation, what was expected, what it took."""
     turns = "1 turn" if result.llm_calls == 1 else f"{result.llm_calls} turns"
     tokens = "" if result.tokens is None else f", {result.tokens} tokens"
-    took = f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s"
-    parts.append(took if whole is None else f"{took}\n  all of it: {shown_path(whole)}")
+    return [
+        conversation(messages),
+        "\n".join(_held_against(result, messages, ground_truth, reasons or {})),
+        f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s",
+    ]
+
+
+def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
+    """The paragraphs as one text that no terminal and no workflow takes for commands."""
     text = "\n\n".join(escape_control_chars(part) for part in parts if part)
+    if whole is not None:
+        text += f"\n  all of it: {escape_control_chars(shown_path(whole))}"
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
+def _out_of_turns(result: RunResult, messages: Sequence[Mapping[str, Any]], max_turns: int) -> str:
+    """A line that says that the turns ran out before the agent had an answer, if they did."""
+    last = messages[-1] if messages else {}
+    unanswered = last.get("role") == "tool" or bool(last.get("tool_calls"))
+    if not unanswered or result.llm_calls < max_turns or result.error_type == "provider":
+        return ""
+    return f"\nno answer after {counted(max_turns, 'turn')}, the most allowed (max-turns)"
+
+
 def _held_against(
-    result: RunResult, ground_truth: str | None, reasons: Mapping[str, Sequence[str]]
+    result: RunResult,
+    messages: Sequence[Mapping[str, Any]],
+    ground_truth: str | None,
+    reasons: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
-    """What was expected, what came, and what judges said of it; a line each."""
+    """What was expected, what came if the conversation does not end with it, what judges said."""
     if ground_truth is not None:
         below = "\n" + " " * len("  ground truth  ")
-        truth = escape_control_chars(ground_truth[:TEXT_LIMIT])
+        truth = escape_control_chars(_without_middle(ground_truth, TEXT_LIMIT))
         yield f"  ground truth  {below.join(truth.splitlines())}"
-        if result.answer:
+        ends_with = text_of(messages[-1].get("content")) if messages else ""
+        if result.answer and not ends_with.startswith(result.answer):
             yield f"  answer        {_one_line(result.answer)}"
     for name, said in reasons.items():
         yield from (f"  judge         {name}: {_one_line(reason)}" for reason in said)

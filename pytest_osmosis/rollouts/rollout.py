@@ -257,6 +257,7 @@ class Rollout:
         return explanation(
             result,
             threshold=self.suite.spec.pass_threshold,
+            max_turns=self.suite.spec.max_turns,
             messages=messages,
             ground_truth=self.row.ground_truth,
             frames=frames,
