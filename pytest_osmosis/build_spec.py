@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,14 +158,41 @@ def _evaluation(given: OptionReader) -> EvalSpec:
         n=given("n"),
         pass_threshold=given("pass-threshold"),
         max_turns=given("max-turns"),
-        limit=given("limit"),
-        offset=given("offset"),
-        sample=given("sample"),
+        map=_map(given),
+        **_selection(given),
         sample_seed=given("sample-seed"),
         shard=given("shard"),
         agent_timeout_s=given("agent-timeout"),
         grader_timeout_s=given("grader-timeout"),
     )
+
+
+def _map(given: OptionReader) -> tuple[str, ...]:
+    texts: tuple[str, ...] = given("map")
+    if texts:
+        from .dataset.columns import mapping_of
+
+        try:
+            mapping_of(texts)
+        except ValueError as error:
+            raise pytest.UsageError(f"{given.spelled('map')}: {error}") from None
+    return texts
+
+
+def _selection(given: OptionReader) -> dict[str, Any]:
+    """Return which rows are taken; named on the command line, they replace what the ini takes."""
+    others = ("limit", "offset", "sample")
+    if given("rows"):
+        for name in others:
+            if given.raw(name) is None:
+                continue
+            if given.on_command_line(name) or not given.on_command_line("rows"):
+                raise pytest.UsageError(
+                    f"{given.spelled('rows')} and {given.spelled(name)} both say which rows: "
+                    "give one of them"
+                )
+        return {"rows": given("rows")}
+    return {name: given(name) for name in others}
 
 
 def _model(given: OptionReader) -> ModelSpec:

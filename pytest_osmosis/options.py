@@ -113,6 +113,20 @@ def _retry(text: str) -> str:
     return text
 
 
+def _map(text: str) -> str:
+    from .dataset.columns import parse_map
+
+    parse_map(text)
+    return text
+
+
+def _rows(text: str) -> str:
+    from .dataset.sampling import parse_rows
+
+    parse_rows(text)
+    return text
+
+
 _positive_s = _number("a number of seconds above 0", lambda value: value > 0)
 
 OPTIONS: tuple[Option, ...] = (
@@ -128,6 +142,14 @@ OPTIONS: tuple[Option, ...] = (
         metavar="MODULE:GRADER",
     ),
     Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
+    Option(
+        "map",
+        "which column of the dataset serves as which, such as question=user_prompt; "
+        "none=system_prompt sends no system message",
+        _map,
+        metavar="COLUMN=NAME",
+        repeatable=True,
+    ),
     Option(
         "eval-fn",
         "eval function that scores a rollout; without one the rollout's own reward is the score",
@@ -267,6 +289,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("limit", "evaluate only this many rows", _whole(1), metavar="N"),
     Option("offset", "skip this many rows first", _whole(0), 0, metavar="N"),
+    Option("rows", "evaluate only these rows, such as 3,7,10-20", _rows, metavar="ROWS"),
     Option(
         "sample",
         "draw this many rows at random: a number or a share such as 10%%",

@@ -61,6 +61,10 @@ class EvalSpec:
     max_turns: int = 10
     limit: int | None = None
     offset: int = 0
+    rows: str | None = None
+    """ "3,7,10-20": the rows by their indices."""
+    map: tuple[str, ...] = ()
+    """ "question=user_prompt" each: which column serves as which."""
     sample: str | None = None
     sample_seed: int = 0
     shard: str | None = None

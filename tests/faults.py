@@ -87,7 +87,9 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
-            "it is a directory", "refused: give a .jsonl, .json or .parquet file", [REFUSED_DATA]
+            "it is a directory",
+            "refused: give a .jsonl, .json, .csv or .parquet file",
+            [REFUSED_DATA],
         ),
         Fault(
             "it may not be read",

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN, TEXT_SUFFIXES_SHOWN
+from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 
 from ..buffered_output import printable
@@ -36,7 +36,7 @@ Examples:
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help=f"A rubric file (.yaml), records to judge ({TEXT_SUFFIXES_SHOWN}) "
+    help=f"A rubric file (.yaml), records to judge ({RECORD_SUFFIXES_SHOWN}) "
     f"or a dataset ({SUFFIXES_SHOWN}).",
 )
 @click.option(
@@ -54,7 +54,7 @@ def preview_command(path: Path, limit: int | None, as_json: bool) -> None:
         return
     noun = kind if total != 1 else kind.removesuffix("s")
     click.echo(f"Loaded {total} {noun} from {printable(str(path))}")
-    for number, entry in enumerate(entries, 1):
+    for number, entry in enumerate(entries, 0 if kind == "rows" else 1):
         click.echo(f"\n{kind.removesuffix('s')} {number}")
         for line in _lines(entry, "  "):
             click.echo(line)
@@ -105,7 +105,7 @@ def _holds_answers(path: Path) -> bool:
 
     file, kind = open_dataset(path)
     with file:
-        if kind.magic:
+        if not kind.holds_records:
             return False
         with closing(kind.open(file, path)) as source:
             rows = source.scan(None, 0, 1, Problems(path, source.unit))

@@ -34,8 +34,8 @@ NEEDED = ("agent", "data", "model")
 SAMPLING = ("temperature", "max_tokens", "top_p")
 ACCEPTED = (
     *NEEDED, "base-url", "api-key-env", "api-key", "max-turns", "temperature", "max-tokens",
-    "top-p", "seed", "batch-size", "limit", "offset", "sample", "sample-seed", "agent-timeout",
-    "debug-dir",
+    "top-p", "seed", "batch-size", "map", "limit", "offset", "rows", "sample", "sample-seed",
+    "agent-timeout", "debug-dir",
 )  # fmt: skip
 """The plugin's options that apply without scores."""
 
@@ -65,20 +65,28 @@ def _parameter(option: Option) -> click.Option:
         [option.name.replace("-", "_"), *own_spellings(option)],
         metavar=option.metavar,
         required=option.name in NEEDED,
+        multiple=_is_repeatable(option),
         callback=_checked(option),
         shell_complete=COMPLETIONS.get(option.metavar or ""),
         help=help_text(option),
     )
 
 
+def _is_repeatable(option: Option) -> bool:
+    return option.repeatable and option.name not in NEEDED  # one agent, one dataset
+
+
 def _checked(option: Option) -> Any:
-    def check(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        if value is None:
-            return option.default
+    def parsed(value: str) -> Any:
         try:
             return option.parse(value)
         except ValueError as error:
             raise click.BadParameter(f"{value!r}: {error}") from None
+
+    def check(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if value is None:
+            return option.default
+        return tuple(map(parsed, value)) if _is_repeatable(option) else parsed(value)
 
     return check
 
@@ -174,6 +182,7 @@ def _model(given: dict[str, Any]) -> ModelSpec:
 
 
 def _dataset(given: dict[str, Any]) -> Dataset:
+    from pytest_osmosis.dataset.columns import mapping_of
     from pytest_osmosis.dataset.dataset import load_dataset
     from pytest_osmosis.dataset.errors import DatasetError
 
@@ -182,11 +191,15 @@ def _dataset(given: dict[str, Any]) -> Dataset:
             Path(given["data"]).expanduser(),
             offset=given["offset"],
             limit=given["limit"],
+            rows=given["rows"],
+            mapping=mapping_of(given["map"]),
             sample=given["sample"],
             sample_seed=given["sample_seed"],
         )
     except DatasetError as error:
         raise _usage(f"-d/--data {error}") from None
+    except ValueError as error:
+        raise _usage(f"--map: {error}") from None
 
 
 def _usage(message: str) -> CommandError:

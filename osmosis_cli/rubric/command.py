@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pytest_osmosis.dataset.formats import TEXT_SUFFIXES_SHOWN
+from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
 from ..errors import CommandError
 
@@ -45,7 +45,7 @@ Examples:
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help=f"Records to judge: {TEXT_SUFFIXES_SHOWN}, each with a solution_str.",
+    help=f"Records to judge: {RECORD_SUFFIXES_SHOWN}, each with a solution_str.",
 )
 @click.option(
     "--config",

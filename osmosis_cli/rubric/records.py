@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from pytest_osmosis.dataset.decoding import decode, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
-from pytest_osmosis.dataset.formats import TEXT_SUFFIXES_SHOWN, DatasetFormat, Source
+from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat, Source
 from pytest_osmosis.dataset.opening import open_dataset
 
 from ..masking import mask_secrets
@@ -77,11 +77,11 @@ def load_records(path: Path) -> list[Record]:
 
 
 def _source(file: BinaryIO, kind: DatasetFormat, path: Path) -> Source:
-    if not kind.magic:
+    if kind.holds_records:
         return kind.open(file, path)
     file.close()
     raise DatasetError(
-        f"{shown(path)}: records are read from {TEXT_SUFFIXES_SHOWN}, not {kind.suffix}"
+        f"{shown(path)}: records are read from {RECORD_SUFFIXES_SHOWN}, not {kind.suffix}"
     )
 
 

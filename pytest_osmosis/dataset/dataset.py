@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ..verdicts import counted
+from .columns import Columns
 from .decoding import decode_checked
 from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
-from .formats import Source
+from .formats import DatasetFormat, Source
 from .opening import open_dataset
 from .rows import Row, safe_name
-from .sampling import Selection, Shard, draw, position, window
+from .sampling import Selection, Shard, draw, parse_rows, position, refuse_missing, window
 from .validation import ChangedError, Reading, RowStore
 
 DIGEST_LENGTH = 12
@@ -119,34 +120,40 @@ class Dataset:
         return None if self._ids is None else self._ids[position(self._selection, row_index)]
 
 
-def load_dataset(
+def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     path: Path,
     *,
     offset: int = 0,
     limit: int | None = None,
+    rows: str | None = None,
     sample: str | None = None,
     sample_seed: int = 0,
     shard: Shard | None = None,
+    mapping: Mapping[str, str] | None = None,
     validate: bool = True,
     records: Iterable[Mapping[str, Any]] | None = None,
 ) -> Dataset:
     """The rows of a file that are selected; DatasetError when one of them is wrong.
 
-    `sample`, as "10%" or "50", draws from the rows that offset and limit leave; `shard` divides
-    what is left then. Rows outside the selection are not checked. Without `validate`, for a file
+    `rows`, as "3,7,10-20", names them; `sample`, as "10%" or "50", draws from the rows that offset
+    and limit leave; `shard` divides what is left then. `mapping` tells which column serves as which
+    (see `Columns`). Rows outside the selection are not checked. Without `validate`, for a file
     that another process has checked, only places, names and the digest are made.
     """
-    start, stop = window(offset, limit)
+    start, stop = window(offset, limit) if rows is None else (0, None)
     with _told(path), ExitStack() as files, ExitStack() as undo:
-        source = _source(path, files) if records is None else _given(records, path, files)
-        reading = Reading(RowStore(os.dup(source.descriptor)))
+        source, kind = _source(path, files) if records is None else _given(records, path, files)
+        columns = Columns(mapping, has_only_text=kind is not None and kind.has_only_text)
+        reading = Reading(RowStore(os.dup(source.descriptor)), columns)
         undo.callback(reading.store.close)
-        drawn = None
+        drawn = None if rows is None else parse_rows(rows)
         if sample is not None:
             drawn = draw(sample, sample_seed, range(start, max(start, source.count(stop))))
         problems = Problems(path, source.unit)
         scan = source.scan(drawn, start, stop, problems)
         _read(scan, source, reading, problems if validate else None)
+        if rows is not None and drawn is not None:
+            refuse_missing(drawn, len(reading.store), path, source.rows_total)
         if not len(reading.store):
             raise _empty(path, source.rows_total, offset, limit)
         undo.pop_all()
@@ -203,16 +210,18 @@ def _hint(error: RecordError, raw: bytes, *, torn: bool) -> str:
     return "; the line has no end, the file may be incomplete" if torn else ""
 
 
-def _given(records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack) -> Source:
+def _given(
+    records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack
+) -> tuple[Source, None]:
     from .iterable import RecordsSource
 
-    return files.enter_context(closing(RecordsSource(records, path)))
+    return files.enter_context(closing(RecordsSource(records, path))), None
 
 
-def _source(path: Path, files: ExitStack) -> Source:
+def _source(path: Path, files: ExitStack) -> tuple[Source, DatasetFormat]:
     file, kind = open_dataset(path)
     files.enter_context(file)
-    return files.enter_context(closing(kind.open(file, path)))
+    return files.enter_context(closing(kind.open(file, path))), kind
 
 
 def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -> EmptyDataset:

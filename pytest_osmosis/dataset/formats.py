@@ -51,6 +51,10 @@ class DatasetFormat:
     """Module in this package and class, `jsonl:JsonlSource`: loaded when a file needs it."""
     magic: bytes = b""
     """First bytes of every file of a binary format; text has none."""
+    has_only_text: bool = False
+    """Whether every value is a string: an empty ground truth is none then."""
+    holds_records: bool = False
+    """Whether recorded answers, which a rubric judges, may be kept in it too."""
 
     @property
     def name(self) -> str:
@@ -67,8 +71,9 @@ class DatasetFormat:
 
 
 FORMATS = (
-    DatasetFormat(".jsonl", "jsonl:JsonlSource"),
-    DatasetFormat(".json", "json_array:JsonArraySource"),
+    DatasetFormat(".jsonl", "jsonl:JsonlSource", holds_records=True),
+    DatasetFormat(".json", "json_array:JsonArraySource", holds_records=True),
+    DatasetFormat(".csv", "csv_file:CsvSource", has_only_text=True),
     DatasetFormat(".parquet", "parquet:ParquetSource", magic=b"PAR1"),
 )
 
@@ -79,7 +84,7 @@ def _suffixes(formats: Iterable[DatasetFormat]) -> str:
 
 
 SUFFIXES_SHOWN = _suffixes(FORMATS)
-"""For help and messages: `.jsonl, .json or .parquet`."""
-TEXT_SUFFIXES_SHOWN = _suffixes(each for each in FORMATS if not each.magic)
-"""Likewise, of the formats that are text."""
+"""For help and messages: `.jsonl, .json, .csv or .parquet`."""
+RECORD_SUFFIXES_SHOWN = _suffixes(each for each in FORMATS if each.holds_records)
+"""Likewise, of the formats that hold records for a rubric."""
 ACCEPTED = f"a {SUFFIXES_SHOWN} file"

@@ -1,4 +1,4 @@
-"""Which rows are taken: a window of the file, a random sample of that window.
+"""Which rows are taken: a window of the file, a random sample of that window, or named ones.
 
 Pure: knows numbers only. The same arguments always give the same rows.
 """
@@ -10,11 +10,16 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from .errors import DatasetError
+from ..verdicts import counted
+from .errors import DatasetError, shown
 
 Selection = Sequence[int]
 """Row numbers from 0, ascending."""
+MOST_NAMED = 1_000_000
+"""Rows that may be named one by one: beyond them, a window or a sample is meant."""
+_RANGE = re.compile(r"(?P<first>[0-9]{1,12})(\s*-\s*(?P<last>[0-9]{1,12}))?")
 _SAMPLE = re.compile(r"(?P<number>[0-9]{1,12}(\.[0-9]{1,12})?)(?P<percent>%?)")
 
 
@@ -50,6 +55,36 @@ def draw(sample: str, seed: int, rows: range) -> Selection:
 
     taken = Random(seed).sample(rows, sample_size(sample, len(rows)))
     return array("q", sorted(taken))
+
+
+def parse_rows(text: str) -> Selection:
+    """Return the rows that "3,7,10-20" names, ascending and each once; ValueError if it is wrong.
+
+    Both ends of a range belong to it.
+    """
+    named: set[int] = set()
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        first = -1 if found is None else int(found["first"])
+        last = first if found is None else int(found["last"] or first)
+        if found is None or last < first:
+            raise ValueError(
+                f"{part.strip()!r} is no row; expected row indices such as 3,7,10-20 "
+                "(the first row is 0)"
+            )
+        if last - first >= MOST_NAMED or len(named) > MOST_NAMED:
+            raise ValueError(f"expected at most {MOST_NAMED:,} rows: offset and limit take more")
+        named.update(range(first, last + 1))
+    return array("q", sorted(named))
+
+
+def refuse_missing(named: Selection, found: int, path: Path, rows_total: int | None) -> None:
+    """Raise DatasetError unless all the named rows, of which the first were found, are there."""
+    if found < len(named):
+        rows = "fewer rows" if rows_total is None else counted(rows_total, "row")
+        raise DatasetError(
+            f"{shown(path)}: has {rows}; there is no row {named[found]} (the first row is 0)"
+        )
 
 
 def position(selection: Selection, row: int) -> int:

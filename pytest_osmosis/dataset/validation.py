@@ -12,18 +12,18 @@ import weakref
 import zlib
 from array import array
 
+from .columns import Columns
 from .decoding import brief, decode
 from .errors import Problems
-from .rows import Columns
 from .sampling import Selection
 
 
 class Reading:
     """One pass over the selected rows, with checks or without; the result is the same."""
 
-    def __init__(self, store: RowStore) -> None:
+    def __init__(self, store: RowStore, columns: Columns) -> None:
         self.store = store
-        self.columns = Columns()
+        self.columns = columns
         self._hash = hashlib.sha256()
         self._places: dict[str, int] | None = {}  # by id; None once a row without an id was met
         self._double: list[tuple[int, str, int]] = []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.secret import Redactor
 
 from ..api_keys import key_of, secrets_of
+from ..dataset.columns import mapping_of
 from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
@@ -74,9 +75,11 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: UserHooks | None 
             spec.data,
             offset=spec.offset,
             limit=spec.limit,
+            rows=spec.rows,
             sample=spec.sample,
             sample_seed=spec.sample_seed,
             shard=shard,
+            mapping=mapping_of(spec.map),
             validate=validate,
             records=_records(spec.data, hooks),
         )
@@ -117,6 +120,10 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     settings["seed"] = spec.model.seed
     settings.update(max_turns=spec.max_turns, offset=spec.offset, limit=spec.limit)
     settings.update(agent_timeout_s=spec.agent_timeout_s, grader_timeout_s=spec.grader_timeout_s)
+    if spec.rows is not None:
+        settings.update(rows=spec.rows)
+    if spec.map:
+        settings.update(map=list(spec.map))
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
     if spec.shard is not None:

@@ -70,6 +70,7 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
         pass_threshold=(
             info.pass_threshold if asked.pass_threshold is None else asked.pass_threshold
         ),
+        map=tuple(identity.asked.get("map") or ()),
         offset=min(indices),
         limit=max(indices) - min(indices) + 1,
     )

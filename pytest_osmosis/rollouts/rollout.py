@@ -56,10 +56,7 @@ class Rollout:
         sent = params if model.persona is None else {**params, "user": rollout_id}
         return AgentRun(
             rollout_id=rollout_id,
-            messages=[
-                {"role": "system", "content": row.system_prompt},
-                {"role": "user", "content": row.user_prompt},
-            ],
+            messages=row.opening(),
             metadata={**deepcopy(row.extra), **self._position, "execution_mode": "eval"},
             ground_truth=row.ground_truth,
             params=params,

@@ -266,6 +266,7 @@ class GatesPlugin:
 
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
     """The rows of a test function's suite, which only the workers have collected."""
+    from ..dataset.columns import mapping_of
     from ..dataset.dataset import load_dataset
     from ..dataset.sampling import parse_shard
 
@@ -275,6 +276,8 @@ def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
         Path(info.data),
         offset=settings.get("offset", 0),
         limit=settings.get("limit"),
+        rows=settings.get("rows"),
+        mapping=mapping_of(settings.get("map", ())),
         sample=settings.get("sample"),
         sample_seed=settings.get("sample_seed", 0),
         shard=parse_shard(shard) if shard else None,

@@ -30,6 +30,7 @@ _NOT_COMPARED = frozenset(
         "n",
         "limit",
         "offset",
+        "rows",
         "sample",
         "sample_seed",
         "shard",

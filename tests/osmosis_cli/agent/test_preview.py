@@ -72,7 +72,17 @@ def test_records_and_rows_are_told_apart(
     assert "  metadata:\n    k: v\n" in told
     assert preview(rows) == 0
     assert "Loaded 1 row " in (told := capsys.readouterr().out)
-    assert "  user_prompt: u\n" in told and "    level: 3\n" in told
+    assert "\nrow 0\n" in told and "  user_prompt: u\n" in told and "    level: 3\n" in told
+
+
+def test_csv_holds_rows_and_never_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('system_prompt,user_prompt,"""solution_str"""\n,u,x\n')
+    assert preview(path) == 0
+    assert "Loaded 1 row " in (told := capsys.readouterr().out)
+    assert "  user_prompt: u\n" in told
 
 
 def test_a_limit_shows_fewer_but_counts_all(
@@ -112,7 +122,7 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
         ("records.jsonl", '{"solution_str": 5}\n', "records.jsonl:1: 'solution_str' is a number"),
         ("rows.jsonl", '{"system_prompt": "s"}\n', "'user_prompt' is missing"),
         ("rows.jsonl", "", "has no rows"),
-        ("rows.txt", "x", "expected a .jsonl, .json or .parquet file"),
+        ("rows.txt", "x", "expected a .jsonl, .json, .csv or .parquet file"),
     ],
 )
 def test_a_wrong_file_is_a_clear_error_and_exit_1(

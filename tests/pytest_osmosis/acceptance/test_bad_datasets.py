@@ -112,8 +112,8 @@ def as_an_ordinary_user() -> Iterator[None]:
 
 REFUSED: dict[str, tuple[Make, str]] = {
     "missing": (missing, "nowhere.jsonl: no such file"),
-    "folder": (a_folder, "is a directory; give a .jsonl, .json or .parquet file"),
-    "suffix": (holding(LINE, "data.csv"), "expected a .jsonl, .json or .parquet file"),
+    "folder": (a_folder, "is a directory; give a .jsonl, .json, .csv or .parquet file"),
+    "suffix": (holding(LINE, "data.tsv"), "expected a .jsonl, .json, .csv or .parquet file"),
     "no-suffix": (holding(b"PAR1....", "data"), "it looks like parquet: rename it to .parquet"),
     "gzip": (holding(b"\x1f\x8b\x08", "data.jsonl.gz"), "looks like gzip; unpack it"),
     "zstd": (holding(b"\x28\xb5\x2f\xfd", "data.jsonl.zst"), "looks like zstd; unpack it"),
@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "truth-number": (row(ground_truth=1.1), "'ground_truth' is the number 1.1; quote it"),
     "prompt-null": (row(user_prompt=None), "data.jsonl:1: 'user_prompt' is null; expected"),
     "prompt-list": (row(user_prompt=["x"]), "data.jsonl:1: 'user_prompt' is a list; expected"),
-    "prompt-empty": (row(system_prompt=""), "data.jsonl:1: 'system_prompt' is an empty string"),
+    "prompt-empty": (row(user_prompt=""), "data.jsonl:1: 'user_prompt' is an empty string"),
     "prompt-blank": (row(user_prompt=" "), "data.jsonl:1: 'user_prompt' holds only blanks"),
     "nan": (second(b'{"x": NaN}'), "data.jsonl:2: NaN is not JSON; use null or a string"),
     "infinity": (second(b'{"x": -Infinity}'), "data.jsonl:2: -Infinity is not JSON"),

@@ -18,7 +18,10 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     # What belongs together.
     ({"agent": None}, "--osmosis-data needs --osmosis-agent too: module:attribute"),
     ({"model": None}, "--osmosis-data needs --osmosis-model too: a name at --osmosis-base-url"),
-    ({"data": None}, "--osmosis-agent needs --osmosis-data too: a .jsonl, .json or .parquet file"),
+    (
+        {"data": None},
+        "--osmosis-agent needs --osmosis-data too: a .jsonl, .json, .csv or .parquet file",
+    ),
     # Code.
     ({"agent": "x"}, "--osmosis-agent 'x': expected module:attribute"),
     ({"agent": ""}, "--osmosis-agent '': expected a value"),
@@ -37,8 +40,8 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"eval_fn": "agent:explode"}, "--osmosis-eval-fn 'agent:explode'"),
     # Rows.
     ({"data": "no.jsonl"}, "/no.jsonl: no such file"),
-    ({"data": "."}, ": is a directory; give a .jsonl, .json or .parquet file"),
-    ({"data": "agent.py"}, "agent.py: the name ends in '.py'; expected a .jsonl, .json or"),
+    ({"data": "."}, ": is a directory; give a .jsonl, .json, .csv or .parquet file"),
+    ({"data": "agent.py"}, "agent.py: the name ends in '.py'; expected a .jsonl, .json, .csv or"),
     ({"data": "torn.jsonl"}, "torn.jsonl:3: not JSON"),
     ({"data": "number.jsonl"}, "number.jsonl:1: "),
     ({"data": "column.jsonl"}, "'user_prompt' is missing"),

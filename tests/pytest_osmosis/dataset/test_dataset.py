@@ -189,7 +189,8 @@ class TestWrongRows:
             ({"user_prompt": None}, "'user_prompt' is null; expected a non-empty string"),
             ({"user_prompt": ["x"]}, "'user_prompt' is a list; expected a non-empty string"),
             ({"user_prompt": 3}, "'user_prompt' is a number; expected a non-empty string"),
-            ({"system_prompt": ""}, "'system_prompt' is an empty string; expected a non-empty one"),
+            ({"user_prompt": ""}, "'user_prompt' is an empty string; expected a non-empty one"),
+            ({"system_prompt": None}, "'system_prompt' is null; expected a string"),
             ({"system_prompt": " \t"}, "'system_prompt' holds only blanks; expected text"),
             (
                 {"ground_truth": 1.1},
@@ -286,7 +287,7 @@ class TestFilesThatCannotBeUsed:
         folder = tmp_path / "set.parquet"
         folder.mkdir()
         assert refusal(folder) == (
-            "set.parquet: is a directory; give a .jsonl, .json or .parquet file"
+            "set.parquet: is a directory; give a .jsonl, .json, .csv or .parquet file"
         )
 
     def test_a_file_without_permission_is_refused(self, write):
@@ -318,8 +319,12 @@ class TestFilesThatCannotBeUsed:
     @pytest.mark.parametrize(
         ("name", "content", "sentence"),
         [
-            ("data.csv", GOOD, "the name ends in '.csv'; expected a .jsonl, .json or .parquet"),
-            ("data", GOOD, "the name has no suffix; expected a .jsonl, .json or .parquet file"),
+            ("data.tsv", GOOD, "the name ends in '.tsv'; expected a .jsonl, .json, .csv or"),
+            (
+                "data",
+                GOOD,
+                "the name has no suffix; expected a .jsonl, .json, .csv or .parquet file",
+            ),
             ("data", b"PAR1....", "; it looks like parquet: rename it to .parquet"),
             ("data.jsonl.gz", b"\x1f\x8b\x08", "looks like gzip; unpack it and give a .jsonl"),
             ("data.jsonl", b"\x1f\x8b\x08", "looks like gzip; unpack it"),
@@ -701,7 +706,7 @@ class TestParquet:
     def test_wrong_rows_of_every_sort_are_listed_together(self, tmp_path):
         table = pa.table(
             {
-                "system_prompt": ["s", "", "s"],
+                "system_prompt": ["s", " ", "s"],
                 "user_prompt": ["u", "u", "u"],
                 "x": [1.0, 1.0, float("nan")],
             }

@@ -1,0 +1,302 @@
+"""One record to one Row: which column is which, and what each must hold.
+
+Knows the named columns and `id`; does not know files, nor where a record stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .conversation import last_user_text, system_text, wrong_messages
+from .decoding import brief, json_type
+from .errors import RecordError
+from .rows import Row
+
+PROMPTS = ("system_prompt", "user_prompt")
+MESSAGES = "messages"
+TRUTH = "ground_truth"
+LABEL = "label"
+"""Stands for `ground_truth` where there is none, as far as it is text or null."""
+NAMED = (*PROMPTS, MESSAGES, TRUTH, "id")
+"""What a column may serve as."""
+NONE = "none"
+"""In the place of the column that serves as `system_prompt`: there is none."""
+_PLANS_KEPT = 512
+_COLUMNS_SHOWN = 12
+_USUAL = {
+    "user_prompt": ("question", "prompt", "input", "instruction", "query", "problem"),
+    "system_prompt": ("system",),
+}
+"""Names that other datasets give these columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where the named columns are among one set of keys."""
+
+    system: str | None
+    """None: no system message is sent."""
+    user: str
+    messages: str | None
+    truth: str | None
+    label: str | None
+    """The column that stands for the ground truth, where there is no such column."""
+    id: str | None
+    extra: tuple[str, ...]
+    problem: str | None
+
+
+class Columns:
+    """Finds the columns of records; remembers the answer for each set of keys it has met."""
+
+    def __init__(
+        self, mapping: Mapping[str, str] | None = None, *, has_only_text: bool = False
+    ) -> None:
+        """`mapping`: the column that serves as each named one.
+
+        With `has_only_text` an empty ground truth is none: such a format has no null.
+        """
+        self._mapping = mapping or {}
+        self._has_only_text = has_only_text
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+
+    def check(self, record: dict[str, Any]) -> str | None:
+        """The row's id, if it has a usable one; RecordError when a column is missing or wrong."""
+        plan = self._plan(record)
+        if plan.problem is not None:
+            raise RecordError(plan.problem)
+        truth = None if plan.truth is None else record[plan.truth]
+        if plan.messages is not None:
+            _check_messages(record[plan.messages], truth)
+        else:
+            system = "" if plan.system is None else record[plan.system]
+            _check_prompts(system, record[plan.user], truth)
+        return None if plan.id is None else _usable_id(record[plan.id])
+
+    def row_id(self, record: Mapping[str, Any]) -> str | None:
+        """The row's id, if it has a usable one; checks nothing else."""
+        plan = self._plan(record)
+        return None if plan.id is None else _usable_id(record[plan.id])
+
+    def row(self, record: dict[str, Any], row_index: int, row_id: str | None) -> Row:
+        """The row of a record that `check` has accepted."""
+        plan = self._plan(record)
+        if plan.problem is not None:
+            raise RecordError(plan.problem)
+        messages = None if plan.messages is None else record[plan.messages]
+        if messages is not None:
+            system, user = system_text(messages), last_user_text(messages)
+        else:
+            system = "" if plan.system is None else record[plan.system]
+            user = record[plan.user]
+        return Row(
+            row_index=row_index,
+            row_id=row_id,
+            system_prompt=system,
+            user_prompt=user,
+            ground_truth=self._truth(plan, record),
+            extra={name: record[name] for name in plan.extra},
+            messages=messages,
+        )
+
+    def _truth(self, plan: _Plan, record: Mapping[str, Any]) -> str | None:
+        if plan.truth is not None:
+            truth: str | None = record[plan.truth]
+        else:
+            label = None if plan.label is None else record[plan.label]
+            truth = label if type(label) is str else None
+        return None if self._has_only_text and not truth else truth
+
+    def _plan(self, record: Mapping[str, Any]) -> _Plan:
+        keys = tuple(record)
+        plan = self._plans.get(keys)
+        if plan is None:
+            if len(self._plans) >= _PLANS_KEPT:
+                self._plans.clear()
+            plan = self._plans[keys] = _planned(keys, self._mapping)
+        return plan
+
+
+def parse_map(text: str) -> tuple[str, str]:
+    """Return what "question=user_prompt" names: the column and what it serves as.
+
+    Raises:
+        ValueError: when it names nothing that there is.
+    """
+    column, found, name = text.rpartition("=")
+    name = name.strip().lower()
+    if not found or name not in NAMED:
+        raise ValueError(
+            "expected COLUMN=NAME, such as question=user_prompt; NAME is one of " + ", ".join(NAMED)
+        )
+    column = column.strip()
+    if not column or (column == NONE and name != "system_prompt"):
+        raise ValueError(
+            f"expected the column that serves as {name}; only system_prompt may have none"
+        )
+    return column, name
+
+
+def mapping_of(texts: Iterable[str]) -> dict[str, str]:
+    """Return column by what it serves as; ValueError when two serve as the same."""
+    mapping: dict[str, str] = {}
+    for column, name in map(parse_map, texts):
+        if name in mapping:
+            raise ValueError(
+                f"the columns {brief(mapping[name])} and {brief(column)} cannot both be {name}"
+            )
+        mapping[name] = column
+    return mapping
+
+
+def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
+    problems: list[str] = []
+    by_name: dict[str, str] = {}
+    for key in keys:
+        name = _plain_name(key)
+        if name not in NAMED and name != LABEL:
+            by_name.setdefault(name, key)
+            continue
+        if name in by_name:
+            problems.append(
+                f"the columns {brief(by_name[name])} and {brief(key)} collide: case is ignored"
+            )
+        by_name[name] = key
+    found = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
+    for name, column in mapping.items():
+        found.pop(name, None)
+        if _plain_name(column) in by_name:
+            found[name] = by_name[_plain_name(column)]
+        elif column != NONE:
+            problems.append(_not_there(column, name, keys))
+    if "user_prompt" in mapping and MESSAGES not in mapping:
+        found.pop(MESSAGES, None)  # then it is data like any other
+    problems += _missing(found, keys, mapping)
+    named = {found[name] for name in (*PROMPTS, MESSAGES, TRUTH) if name in found}
+    return _Plan(
+        system=found.get("system_prompt"),
+        user=found.get("user_prompt", ""),
+        messages=found.get(MESSAGES),
+        truth=found.get(TRUTH),
+        label=None if TRUTH in found else found.get(LABEL),
+        id=found.get("id"),
+        extra=tuple(key for key in keys if key not in named),
+        problem="; ".join(problems) or None,
+    )
+
+
+def _plain_name(key: str) -> str:
+    return key.strip().lower()
+
+
+def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:
+    shown = _columns(keys, _guess([column], keys))
+    return f"there is no column {brief(column)} to serve as {name} ({shown})"
+
+
+def _missing(
+    found: Mapping[str, str], keys: tuple[str, ...], mapping: Mapping[str, str]
+) -> list[str]:
+    if MESSAGES in found:
+        beside = [found[name] for name in PROMPTS if name in found]
+        if not beside:
+            return []
+        names = " and ".join(f"'{name}'" for name in beside)
+        return [f"'{found[MESSAGES]}' stands for both prompts: leave out {names}, or it"]
+    missing = [name for name in PROMPTS if name not in found and name not in mapping]
+    if not missing:
+        return []
+    names = " and ".join(f"'{name}'" for name in missing)
+    verb = "is" if len(missing) == 1 else "are"
+    free = [key for key in keys if key not in set(found.values())]
+    where = _columns(keys, _guess(missing, free))
+    return [f"{names} {verb} missing ({where}){_way_out(missing, free)}"]
+
+
+def _way_out(missing: Collection[str], free: list[str]) -> str:
+    by_name = {_plain_name(key): key for key in free}
+    usual = {
+        name: key
+        for name in missing
+        if (key := next((by_name[each] for each in _USUAL[name] if each in by_name), None))
+    }
+    if _guess(missing, free) or ("user_prompt" in missing and "user_prompt" not in usual):
+        return ""
+    pairs = [f"--osmosis-map {usual.get(name, NONE)}={name}" for name in missing]
+    return f"; try {' '.join(pairs)}"
+
+
+def _columns(keys: tuple[str, ...], guess: str | None) -> str:
+    columns = ", ".join(_plain(key) for key in keys[:_COLUMNS_SHOWN]) or "none"
+    if len(keys) > _COLUMNS_SHOWN:
+        columns += f" and {len(keys) - _COLUMNS_SHOWN} more"
+    hint = f"; did you mean {brief(guess)}?" if guess else ""
+    return f"columns: {columns}{hint}"
+
+
+def _guess(missing: Iterable[str], free: Collection[str]) -> str | None:
+    return next((close for each in missing if (close := _closest(each, free))), None)
+
+
+def _closest(name: str, keys: Collection[str]) -> str | None:
+    from difflib import get_close_matches  # only for a mistake
+
+    by_form = {_plain_name(key).replace("-", "_").replace(" ", "_")[:100]: key for key in keys}
+    matches = get_close_matches(name, by_form, n=1, cutoff=0.6)
+    return by_form[matches[0]] if matches else None
+
+
+def _plain(key: str) -> str:
+    return brief(key, quoted=not key or key != key.strip() or "," in key)
+
+
+def _check_prompts(system: object, user: object, truth: object) -> None:
+    if (
+        type(system) is str
+        and type(user) is str
+        and (truth is None or type(truth) is str)
+        and user
+        and not system.isspace()
+        and not user.isspace()
+    ):
+        return
+    problems = [
+        problem
+        for name, value in (("system_prompt", system), ("user_prompt", user))
+        if (problem := _wrong_prompt(name, value, may_be_empty=name == "system_prompt"))
+    ]
+    raise RecordError("; ".join([*problems, *_wrong_truth(truth)]))
+
+
+def _check_messages(messages: object, truth: object) -> None:
+    problems = [problem for problem in (wrong_messages(messages),) if problem]
+    if problems := [*problems, *_wrong_truth(truth)]:
+        raise RecordError("; ".join(problems))
+
+
+def _wrong_prompt(name: str, value: object, *, may_be_empty: bool) -> str | None:
+    if type(value) is not str:
+        expected = "a string" if may_be_empty else "a non-empty string"
+        return f"'{name}' is {json_type(value)}; expected {expected}"
+    if not value and not may_be_empty:
+        return f"'{name}' is an empty string; expected a non-empty one"
+    return f"'{name}' holds only blanks; expected text" if value.isspace() else None
+
+
+def _wrong_truth(value: object) -> list[str]:
+    if value is None or type(value) is str:
+        return []
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        shown = brief(str(value), quoted=False)
+        return [f"'{TRUTH}' is the number {shown}; quote it: 1.10 is not \"1.10\""]
+    return [f"'{TRUTH}' is {json_type(value)}; expected a string or null"]
+
+
+def _usable_id(value: object) -> str | None:
+    if type(value) is int:
+        return str(value)
+    if type(value) is str and value and not value.isspace():
+        return value
+    return None

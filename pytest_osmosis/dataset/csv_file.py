@@ -1,0 +1,158 @@
+"""CSV with a header: records of strings, written as JSON lines to an unnamed temporary file.
+
+From there on they are rows like those of a JSONL file. Knows Python's csv module; does not judge
+which columns a row needs.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import BinaryIO, Literal
+
+from .decoding import brief
+from .errors import DatasetError, EmptyDataset, Problems, shown
+from .sampling import Selection
+
+LONGEST_CELL = 64 * 1024 * 1024
+_BOM = "\ufeff"
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class CsvSource:
+    """An open CSV file as a source of rows."""
+
+    unit: Literal["line", "row"] = "line"
+    torn = False
+
+    def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
+        self._file = file
+        self._path = shown(path)
+        self.rows_total: int | None = None
+        self._spool = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - closed with the source
+        self.descriptor = self._spool.fileno()
+
+    def count(self, stop: int | None) -> int:
+        """How many rows there are before row `stop`."""
+        rows = 0
+        for _ in self._records():
+            rows += 1
+            if rows == stop:
+                break
+        return rows
+
+    def scan(
+        self, selection: Selection | None, start: int, stop: int | None, problems: Problems
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Line number, offset and bytes of the rows from start to stop, or of the selected ones."""
+        wanted = None if selection is None else set(selection)
+        offset, row = 0, -1
+        for row, (line, record) in enumerate(self._records()):
+            if row == stop:
+                break
+            if row < start or (wanted is not None and row not in wanted):
+                continue
+            if isinstance(record, str):
+                problems.add(line, record)
+                continue
+            raw = _encode(record).encode()
+            self._spool.write(raw + b"\n")
+            yield line, offset, raw
+            offset += len(raw) + 1
+        else:
+            self.rows_total = row + 1
+        self._spool.flush()
+
+    def close(self) -> None:
+        """Close both files; a duplicate of the spool's descriptor keeps the rows."""
+        self._file.close()
+        self._spool.close()
+
+    def _records(self) -> Iterator[tuple[int, dict[str, str] | str]]:
+        """Yield the first line of each row, and the row or what is wrong with it."""
+        with _long_cells():
+            rows = self._rows()
+            names = self._header(rows)
+            for line, cells in rows:
+                if isinstance(cells, str):
+                    yield line, cells
+                elif len(cells) != len(names):
+                    yield line, f"has {_cells(len(cells))}; the header has {len(names)} columns"
+                else:
+                    yield line, dict(zip(names, cells, strict=True))
+
+    def _header(self, rows: Iterator[tuple[int, list[str] | str]]) -> list[str]:
+        line, names = next(rows, (1, []))
+        if isinstance(names, str):
+            raise DatasetError(f"{self._path}:{line}: {names}")
+        if not names:
+            raise EmptyDataset(f"{self._path}: has no rows (only blanks)")
+        double = [brief(name) for name, times in Counter(names).items() if times > 1]
+        if double:
+            raise DatasetError(
+                f"{self._path}:{line}: the column {', '.join(double)} is there more than once"
+            )
+        other = next((sign for sign in _OTHER_SEPARATORS if sign in names[0]), None)
+        if len(names) == 1 and other:
+            raise DatasetError(
+                f"{self._path}:{line}: its columns are separated by {_OTHER_SEPARATORS[other]}; "
+                "separate them by commas"
+            )
+        return names
+
+    def _rows(self) -> Iterator[tuple[int, list[str] | str]]:
+        reader = csv.reader(self._lines(), strict=True)
+        line = 1
+        while True:
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield line, _explained(error)
+            else:
+                if cells:  # else the line is blank
+                    yield line, cells
+            line = reader.line_num + 1
+
+    def _lines(self) -> Iterator[str]:
+        self._file.seek(0)
+        for number, line in enumerate(iter(partial(self._file.readline, LONGEST_CELL), b""), 1):
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                raise DatasetError(
+                    f"{self._path}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column "
+                    f"{error.start + 1}): save the file as UTF-8"
+                ) from None
+            yield text.removeprefix(_BOM) if number == 1 else text
+
+
+def _cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number} cells"
+
+
+def _explained(error: csv.Error) -> str:
+    text = str(error)
+    if "unexpected end of data" in text:
+        return "a quote that is opened here is never closed"
+    if "expected after" in text:
+        return 'not CSV: text follows a closing quote; write a quote inside a cell twice ("")'
+    return f"not CSV: {text}"
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let a cell be as long as a line of JSONL; the limit is the process's."""
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

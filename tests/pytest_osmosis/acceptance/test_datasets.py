@@ -1,0 +1,83 @@
+"""Datasets of several forms, evaluated: what the agent is sent, and what scores it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.endpoints import Ask
+from tests.project import Project
+
+GSM = """\
+Question,answer,level
+"What is
+6 x 7?",42,1
+say 5,,2
+say 6,6,3
+"""
+EXACT = """
+def judge(messages, ground_truth, metadata):
+    assert metadata["level"] in ("1", "3") and "answer" not in metadata
+    return float(messages[-1]["content"].split()[-1] == ground_truth)
+"""
+
+
+def answer_with(project: Project, answers: Mapping[str, str]) -> list[list[dict[str, Any]]]:
+    """Return where the conversations appear that the endpoint is sent."""
+    sent: list[list[dict[str, Any]]] = []
+
+    def answer(ask: Ask) -> str:
+        sent.append(ask.messages)
+        return answers[ask.row]
+
+    project.endpoint.answers = answer
+    return sent
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_csv_file_with_names_of_its_own_is_evaluated(project: Project, workers: int) -> None:
+    project.write("gsm.csv", "\ufeff" + GSM)
+    project.write("level.py", EXACT)
+    pairs = "question=user_prompt\n  answer=ground_truth\n  none=system_prompt"
+    project.write("pytest.ini", f"[pytest]\nosmosis_map = {pairs}\n")
+    sent = answer_with(project, {"What is\n6 x 7?": "42", "say 6": "it is 6"})
+    session = project.run(
+        "--osmosis-rows=0,2", workers=workers, data="gsm.csv", eval_fn="level:judge"
+    )
+    assert session.ret == 0, session.out
+    assert [row["row_index"] for row in session.report["rows"]] == [0, 2]
+    assert [len(messages) for messages in sent] == [1, 1]  # no system message
+
+
+def test_rows_with_messages_and_labels_are_evaluated(project: Project) -> None:
+    chat = [
+        {"role": "user", "content": "Say 7."},
+        {"role": "assistant", "content": "7"},
+        {"role": "user", "content": "again"},
+    ]
+    project.write("chat.jsonl", json.dumps({"messages": chat, "label": "7"}) + "\n")
+    sent = answer_with(project, {"again": "7"})
+    session = project.run(data="chat.jsonl")
+    assert session.ret == 0, session.out
+    assert sent == [chat]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--osmosis-map=question"], "--osmosis-map 'question': expected COLUMN=NAME"),
+        (["--osmosis-map=a=id", "--osmosis-map=b=id"], "'a' and 'b' cannot both be id"),
+        (["--osmosis-map=a=id"], "there is no column 'a' to serve as id (columns: system_prompt"),
+        (["--osmosis-rows=3-1"], "--osmosis-rows '3-1': '3-1' is no row; expected row indices"),
+        (["--osmosis-rows=1,7"], "data.jsonl: has 2 rows; there is no row 7 (the first row is 0)"),
+        (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
+    ],
+)
+def test_a_wrong_map_or_row_is_one_sentence(project: Project, args: list[str], told: str) -> None:
+    project.rows("a", "b")
+    session = project.run(*args)
+    assert session.ret == 4 and told in session.mistake, session.err
+    assert not project.endpoint.requests

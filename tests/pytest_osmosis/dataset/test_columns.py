@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.dataset.columns import mapping_of
+from pytest_osmosis.dataset.dataset import Dataset, load_dataset
+from pytest_osmosis.dataset.errors import DatasetError
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "2 + 3?"},
+    {"role": "assistant", "content": "5"},
+    {"role": "user", "content": [{"type": "text", "text": "And 1 more?"}]},
+]
+
+
+def loaded(folder: Path, *records: dict[str, Any], **options: Any) -> Dataset:
+    path = folder / "data.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return load_dataset(path, **options)
+
+
+def refusal(folder: Path, *records: dict[str, Any], **options: Any) -> str:
+    with pytest.raises(DatasetError) as caught:
+        loaded(folder, *records, **options)
+    return str(caught.value).partition("data.jsonl")[2].lstrip(":0123456789 ")
+
+
+class TestPrompts:
+    def test_an_empty_system_prompt_sends_no_system_message(self, tmp_path):
+        row = loaded(tmp_path, {"system_prompt": "", "user_prompt": "u"}).row(0)
+        assert row.opening() == [{"role": "user", "content": "u"}]
+        assert row.metadata()["system_prompt"] == ""
+
+    def test_messages_stand_for_both_prompts(self, tmp_path):
+        row = loaded(tmp_path, {"messages": CHAT, "ground_truth": "6", "level": 1}).row(0)
+        assert row.opening() == CHAT
+        assert (row.system_prompt, row.user_prompt) == ("Be brief.", "And 1 more?")
+        assert row.metadata() == {
+            "level": 1,
+            "messages": CHAT,
+            "system_prompt": "Be brief.",
+            "user_prompt": "And 1 more?",
+            "ground_truth": "6",
+        }
+
+    def test_an_agent_that_changes_its_messages_changes_no_row(self, tmp_path):
+        row = loaded(tmp_path, {"messages": CHAT}).row(0)
+        row.opening()[3]["content"].clear()
+        assert row.opening() == CHAT
+
+    def test_what_a_message_holds_as_null_is_not_sent(self, tmp_path):
+        struct = {"role": "assistant", "content": None, "name": None}
+        row = loaded(tmp_path, {"messages": [CHAT[1], struct]}).row(0)
+        assert row.opening() == [CHAT[1], {"role": "assistant", "content": None}]
+
+    @pytest.mark.parametrize("column", ["user_prompt", "System_Prompt"])
+    def test_messages_beside_a_prompt_are_refused(self, tmp_path, column):
+        told = refusal(tmp_path, {"messages": CHAT, column: "u"})
+        assert told == f"'messages' stands for both prompts: leave out '{column}', or it"
+
+    @pytest.mark.parametrize(
+        ("messages", "sentence"),
+        [
+            ("hello", "'messages' is a string; expected a list of chat messages"),
+            ([], "'messages' is an empty list; expected at least one message"),
+            ([3], "'messages[0]' is a number; expected an object with role and content"),
+            ([*CHAT, {"content": "x"}], "'messages[4]' has the role null; expected one of system"),
+            ([{"role": "ai", "content": "x"}], "'messages[0]' has the role 'ai'; expected one of"),
+            ([{"role": "user"}], "'messages[0].content' is null; expected a string"),
+        ],
+    )
+    def test_a_wrong_chat_is_told_with_its_place(self, tmp_path, messages, sentence):
+        assert refusal(tmp_path, {"messages": messages}).startswith(sentence)
+
+
+class TestLabel:
+    @pytest.mark.parametrize(
+        ("label", "truth"), [("5", "5"), (None, None), (5, None), (["5"], None)]
+    )
+    def test_text_or_null_stands_for_the_ground_truth(self, tmp_path, label, truth):
+        row = loaded(tmp_path, {"system_prompt": "", "user_prompt": "u", "label": label}).row(0)
+        assert row.ground_truth == truth
+        assert row.metadata() == {
+            "system_prompt": "", "user_prompt": "u", "ground_truth": truth, "label": label,
+        }  # fmt: skip
+
+    def test_beside_a_ground_truth_it_is_data(self, tmp_path):
+        record = {"system_prompt": "", "user_prompt": "u", "label": "x", "ground_truth": None}
+        row = loaded(tmp_path, record).row(0)
+        assert (row.ground_truth, row.extra) == (None, {"label": "x"})
+
+
+RECORD = {"Question": "2 + 3?", "answer": "5", "steps": 2}
+
+
+class TestMap:
+    def test_columns_serve_under_other_names(self, tmp_path):
+        mapping = mapping_of(["question=user_prompt", "answer=ground_truth", "none=system_prompt"])
+        row = loaded(tmp_path, RECORD, mapping=mapping).row(0)
+        assert (row.system_prompt, row.user_prompt, row.ground_truth) == ("", "2 + 3?", "5")
+        assert row.extra == {"steps": 2}
+
+    def test_what_is_named_wins_over_the_column_of_that_name(self, tmp_path):
+        record = {**RECORD, "system_prompt": "s", "user_prompt": "no", "messages": CHAT}
+        row = loaded(tmp_path, record, mapping={"user_prompt": "question"}).row(0)
+        assert row.opening()[1]["content"] == row.metadata()["user_prompt"] == "2 + 3?"
+        assert row.extra["messages"] == CHAT
+
+    def test_a_column_that_is_not_there_is_told(self, tmp_path):
+        told = refusal(tmp_path, RECORD, mapping=mapping_of(["questoin=user_prompt"]))
+        assert told.startswith(
+            "there is no column 'questoin' to serve as user_prompt "
+            "(columns: Question, answer, steps; did you mean 'Question'?)"
+        )
+
+    def test_a_dataset_with_other_names_is_told_the_way_out(self, tmp_path):
+        assert refusal(tmp_path, RECORD) == (
+            "'system_prompt' and 'user_prompt' are missing (columns: Question, answer, steps); "
+            "try --osmosis-map none=system_prompt --osmosis-map Question=user_prompt"
+        )
+
+    @pytest.mark.parametrize(
+        ("texts", "sentence"),
+        [
+            (["question"], "expected COLUMN=NAME, such as question=user_prompt; NAME is one of"),
+            (["a=prompt"], "expected COLUMN=NAME"),
+            (["none=user_prompt"], "only system_prompt may have none"),
+            (["a=id", "b=id"], "the columns 'a' and 'b' cannot both be id"),
+        ],
+    )
+    def test_a_map_that_cannot_be_is_told(self, texts, sentence):
+        with pytest.raises(ValueError, match=sentence):
+            mapping_of(texts)
