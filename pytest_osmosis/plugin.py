@@ -188,13 +188,17 @@ def pytest_make_collect_report(
 def pytest_sessionfinish(
     session: pytest.Session, exitstatus: int
 ) -> Generator[None, object, object]:
-    """After an interrupt, cancel what is in flight before workers are waited for; then close."""
+    """After an interrupt, cancel what is in flight before workers are waited for.
+
+    Report the runs that have ended; then close.
+    """
     evaluation = _of(session.config)
     if evaluation is None:
         return (yield)
     if exitstatus == pytest.ExitCode.INTERRUPTED:
         evaluation.cancel()
     try:
+        evaluation.report_ended(session)
         result = yield
         evaluation.check_interrupted_again()
         evaluation.close()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from ..items.gates import is_gate
 from ..items.nodeids import RunNames
-from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
+from ..results import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
 from ..session.gates_plugin import GatesPlugin
 from ..session.preflight import is_quiet, usage_errors
@@ -134,6 +134,13 @@ class Controller:
     def is_reported(self, nodeid: str) -> bool:
         """Return whether the item's report has come."""
         return self._sink.recorder.has_report(nodeid)
+
+    def items(self) -> Iterator[tuple[str, RunId]]:
+        """Yield the node ids of the session's runs, and the runs."""
+        collected = self._scheduling.collection if self._scheduling is not None else None
+        for nodeid in collected or ():
+            if (run := self._names.find(nodeid, self._config.rootpath)) is not None:
+                yield nodeid, run
 
     def cached(self, nodeid: str) -> CachedResult | None:
         """Return the run of an item that an earlier session kept."""

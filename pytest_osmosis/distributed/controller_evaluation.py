@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from ..results import RunId
 from ..session.reporting_evaluation import ReportingEvaluation
 from ..spec import SessionSpec
 from .controller import Controller
@@ -52,6 +54,10 @@ class ControllerEvaluation(ReportingEvaluation):
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Do nothing: workers start rollouts."""
+
+    def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
+        """Yield the node ids of the session's runs, and the runs."""
+        return self._controller.items()
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run in any worker."""

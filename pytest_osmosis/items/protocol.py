@@ -97,7 +97,7 @@ def run_item(
         item.finished = replace(item.finished, sections=sections)
     _edit(item)
     if phases or not compat.can_tear_down(item.session):
-        item.user_properties = properties(item)
+        item.user_properties = properties(item.finished.result)
         return _run_phases(item, nextitem)
     _report_once(item, nextitem)
     return True
@@ -172,19 +172,19 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
-        longrepr=None if outcome == "passed" else failure_repr(item),
+        longrepr=None if outcome == "passed" else _failure_repr(item),
         when="setup" if outcome == "error" else "call",
         sections=finished.sections,
-        **_timing(finished.result),
+        **timing(finished.result),
     )
     if item.suite.gated:
-        _observe(report, finished.result, item.suite.spec.pass_threshold)
+        observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded)
     ihook.pytest_runtest_logreport(report=report)
     ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
 
 
-def _observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
+def observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
     """Report a run below the threshold as xfailed where gates decide: it fails nothing."""
     reason = shortfall(result, threshold)
     if reason is not None:
@@ -203,29 +203,30 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
         if report.when == "teardown":  # where JUnit looks for the output of all phases
             report.sections.extend(finished.sections)
         return
-    for name, value in _timing(finished.result).items():
+    for name, value in timing(finished.result).items():
         setattr(report, name, value)
     report.sections.extend(finished.sections)
     if report.failed:
-        report.longrepr = failure_repr(item)
+        report.longrepr = _failure_repr(item)
     if item.suite.gated:
-        _observe(report, finished.result, item.suite.spec.pass_threshold)
+        observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded)
 
 
-def failure_repr(item: RunItem) -> Any:
+def _failure_repr(item: RunItem) -> Any:
+    assert item.finished is not None
+    threshold = item.suite.spec.pass_threshold
+    return failure_repr(item.finished, path=item.parent.nodeid, threshold=threshold)
+
+
+def failure_repr(finished: RolloutRecord, *, path: str, threshold: float) -> Any:
     """Return the section of a run that did not pass, with one line for the short summary."""
-    finished = item.finished
-    assert finished is not None
-    line = headline(finished.result, item.suite.spec.pass_threshold)
-    return compat.failure_section(finished.explanation, path=item.parent.nodeid, line=line)
+    line = headline(finished.result, threshold)
+    return compat.failure_section(finished.explanation, path=path, line=line)
 
 
-def properties(item: RunItem) -> list[tuple[str, object]]:
+def properties(result: RunResult) -> list[tuple[str, object]]:
     """Return what JUnit and other reports keep of a run, by name."""
-    finished = item.finished
-    assert finished is not None
-    result = finished.result
     named: list[tuple[str, object]] = [
         ("osmosis_row_index", result.row_index),
         ("osmosis_run_index", result.run_index),
@@ -239,7 +240,8 @@ def properties(item: RunItem) -> list[tuple[str, object]]:
     return named
 
 
-def _timing(result: RunResult) -> dict[str, Any]:
+def timing(result: RunResult) -> dict[str, Any]:
+    """Return when a run took place, as pytest's reports say it."""
     seconds = result.duration_ms / 1000.0
     start = result.started_at or time.time()
     return {"duration": seconds, "start": start, "stop": start + seconds}

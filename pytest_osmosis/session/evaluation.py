@@ -114,6 +114,9 @@ class Evaluation:
         if self.runner is not None:
             self.runner.rollouts.cancel()
 
+    def report_ended(self, session: pytest.Session) -> None:
+        """Report the runs that have ended and whose items the session did not come to."""
+
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
 

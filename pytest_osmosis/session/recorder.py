@@ -54,6 +54,10 @@ class Recorder:
         self._runs: dict[RunId, RunResult] = {}
         self._awaited: dict[str, RunResult] = {}
         """Runs that have ended and are still to be reported, by their JSON."""
+        self._ended: dict[RunId, tuple[RunResult, str]] = {}
+        """Runs that have ended and are still to be reported, and why they did not pass."""
+        self._is_closed = False
+        """No run that ends from now on is counted, unless it is reported."""
         self._reported: set[str] = set()
         self._reports: Counter[str] = Counter()
         """How many items of each suite have been reported."""
@@ -84,18 +88,44 @@ class Recorder:
         """Set how many runs of each suite were selected."""
         self._selected = Counter(selected)
 
-    def note(self, run: RunResult, text: str | None = None) -> None:
-        """A run has ended; its item may be reported later, with `text`. From any thread."""
+    def note(self, run: RunResult, text: str | None = None, why: str = "") -> None:
+        """A run has ended; its item may be reported later, with `text`. From any thread.
+
+        `why` is what its item prints when it did not pass.
+        """
         if text is not None:
             if len(self._awaited) >= AWAITED:  # by runs whose reports told something else
                 self._awaited.clear()
             self._awaited[text] = run
         key = run.run_id
         with self._lock:
+            if self._is_closed and text is not None:
+                return
             is_first = key not in self._runs
             self._runs[key] = run
+            if is_first and text is not None:
+                self._ended[key] = run, why
         if is_first:
             self._on_first(run)
+
+    def take_unreported(self) -> Mapping[RunId, tuple[RunResult, str]]:
+        """Return the runs that have ended and have no report; those that end later do not count."""
+        with self._lock:
+            self._is_closed = True
+            ended, self._ended = self._ended, {}
+        return ended
+
+    def was_cut_short(self, session: pytest.Session) -> bool:
+        """Return whether a session has ended before it came to every item."""
+        stopped = self._halted or self._interrupted or session.shouldstop or session.shouldfail
+        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        return bool(stopped or not ended or session.config.option.maxfail)
+
+    def leave_out(self, runs: Iterable[RunId]) -> None:
+        """Count these runs no more."""
+        with self._lock:
+            for run in runs:
+                self._runs.pop(run, None)
 
     def selected(self) -> int:
         """Return how many runs were selected in all."""
@@ -148,6 +178,7 @@ class Recorder:
             if report.longrepr:
                 self._failure_reports[run.run_id] = report
         self.note(run)
+        self._ended.pop(run.run_id, None)
         try:
             return (yield)
         finally:
@@ -240,9 +271,7 @@ class Recorder:
 
     def _guard(self, session: pytest.Session, result: EvalResult) -> None:
         """A session that ended by itself has a result for every run that was selected."""
-        cut_short = self._halted or self._interrupted or session.shouldstop or session.shouldfail
-        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        if cut_short or not ended or session.config.option.maxfail:
+        if self.was_cut_short(session):
             return
         for suite in result.suites:
             name = suite.info.name

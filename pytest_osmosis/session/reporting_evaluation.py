@@ -8,15 +8,16 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ..items.collection import leave_out_of_cache
-from ..items.runner import ItemRunner, run_ids
-from ..results import RunResult, SuiteInfo
+from ..items.late_reports import late_reports
+from ..items.runner import ItemRunner, run_id_of, run_ids
+from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import StoreCache
 from ..rollouts.suite import Suite
 from ..spec import SessionSpec
@@ -98,6 +99,39 @@ class ReportingEvaluation(Evaluation):
     def _halt(self, reason: str) -> None:
         self.sink.halt(reason)
 
+    def report_ended(self, session: pytest.Session) -> None:
+        """Report the runs that have ended and whose items the session did not come to.
+
+        A session that stops at a failure ends with that one: what ended after it does not count.
+        """
+        if not self.recorder.was_cut_short(session):
+            return
+        unreported = self.recorder.take_unreported()
+        option = self.config.option
+        if option.maxfail or getattr(option, "stepwise", False):
+            self.recorder.leave_out(unreported)
+        elif unreported:
+            for nodeid, run in self.items(session):
+                if run in unreported:
+                    self._report_late(nodeid, *unreported[run])
+
+    def _report_late(self, nodeid: str, result: RunResult, why: str) -> None:
+        hook = self.config.hook
+        path, _, name = nodeid.partition("::")
+        hook.pytest_runtest_logstart(nodeid=nodeid, location=(path, None, name))
+        for report in late_reports(
+            nodeid,
+            RolloutRecord(result, why),
+            threshold=self.suites[result.suite].spec.pass_threshold,
+            gated=self.gates.is_gated(result.suite),
+        ):
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=nodeid, location=(path, None, name))
+
+    def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
+        """Yield the node ids of the session's runs, and the runs."""
+        raise NotImplementedError
+
     def halt_runs(self, reason: str) -> None:
         """Start no further run."""
         raise NotImplementedError
@@ -175,6 +209,10 @@ class LocalEvaluation(ReportingEvaluation):
         )
         self.sink.supervisor.start()
         self.runner.rollouts.coming(run_ids(items))
+
+    def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
+        """Yield the node ids of the session's runs, and the runs."""
+        return ((i.nodeid, run) for i in session.items if (run := run_id_of(i)) is not None)
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run."""

@@ -53,7 +53,7 @@ class ResultSink:
         """
         self.store.keep(result, text, why)
         if decided:
-            self.recorder.note(result, text)
+            self.recorder.note(result, text, why)
         self.supervisor.ended(result)
 
     def ended(

@@ -91,12 +91,14 @@ def nobody_left(group: int) -> bool:
 def test_a_signal_ends_the_session_and_reports_what_is_done(
     project: Project, endpoint: Endpoint, workers: int, name: str
 ):
-    project.rows("a", "b", "c", *["wait"] * 6)
+    project.rows("wait", "a", "b", "c", *["wait"] * 5)  # pytest waits for the first
     process = started(project, workers)
-    assert endpoint.wait_until(lambda e: len(e.by_row) >= 4 and e.in_flight == 4, timeout_s=60)
+    assert endpoint.wait_until(lambda e: e.requests == 7 and e.in_flight == 4, timeout_s=60)
     os.kill(process.pid, getattr(signal, name))
     out = ended(process)
     assert process.returncode == 2
+    assert pytest.RunResult.parse_summary_nouns(out.splitlines()) == {"passed": 3}
+    assert "3 rollouts, " in out
     assert f"! interrupted by {name}: 3 of 9 runs are done and kept !" in out
     assert "interrupts.py" not in out and "KeyboardInterrupt" not in out
     assert "3 of 9 runs are done; run the same command again to go on" in out
@@ -104,7 +106,7 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     report = json.loads((project.path / "out.json").read_text())
     assert report["summary"]["complete"] is False
     assert report["summary"]["interrupted"] == name
-    assert [row["row_index"] for row in report["rows"]] == [0, 1, 2]
+    assert [row["row_index"] for row in report["rows"]] == [1, 2, 3]
     assert nobody_left(process.pid)
 
 

@@ -136,6 +136,22 @@ def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -
     assert first == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+def test_runs_that_ended_without_a_report_are_known_and_can_be_left_out(make: Make) -> None:
+    bench = make()
+    reported, ahead, late = result(0, 0), result(0, 1, 0.0), result(1, 0)
+    bench.recorder.note(reported, reported.to_json())
+    bench.recorder.note(ahead, ahead.to_json(), "it scored 0.0")
+    bench.report(0, 0, text=reported.to_json())
+    unreported = bench.recorder.take_unreported()
+    assert unreported == {ahead.run_id: (ahead, "it scored 0.0")}
+    bench.recorder.note(late, late.to_json())  # what ends now is counted nowhere
+    bench.recorder.leave_out(unreported)
+    bench.config.option.maxfail = 1
+    found = bench.finish()
+    assert found is not None
+    assert found.suites[0].finished == 1
+
+
 def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
     bench = make()
     bench.recorder.note(result(0, 0, 0.0))
