@@ -38,6 +38,7 @@ agent_option = click.option(
     "module",
     required=True,
     metavar="MODULE:ATTR",
-    help="The agent loop: module:attribute or path/to/file.py:attribute, an instance or a class.",
+    help="The agent: module:attribute or path/to/file.py:attribute; an agent loop, as an "
+    "instance or a class, or an async function.",
 )
 """Gives `module`."""

@@ -133,7 +133,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "agent",
         "the agent under test: module:attribute or path/to/file.py:attribute, "
-        "a RolloutAgentLoop or an AgentWorkflow, instance or class; or cmd:'a command line'",
+        "a RolloutAgentLoop or an AgentWorkflow, instance or class; an async function of ctx; "
+        "or cmd:'a command line'",
         metavar="MODULE:ATTR",
     ),
     Option(

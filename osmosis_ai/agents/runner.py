@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .context import RolloutContext
 from .errors import OsmosisValidationError
+from .function import AgentFunction, as_agent, owner_of_run
 from .numbers import finite_number
 from .results import RolloutResult
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def run_rollout(
-    agent: RolloutAgentLoop,
+    agent: RolloutAgentLoop | AgentFunction,
     request: RolloutRequest,
     llm: LLMClient,
     *,
@@ -37,15 +38,16 @@ async def run_rollout(
     secrets from the debug log. Raises OsmosisValidationError when the agent's `run` breaks its
     contract.
     """
+    loop = as_agent(agent)
     if tools is None:
-        tools = agent.get_tools(request)
+        tools = loop.get_tools(request)
     ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
     with ctx:
-        running: Any = agent.run(ctx)
+        running: Any = loop.run(ctx)
         if not inspect.isawaitable(running):
-            raise _broken(agent, f"is not async: it returned {_type_name(running)}")
+            raise _broken(loop, f"is not async: it returned {_type_name(running)}")
         result = await running
-    return _checked(agent, result, ctx)
+    return _checked(loop, result, ctx)
 
 
 def _checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
@@ -71,7 +73,7 @@ def _finite(agent: RolloutAgentLoop, reward: Any) -> float:
 
 
 def _broken(agent: RolloutAgentLoop, what: str) -> OsmosisValidationError:
-    return OsmosisValidationError(f"{type(agent).__name__}.run {what}")
+    return OsmosisValidationError(f"{owner_of_run(agent)} {what}")
 
 
 def _type_name(value: Any) -> str:

@@ -26,6 +26,7 @@ from ..models.base import ChatCompletion, ChatModel, Usage
 from .base import RolloutAgentLoop
 from .client import ModelLLM
 from .context import RolloutContext
+from .function import AgentFunction, as_agent
 from .results import RolloutResult
 from .runner import run_rollout
 from .schemas import RolloutRequest
@@ -134,28 +135,31 @@ def request(
 
 def context(
     model: ChatModel,
-    agent: RolloutAgentLoop | None = None,
+    agent: RolloutAgentLoop | AgentFunction | None = None,
     *,
     debug_dir: str | os.PathLike[str] | None = None,
     **request_fields: Any,
 ) -> RolloutContext:
     """Return a context over `model` with the agent's tools; other keywords: see `request`."""
     asked = request(**request_fields)
-    tools = [] if agent is None else tool_schemas(agent, asked)
+    tools = [] if agent is None else tool_schemas(as_agent(agent), asked)
     return RolloutContext(asked, tools, ModelLLM(model, tools=tools), debug_dir=debug_dir)
 
 
 async def arollout(
-    agent: RolloutAgentLoop, model: ChatModel, **request_fields: Any
+    agent: RolloutAgentLoop | AgentFunction, model: ChatModel, **request_fields: Any
 ) -> RolloutResult:
     """Run the agent once against `model`; keywords are those of `request`."""
     asked = request(**request_fields)
-    tools: Any = agent.get_tools(asked)
-    llm = ModelLLM(model, tools=tool_schemas(agent, asked))
-    return await run_rollout(agent, asked, llm, tools=tools)
+    loop = as_agent(agent)
+    tools: Any = loop.get_tools(asked)
+    llm = ModelLLM(model, tools=tool_schemas(loop, asked))
+    return await run_rollout(loop, asked, llm, tools=tools)
 
 
-def rollout(agent: RolloutAgentLoop, model: ChatModel, **request_fields: Any) -> RolloutResult:
+def rollout(
+    agent: RolloutAgentLoop | AgentFunction, model: ChatModel, **request_fields: Any
+) -> RolloutResult:
     """`arollout`, for tests that are not async."""
     return asyncio.run(arollout(agent, model, **request_fields))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.base import RolloutAgentLoop
+from ..agents.function import AgentFunction, as_agent, is_agent_function
 from ..secret import Secret, check_api_key
 from .settings import (
     AppOptions,
@@ -72,7 +73,7 @@ class RolloutApp:
 
 
 def create_app(  # noqa: PLR0913  the contract's signature
-    agent_loop: RolloutAgentLoop,
+    agent_loop: RolloutAgentLoop | AgentFunction,
     *,
     max_concurrent: int | None = None,
     record_ttl_seconds: float | None = None,
@@ -85,7 +86,7 @@ def create_app(  # noqa: PLR0913  the contract's signature
     on_startup: Hook | None = None,
     on_shutdown: Hook | None = None,
 ) -> RolloutApp:
-    """Return an ASGI application that runs `agent_loop` for a trainer.
+    """Return an ASGI application that runs `agent_loop`, or an async function, for a trainer.
 
     `settings` default to those of the environment (`OSMOSIS_ALLOWED_TRAINERS`,
     `OSMOSIS_STATE_DIR`). With `credentials`, `server_host` and `server_port` the server registers
@@ -115,8 +116,8 @@ def create_app(  # noqa: PLR0913  the contract's signature
 
 
 def _checked_agent(agent: Any) -> RolloutAgentLoop:
-    if isinstance(agent, RolloutAgentLoop):
-        return agent
+    if isinstance(agent, RolloutAgentLoop) or is_agent_function(agent):
+        return as_agent(agent)
     if inspect.isclass(agent) and issubclass(agent, RolloutAgentLoop):
         raise TypeError(f"create_app needs an instance: write create_app({agent.__name__}())")
     raise TypeError(f"create_app needs a RolloutAgentLoop, not {type(agent).__name__}")

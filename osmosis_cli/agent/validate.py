@@ -65,6 +65,7 @@ def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module"
 
 
 def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
+    from osmosis_ai.agents.function import as_agent, is_agent_function, wrong_parameters
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
@@ -72,6 +73,10 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
         found = load_object(spec, option=option, roots=roots)
     except ImportingError as error:
         return Check("loads", False, str(error)), None
+    if is_agent_function(found):
+        if problem := wrong_parameters(found):
+            return Check("loads", False, f"{option} {spec!r}: {problem}"), None
+        return Check("loads", True, f"{spec} is an async function"), as_agent(found)
     kind = found if inspect.isclass(found) else type(found)
     if not issubclass(kind, RolloutAgentLoop):
         what = f"{option} {spec!r}: {kind.__name__} must derive from RolloutAgentLoop"
