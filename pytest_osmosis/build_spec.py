@@ -68,6 +68,7 @@ def build(config: pytest.Config) -> SessionSpec:
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
         debug_dir=given.resolved("debug-dir", debug_dir) if debug_dir else None,
+        inputs=tuple(str(given.path("inputs", pattern)) for pattern in given("inputs")),
         pass_env=given("pass-env"),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
     )
@@ -100,6 +101,7 @@ def _keeping(given: OptionReader) -> Keeping:
         journal=not given("no-journal"),
         run_dir=given.resolved("run-dir", run_dir) if run_dir else None,
         resume=given("resume"),
+        extend=given("extend"),
         fresh=given("fresh"),
         retry=given("retry-failed"),
     )
@@ -124,10 +126,13 @@ def _rescore(given: OptionReader) -> Rescore | None:
 _CONTRADICTORY = (
     ("rescore", "fresh"),
     ("rescore", "resume"),
+    ("rescore", "extend"),
     ("rescore", "retry-failed"),
     ("fresh", "resume"),
+    ("fresh", "extend"),
     ("fresh", "retry-failed"),
     ("no-journal", "resume"),
+    ("no-journal", "extend"),
     ("no-journal", "retry-failed"),
 )
 

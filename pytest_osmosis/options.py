@@ -337,14 +337,25 @@ OPTIONS: tuple[Option, ...] = (
         "resume the kept evaluation, or refuse: never start over because something has changed",
         flag=True,
     ),
+    Option(
+        "extend",
+        "use the runs of the kept evaluation although it has ended, also for more runs or rows",
+        flag=True,
+    ),
     Option("fresh", "start over; the kept evaluation is renamed", flag=True),
     Option(
         "retry-failed",
-        "run again the runs of the kept evaluation that ended in an error of the agent or of an "
-        "eval function; with =all also those that did not pass",
+        "use the runs of the kept evaluation, and run those again that ended in an error; "
+        "with =all also those that did not pass",
         _retry,
         metavar="all",
         const="errors",
+    ),
+    Option(
+        "inputs",
+        "files that the agent reads, such as prompts: when one changes, no kept run is used",
+        metavar="GLOB",
+        repeatable=True,
     ),
     Option(
         "rescore",

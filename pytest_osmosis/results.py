@@ -20,6 +20,9 @@ ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "i
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
 
+FINAL_KINDS: frozenset[str] = frozenset({"bad_request", "too_large"})
+"""Kinds of errors that an endpoint gives for the same request every time."""
+
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
 
@@ -37,6 +40,15 @@ class RunId:
     suite: str
     row_index: int
     run_index: int
+
+
+def may_differ(error_type: str | None, error_kind: str | None) -> bool:
+    """Return whether a run ended for a reason that repeating it may remove."""
+    return (
+        error_type is not None
+        and error_type not in OWN_ACCOUNT
+        and not (error_type == "provider" and error_kind in FINAL_KINDS)
+    )
 
 
 def passes(score: float | None, threshold: float) -> bool:

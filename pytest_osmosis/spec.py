@@ -97,10 +97,22 @@ class Keeping:
     """Where evaluations are kept; None means `.osmosis/runs` in the project."""
     resume: bool = False
     """Resume, or refuse; never start over because something has changed."""
+    extend: bool = False
+    """Use the runs of an evaluation that has ended, also for more runs or rows."""
     fresh: bool = False
     """Start over in any case."""
     retry: Literal["errors", "all"] | None = None
-    """Run again the agents' and eval functions' errors, or all that did not pass."""
+    """Run again the errors, or all that did not pass."""
+
+    @property
+    def reuse_option(self) -> str | None:
+        """The option that asks for the runs that are kept, if one was given."""
+        options = {
+            "--osmosis-resume": self.resume,
+            "--osmosis-extend": self.extend,
+            "--osmosis-retry-failed": self.retry is not None,
+        }
+        return next((option for option, given in options.items() if given), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +176,8 @@ class SessionSpec:
     debug_dir: Path | None = None
     roots: tuple[Path, ...] = ()
     """Where agents and eval functions are imported from, in order."""
+    inputs: tuple[str, ...] = ()
+    """Absolute patterns of the files that agents read."""
     pass_env: tuple[str, ...] = ()
     """Variables that command agents get although they hold a model's key."""
     key_variables: tuple[Secret, ...] = ()

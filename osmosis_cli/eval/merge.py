@@ -143,6 +143,7 @@ def _incomplete(part: Part, suite: SuiteResult) -> str:
     again = "run the same command again"
     if part.result.halted == DECIDED:
         again += " without --osmosis-stop-when-decided, which looks at the gates of a shard alone,"
+        again += " and with --osmosis-extend"
     return (
         f"{part.path} (shard {part.shard}) has {suite.finished} of {suite.info.total_runs} runs "
         f"of {suite.info.name}: {again} to fill it in"

@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.fingerprint import EvalFingerprint
+from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
+from pytest_osmosis.storage.resume import is_unfinished
 
 from ..buffered_output import printable
 from ..errors import CommandError
@@ -39,7 +40,7 @@ class Run:
 
     name: str
     state: str
-    """`complete`, `unfinished`, `in use` or `damaged`."""
+    """`complete`, `unfinished`, `ended` (but not complete), `in use` or `damaged`."""
     done: int
     total: int
     started_at: float
@@ -218,7 +219,7 @@ def _read(folder: Path) -> Run:
         return Run(folder.name, "damaged", 0, 0, changed, problem=str(error), **common)
     planned = set(identity.plan.runs())
     done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
-    state = "in use" if pid is not None else "complete" if done == len(planned) else "unfinished"
+    state = "in use" if pid is not None else _state(kept, identity.plan, done)
     info = identity.info
     return Run(
         folder.name,
@@ -231,6 +232,12 @@ def _read(folder: Path) -> Run:
         model=info.model,
         **common,
     )
+
+
+def _state(kept: Replay, plan: RunPlan, done: int) -> str:
+    if done == plan.total:
+        return "complete"
+    return "unfinished" if is_unfinished(kept, plan) else "ended"
 
 
 def _row(run: Run) -> tuple[str, ...]:

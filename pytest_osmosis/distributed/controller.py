@@ -103,7 +103,7 @@ class Controller:
             store.open(list(self._identities.values()))
             store.transcribe(self._sink.recorder.infos())
             marked = [identity.info for identity in self._identities.values()]
-            store.lines += self._gates.begin(marked, store.places())
+            store.lines += self._gates.begin(marked, store.folder_of)
             store.begin(name for name, runs in self._selected.items() if runs)
         self._gates.count_runs_only()
         self._link.broadcast(channel.PLACES, _plain(store.places()))

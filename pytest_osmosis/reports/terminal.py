@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..escaping import escape_control_chars
-from ..results import OWN_ACCOUNT, EvalResult, RowResult, Saved, SuiteResult
+from ..results import EvalResult, RowResult, Saved, SuiteResult, may_differ
 from ..verdicts import Change, GateResult, counted
 from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
 from .view import Against, Table, against, figure_metrics, figures, usage
@@ -25,8 +25,8 @@ ROW_LIMIT = 40
 _GATE = "gate  "
 
 
-def summary(result: EvalResult) -> list[str]:
-    """Return the lines below the summary's title."""
+def summary(result: EvalResult, *, kept: bool = True) -> list[str]:
+    """Return the lines below the summary's title; `kept`: the same command can go on."""
     lines: list[str] = []
     for suite in result.suites:
         if lines:
@@ -40,7 +40,8 @@ def summary(result: EvalResult) -> list[str]:
         done = sum(suite.finished for suite in result.suites)
         selected = sum(suite.selected for suite in result.suites)
         how = "interrupted" if result.interrupted else "not complete"
-        lines += [f"{how}: {done} of {selected} runs are done; run the same command again to go on"]
+        step = "; run the same command again to go on" if kept else ""
+        lines += [f"{how}: {done} of {selected} runs are done{step}"]
     return lines
 
 
@@ -214,12 +215,11 @@ def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:
     """Say what to do about kept runs that have no score through no fault of the agent's."""
     kept = [suite for suite in result.suites if is_kept(suite.info.name)]
     errors = Counter(
-        {
-            kind: number
-            for suite in kept
-            for kind, number in suite.errors.items()
-            if kind not in OWN_ACCOUNT
-        }
+        str(run.error_type)
+        for suite in kept
+        for row in suite.rows
+        for run in row.runs
+        if may_differ(run.error_type, run.error_kind)
     )
     number = sum(errors.values())
     if not number or result.halted or result.interrupted:

@@ -173,9 +173,15 @@ class Evaluation:
     def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
         if not self.spec.keeping.journal or self.config.option.collectonly:
             return []
-        roots, root = self.spec.roots, self.config.rootpath
         return [
-            fingerprint_of(suite.spec, suite.info, suite.dataset, roots=roots, root=root)
+            fingerprint_of(
+                suite.spec,
+                suite.info,
+                suite.dataset,
+                roots=self.spec.roots,
+                root=self.config.rootpath,
+                inputs=self.spec.inputs,
+            )
             for suite in suites
         ]
 

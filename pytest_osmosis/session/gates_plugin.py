@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..results import RunId
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
-    from ..storage.transcripts import RunFolder
     from ..verdicts import GateResult
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -96,17 +95,19 @@ class GatesPlugin:
         except GateError as error:
             raise ConfigurationError(gate_mistake(error)) from None
 
-    def begin(self, infos: Iterable[SuiteInfo], places: Mapping[str, RunFolder]) -> Iterator[str]:
+    def begin(
+        self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
+    ) -> Iterator[str]:
         """Find what these suites are compared with, and check their gates; yield lines to show.
 
-        `places`: where each is kept. Raises ConfigurationError.
+        `folder_of`: where each is kept. Raises ConfigurationError.
         """
         there = [info for info in infos if info.baseline_of is None]
         deciding = self._spec.deciding
         if deciding.baseline is not None:
             self._read_baseline(deciding.baseline, there)
         elif deciding.last:
-            yield from self._find_last(there, places)
+            yield from self._find_last(there, folder_of)
         for info in there if deciding.gates else ():
             self.check(info)
 
@@ -128,13 +129,12 @@ class GatesPlugin:
         self.judge.baselines.update(found)
 
     def _find_last(
-        self, infos: Iterable[SuiteInfo], places: Mapping[str, RunFolder]
+        self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
     ) -> Iterator[str]:
         from ..storage.previous_run import last_complete
 
         for info in infos:
-            place = places.get(info.name)
-            found = None if place is None else last_complete(info, Path(place.folder))
+            found = last_complete(info, folder_of(info))
             if found is None:
                 yield f"osmosis: no earlier complete evaluation of {info.name} to compare with"
             else:

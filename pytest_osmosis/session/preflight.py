@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from ..errors import ConfigurationError
 from ..reports.formats import ReportFormat, asked_reports, step_summary
 from ..spec import SessionSpec
 from ..storage import atomic_write
+from ..storage.source_digest import input_digests
+from . import selection
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -27,7 +30,7 @@ def session_of(config: pytest.Config) -> SessionSpec:
     """Return what options and ini file ask for, with what the kept evaluation to rescore says."""
     spec = build_spec.build(config)
     if spec.rescore is None:
-        return spec
+        return replace(spec, keeping=selection.keeping_of(config, spec.keeping))
     from ..rollouts import rescore
 
     with usage_errors():
@@ -40,6 +43,8 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
         _check_output(report, path)
     _check_conflict()
     _check_keys(spec)
+    with usage_errors():
+        input_digests(spec.inputs, spec.roots)
     _warn_of_key(config)
     _make_debug_dir(spec)
 

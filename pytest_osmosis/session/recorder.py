@@ -18,7 +18,7 @@ import pytest
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
 from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
-from ..results import REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
+from ..results import DECIDED, REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
 
 if TYPE_CHECKING:
@@ -196,6 +196,8 @@ class Recorder:
             self._say_interrupted(self._interrupted)
         if self._config.option.collectonly or not any(self._selected.values()):
             return
+        if self._is_ended(session):
+            self._store.end()
         self._store.flush()
         gathered = self._aggregated()
         self._guard(session, gathered)
@@ -212,6 +214,13 @@ class Recorder:
             self._write(conversations, partial(self._store.export, conversations))
         if self._problems or (self._halted and not self._gates.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
+
+    def _is_ended(self, session: pytest.Session) -> bool:
+        """Return whether nothing but its results and options ended the session."""
+        if self._interrupted or self._halted not in (None, DECIDED):
+            return False
+        by_itself = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        return bool(session.shouldfail) or session.exitstatus in by_itself
 
     def _say_interrupted(self, signal: str) -> None:
         """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
@@ -237,7 +246,8 @@ class Recorder:
         from ..reports.terminal import next_step, summary
 
         terminal.write_sep("=", "osmosis summary")
-        for line in summary(result):
+        kept = any(self._store.keeps(name) for name in self._infos)
+        for line in summary(result, kept=kept):
             terminal.write_line(escape_control_chars(line))
         if step := next_step(result, self._store.keeps):
             terminal.write_line(step)

@@ -84,7 +84,7 @@ class ReportingEvaluation(Evaluation):
         with preflight.usage_errors():
             self.store.open(self._identities(suites))
             self.store.transcribe(suite.spec.name for suite in suites)
-            self.store.lines += self.gates.begin(infos, self.store.places())
+            self.store.lines += self.gates.begin(infos, self.store.folder_of)
 
     def _begin_reports(self) -> None:
         preflight.check_trajectories(self.spec.trajectories)

@@ -1,14 +1,14 @@
 """What an evaluation is made of: whether two of them are the same, and what they differ in.
 
-A run may be taken over from one session to the next only when all of this is the same. Rows are
-compared one by one, and n and the number of rows may differ: more of either is the same evaluation
-going on. How fast it runs is no part of it. Knows neither journals nor pytest.
+A run may be taken over from one session to the next only when all of this is the same, but for n
+and the number of rows where that is asked for. Rows are compared one by one. How fast it runs is no
+part of it. Knows neither journals nor pytest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..dataset.dataset import DIGEST_LENGTH
 from ..results import SuiteInfo
 from ..spec import EvalSpec
-from .source_digest import digests, source_files
+from .source_digest import digests, input_digests, source_files
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -138,12 +138,14 @@ class EvalFingerprint:
     sources: Mapping[str, str]
     """Digests of the code, by file."""
     plan: RunPlan
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the files that the agent reads."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EvalFingerprint:
-        """Return the fingerprint that `to_json` gave."""
-        info = SuiteInfo.from_dict(data["info"])
-        return cls(info, data["asked"], data["sources"], RunPlan.from_json(data["plan"]))
+        """Return the fingerprint that `to_json` gave; earlier versions had no inputs."""
+        info, plan = SuiteInfo.from_dict(data["info"]), RunPlan.from_json(data["plan"])
+        return cls(info, data["asked"], data["sources"], plan, data.get("inputs", {}))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -152,26 +154,49 @@ class EvalFingerprint:
             "asked": dict(self.asked),
             "sources": dict(self.sources),
             "plan": self.plan.to_json(),
+            "inputs": dict(self.inputs),
         }
 
     def changes(self, before: Mapping[str, Any], plan: RunPlan) -> list[str]:
-        """Return what differs from a kept evaluation: a header's values, and its plan."""
+        """Return what keeps runs of a kept evaluation, by its header and plan, from being used."""
         return [
             *_changed_values(before["asked"], self.asked),
-            *_changed_sources(before["sources"], self.sources),
+            *_changed_files(before["sources"], self.sources, "the source of "),
+            *_changed_files(before.get("inputs", {}), self.inputs),
             *_changed_dataset(plan, self.plan),
         ]
 
+    def resized(self, plan: RunPlan) -> list[str]:
+        """Return how n and the rows differ from those of a kept plan."""
+        old, new = len(plan.indices), len(self.plan.indices)
+        found = [] if plan.n == self.plan.n else [f"n was {plan.n} and is {self.plan.n}"]
+        if old != new:
+            found.append(f"{old} {'row was' if old == 1 else 'rows were'} selected and {new} now")
+        elif list(plan.indices) != list(self.plan.indices):
+            found.append("other rows are selected")
+        return found
+
 
 def fingerprint_of(
-    spec: EvalSpec, info: SuiteInfo, dataset: Dataset, *, roots: Sequence[Path], root: Path
+    spec: EvalSpec,
+    info: SuiteInfo,
+    dataset: Dataset,
+    *,
+    roots: Sequence[Path],
+    root: Path,
+    inputs: Sequence[str] = (),
 ) -> EvalFingerprint:
-    """Return the fingerprint of an evaluation whose code is loaded; `root` is the project's."""
+    """Return the fingerprint of an evaluation whose code is loaded; `root` is the project's.
+
+    Raises:
+        ConfigurationError: when one of the patterns in `inputs` matches no file.
+    """
     return EvalFingerprint(
         info=info,
         asked=_asked(spec, info),
         sources=sources_of(spec, roots=roots, root=root),
         plan=RunPlan.of(dataset, spec.n),
+        inputs=input_digests(inputs, [root, *roots]),
     )
 
 
@@ -219,11 +244,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_LIMIT else f"{text[:_SHOWN_LIMIT]}…"
 
 
-def _changed_sources(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def _changed_files(old: Mapping[str, str], new: Mapping[str, str], what: str = "") -> Iterator[str]:
     changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     if changed:
         more = f" and {len(changed) - 3} more files" if len(changed) > 3 else ""
-        yield f"the source of {', '.join(changed[:3])}{more} has changed"
+        has = "have" if len(changed) > 1 and not what else "has"
+        yield f"{what}{', '.join(changed[:3])}{more} {has} changed"
 
 
 def _changed_dataset(old: RunPlan, new: RunPlan) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The journal of one evaluation: what was asked, and every run that has ended, a line each.
 
-The first line is the header; a line for every session that worked on the evaluation follows, and
-one for every run that ended in it. Of several lines for one run the last one counts. A torn line at
+The first line is the header; a line for every session that worked on the evaluation follows, one
+for every run that ended in it, and one that says that the session was not cut short. Of several
+lines for one run the last one counts. A torn line at
 the end is what an interrupted write leaves, and is cut; a damaged one before the end is refused.
 Knows the file; does not know what makes an evaluation the same.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..results import OWN_ACCOUNT
+from ..results import may_differ
 from .atomic_write import write_whole
 from .excerpt import encode
 from .group_commit import AppendFile
@@ -37,11 +38,6 @@ class NewerJournal(JournalError):
     """A journal that a later version wrote."""
 
 
-def is_done(error_type: str | None) -> bool:
-    """Return whether a run ended by itself: with scores, or with an error of the user's code."""
-    return error_type is None or error_type in OWN_ACCOUNT
-
-
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
     """A run's line in the journal, and what decides whether it must be run again."""
@@ -50,11 +46,12 @@ class JournalEntry:
     length: int
     error_type: str | None
     passed: bool
+    error_kind: str | None = None
 
     @property
     def is_done(self) -> bool:
-        """Whether it ended by itself."""
-        return is_done(self.error_type)
+        """Whether it has scores, or an error that repeating it cannot remove."""
+        return not may_differ(self.error_type, self.error_kind)
 
 
 @dataclass(slots=True)
@@ -70,6 +67,8 @@ class Replay:
     """Bytes up to the end of the last whole line."""
     dropped: int = 0
     """Torn lines at the end."""
+    ended: bool = False
+    """Whether the last session was not cut short."""
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -86,6 +85,11 @@ def create(path: Path, header: Mapping[str, Any], session: Mapping[str, Any]) ->
 def session_line(session: Mapping[str, Any]) -> bytes:
     """The line that begins a session."""
     return add_checksum(encode({"session": session}))
+
+
+def end_line() -> bytes:
+    """The line that ends a session that was not cut short."""
+    return add_checksum(encode({"session_ended": True}))
 
 
 def run_line(result: str, why: str) -> bytes:
@@ -122,10 +126,19 @@ def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
     if "session" in record:
         found.sessions.append(record["session"])
         found.ended_in_last_session = set()
+        found.ended = False
+    elif "session_ended" in record:
+        found.ended = True
     elif "run" in record:
         run = record["run"]
         key = run["row_index"], run["run_index"]
-        entry = JournalEntry(found.size, length, run.get("error_type"), run.get("passed", False))
+        entry = JournalEntry(
+            found.size,
+            length,
+            run.get("error_type"),
+            run.get("passed", False),
+            run.get("error_kind"),
+        )
         found.runs[key] = entry
         if entry.is_done:
             found.ended_in_last_session.add(key)

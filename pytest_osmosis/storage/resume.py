@@ -1,19 +1,21 @@
 """Whether an evaluation goes on where it stopped, or a new one starts: decided for one run folder.
 
-An incomplete one goes on when nothing that it is made of has changed; what cannot go on is moved
-aside, never deleted and never mixed with anything. Knows journals; no pytest, and no runs going on.
+An unfinished one goes on when nothing that it is made of has changed; one that has ended goes on
+only when that is asked for. What does not go on is moved aside, never deleted and never mixed with
+anything. Knows journals; no pytest, and no runs going on.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
+from ..results import may_differ
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
@@ -63,25 +65,38 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
 def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Replay) -> Opened:
     plan = RunPlan.from_json(kept.plan)
     recovered = _recovered(folder, kept)
-    done = {key for key, place in kept.runs.items() if place.is_done} | recovered.keys()
-    complete = all(key in done for each in (plan, identity.plan) for key in each.runs())
+    unfinished = is_unfinished(kept, plan, recovered.keys())
     if keeping.fresh:
-        return _archive(folder, identity, "--osmosis-fresh was given", unfinished=not complete)
-    changes = identity.changes(kept.header, plan)
-    if changes and (keeping.resume or not complete):
+        return _archive(folder, identity, "--osmosis-fresh was given", unfinished=unfinished)
+    changes, sizes = identity.changes(kept.header, plan), identity.resized(plan)
+    if sizes and not changes and not keeping.extend:
+        sizes[-1] += "; --osmosis-extend uses the runs that are there"
+    if not keeping.extend:
+        changes += sizes
+    if changes and (keeping.reuse_option or unfinished):
         return _refuse_or_archive(folder, identity, keeping, changes)
-    if changes or (complete and not keeping.resume and keeping.retry is None):
-        return _archive(folder, identity)
-    return _go_on(folder, identity, keeping, kept, recovered)
+    if unfinished or keeping.reuse_option:
+        return _go_on(folder, identity, keeping, kept, recovered)
+    return _archive(folder, identity, "; ".join(sizes) if changes == sizes else "")
+
+
+def is_unfinished(kept: Replay, plan: RunPlan, recovered: Collection[RowRun] = ()) -> bool:
+    """Return whether the same command goes on with it: an evaluation that was cut short, or has
+    runs that may end differently when they are repeated.
+    """
+    places = [kept.runs.get(key) for key in plan.runs() if key not in recovered]
+    if any(place is not None and not place.is_done for place in places):
+        return True
+    return None in places and not kept.ended
 
 
 def _refuse_or_archive(
     folder: Path, identity: EvalFingerprint, keeping: Keeping, changes: list[str]
 ) -> Opened:
     reason = "; ".join(changes)
-    if keeping.resume:
+    if keeping.reuse_option:
         raise ConfigurationError(
-            f"--osmosis-resume: {folder.name} cannot be resumed: {reason}; "
+            f"{keeping.reuse_option}: {folder.name} cannot be resumed: {reason}; "
             "without the option it is kept aside and a new evaluation starts"
         )
     return _archive(folder, identity, reason, unfinished=True)
@@ -169,7 +184,9 @@ def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
     said = Transcripts(folder, session=len(kept.sessions))
     for key in said:
         recorded = None if key in kept.ended_in_last_session else said.read(key)
-        if recorded is not None and journal.is_done(recorded.result.error_type):
+        if recorded is None:
+            continue
+        if not may_differ(recorded.result.error_type, recorded.result.error_kind):
             found[key] = journal.run_line(recorded.encoded, recorded.explanation)
     return found
 
@@ -185,6 +202,8 @@ def _notes_of_others(folder: Path, identity: EvalFingerprint, keeping: Keeping) 
                 f"--osmosis-resume: nothing to resume: {change} in {other.name}"
             )
         return [f"starting anew: {change} in {other.name}, which stays unfinished"]
+    if keeping.resume:
+        raise ConfigurationError(f"--osmosis-resume: nothing to resume: there is no {folder.name}")
     return []
 
 
@@ -193,19 +212,21 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
     if run_directory.is_archived(folder) or run_directory.user_of(folder) is not None:
         return None
     try:
-        header = journal.read_header(folder / FILE)
-        if header["info"]["data"] != identity.info.data or is_complete(folder):
+        info = journal.read_header(folder / FILE)["info"]
+        if (info["data"], info["agent"]) != (identity.info.data, identity.info.agent):
             return None
-        if header["info"]["agent"] != identity.info.agent:
+        kept = journal.replay(folder / FILE)
+        plan = RunPlan.from_json(kept.plan)
+        if not is_unfinished(kept, plan):
             return None
-        changes = identity.changes(header, RunPlan.from_json(journal.replay(folder / FILE).plan))
+        changes = identity.changes(kept.header, plan)
     except (JournalError, OSError, KeyError):
         return None
     return next((change for change in changes if change.startswith("model ")), None)
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether every run that was last asked for ended on its own account; raises like `replay`."""
+    """Whether every run that was last asked for is done; raises like `replay`."""
     kept = journal.replay(folder / FILE)
     return all(
         (place := kept.runs.get(key)) is not None and place.is_done

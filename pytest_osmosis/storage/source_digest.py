@@ -1,17 +1,46 @@
-"""Digests of the code that an evaluation depends on: a module's file, and the project's own files
-that it imports, directly or not. Read from the text, so that imports inside functions count too.
+"""Digests of the files that an evaluation depends on: a module's file, the project's own files that
+it imports, directly or not, and the files that patterns name.
 
-Knows Python files; what is imported from installed packages is left out.
+Imports are read from the text, so that those inside functions count too; what is imported from
+installed packages is left out.
 """
 
 from __future__ import annotations
 
 import ast
+import glob
 import hashlib
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from ..errors import ConfigurationError
+
+
+def input_digests(patterns: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
+    """Return digests by file, relative to the first root that holds it.
+
+    Raises:
+        ConfigurationError: when a pattern matches no file, or a file cannot be read.
+    """
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        files = [path for path in map(Path, glob.glob(pattern, recursive=True)) if path.is_file()]
+        if not files:
+            raise ConfigurationError(f"--osmosis-inputs {pattern!r}: no file matches")
+        for file in files:
+            try:
+                found[_shown(file, roots)] = _digest(file.read_bytes())
+            except OSError as error:
+                raise ConfigurationError(
+                    f"--osmosis-inputs {str(file)!r}: cannot be read: {error.strerror or error}"
+                ) from None
+    return dict(sorted(found.items()))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def source_files(spec: str, roots: Sequence[Path]) -> list[Path]:
@@ -53,7 +82,7 @@ def _walk(file: Path, roots: Sequence[Path], found: dict[Path, str]) -> None:
             source = file.read_bytes()
         except OSError:
             continue  # it was loaded from somewhere else than a plain file
-        found[file] = hashlib.sha256(source).hexdigest()[:16]
+        found[file] = _digest(source)
         for name in _imported(source, file):
             waiting.extend(_files_of(name, [_package_top(file), *roots]))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
-from ..results import CachedRun, RunId, RunResult
+from ..results import CachedRun, RunId, RunResult, SuiteInfo
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
@@ -150,10 +150,16 @@ class RunStore:
                 f"{self._shown(folder)} is {error}: wait for it, or keep this evaluation "
                 "elsewhere with --osmosis-run-dir PATH"
             ) from None
+        except ConfigurationError:
+            self._forget(folder)
+            raise
         except OSError as error:
-            for name in [n for n, kept in self._suites.items() if kept.folder == folder]:
-                _close(self._suites.pop(name))
+            self._forget(folder)
             self._cannot_keep(error, self._shown(folder))
+
+    def _forget(self, folder: Path) -> None:
+        for name in [n for n, kept in self._suites.items() if kept.folder == folder]:
+            _close(self._suites.pop(name))
 
     def _locked(self, folder: Path) -> FileLock | None:
         try:
@@ -199,6 +205,12 @@ class RunStore:
                     self._temporary = tempfile.TemporaryDirectory(prefix="osmosis-")
                 found[name] = RunFolder(f"{self._temporary.name}/{number}", 1)
         return found
+
+    def folder_of(self, info: SuiteInfo) -> Path:
+        """Return where a suite's evaluations are kept, also when this session keeps none."""
+        suite = self._suites.get(info.name)
+        found = self._runs / run_directory.name_for(info, self._root)
+        return found if suite is None else suite.folder
 
     def export(self, path: Path) -> None:
         """Write the conversations of all suites to one file; OSError leaves what was there."""
@@ -262,6 +274,13 @@ class RunStore:
 
     def flush(self) -> None:
         """Return once everything is on disk."""
+        self._commit.flush()
+
+    def end(self) -> None:
+        """Note that the session was not cut short: its evaluations have ended."""
+        for suite in self._suites.values():
+            if suite.file is not None:
+                self._commit.append(suite.file, journal.end_line())
         self._commit.flush()
 
     def _failed(self, path: Path, error: OSError) -> None:

@@ -30,7 +30,7 @@ class Flaky:
 
     def __call__(self, ask: Ask) -> str | bytes:
         if ask.row in self.down:
-            return error_reply(400, "come back later")
+            return error_reply(503, "come back later", headers={"x-should-retry": "false"})
         self.asked[ask.row] += 1
         return "right" if ask.row == "wrong" else ask.row
 
@@ -204,6 +204,24 @@ def test_changed_source_starts_anew_and_is_named(project, model, file, text):
     assert model.asked["a"] == 2
 
 
+def test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named(unfinished, model):
+    unfinished.write("prompts/one/short.txt", "Be short.")
+    unfinished.write("pytest.ini", "[pytest]\nosmosis_inputs = prompts/**/*.txt\n")
+    model.down = {"c"}
+    first = unfinished.run()
+    assert "starting anew: prompts/one/short.txt has changed; the unfinished one" in first.out
+    assert "resuming: 5 of 6 runs done" in unfinished.run().out
+    unfinished.write("prompts/one/short.txt", "Be shorter.")
+    unfinished.write("prompts/two.txt", "Be kind.")
+    session = unfinished.run()
+    assert "starting anew: prompts/one/short.txt, prompts/two.txt have changed; " in session.out
+    assert not any(run["cached"] for run in session.runs)
+    wrong = unfinished.run("--osmosis-inputs=promts/*.txt")
+    assert wrong.ret == 4
+    assert wrong.mistake.startswith("--osmosis-inputs '")
+    assert wrong.mistake.endswith("promts/*.txt': no file matches")
+
+
 def test_changed_rows_start_anew_and_are_counted(unfinished, model):
     unfinished.rows("a", "B", "C", *ROWS[3:])
     told = "dataset changed since (2 of 6 rows differ)"
@@ -222,24 +240,89 @@ def test_throughput_changes_nothing(unfinished, model):
 
 
 @each_mode
-def test_more_runs_and_more_rows_keep_what_is_done(project, model, workers):
+def test_more_runs_and_rows_use_what_is_done_only_when_asked(project, model, workers):
     project.rows("a", "b")
     project.run(workers=workers)
     project.rows("a", "b", "c")
-    session = project.run("--n=2", workers=workers)
+    session = project.run("--n=2", "--osmosis-extend", workers=workers)
     assert "resuming: 2 of 6 runs done" in session.out
     assert model.asked == {"a": 2, "b": 2, "c": 2}
     assert [run["cached"] for run in session.runs] == [True, False, True, False, False, False]
-    session = project.run("--n=2", workers=workers)
-    assert "resuming" not in session.out, "it was complete"
+    session = project.run("--n=3", workers=workers)
+    assert "resuming" not in session.out
+    [line] = [line for line in session.lines if "starting anew" in line]
+    assert line.startswith(
+        "osmosis: starting anew: n was 2 and is 3; --osmosis-extend uses the runs that are there; "
+        "the one before is kept as data-m@"
+    )
+    assert model.asked == {"a": 5, "b": 5, "c": 5}
 
 
-def test_a_part_first_and_then_the_whole(project, model):
-    project.rows(*ROWS)
-    project.run("-k", "row-1 or row-2")
-    session = project.run()
-    assert "resuming: 2 of 6 runs done" in session.out
-    assert set(model.asked.values()) == {1}
+def test_what_cannot_be_extended_is_refused_and_names_the_change(unfinished, model):
+    session = unfinished.run("--osmosis-extend", "--osmosis-temperature=0.5", "--n=2")
+    assert session.ret == 4
+    assert session.mistake.startswith(
+        "--osmosis-extend: data-m cannot be resumed: temperature was not given and is 0.5; "
+    )
+    refused = unfinished.run("--osmosis-resume", "--n=2")
+    assert refused.ret == 4
+    assert "n was 1 and is 2; --osmosis-extend uses the runs that are there" in refused.mistake
+    assert not model.asked
+
+
+@each_mode
+def test_a_selected_part_is_run_for_real_and_leaves_an_unfinished_evaluation(
+    unfinished, model, workers
+):
+    before = journal_of(unfinished).read_bytes()
+    for select in (["-k", "row-0 or row-2"], ["data.jsonl::row-0[run-0]"], ["--lf"]):
+        part = unfinished.run(*select, workers=workers)
+        assert "resuming" not in part.out and "again to" not in part.out
+        assert not any(run["cached"] for run in part.runs)
+        refused = unfinished.run("--osmosis-resume", *select, workers=workers)
+        assert refused.ret == 4
+        assert "--osmosis-resume uses the runs of whole evaluations, and" in refused.mistake
+    assert model.asked["a"] == 2
+    assert journal_of(unfinished).read_bytes() == before
+    assert folders(unfinished) == ["data-m"]
+    model.asked.clear()
+    assert "resuming: 4 of 6 runs done" in unfinished.run(workers=workers).out
+    assert model.asked == {"c": 1, "e": 1}
+
+
+@each_mode
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (["-x"], ["right"]),
+        (["--osmosis-gate=mean >= 0.9", "--osmosis-stop-when-decided"], ["right"]),
+        ([], ["refused"]),
+    ],
+    ids=["stopped by -x", "gates decided", "refused for good"],
+)
+def test_what_ended_by_itself_starts_anew(project, model, workers, options, first):
+    project.rows("wrong", "a", "b", "c", "d")
+    if first == ["refused"]:
+        project.endpoint.answers = lambda ask: (
+            error_reply(400, "too long") if ask.row == "wrong" else model(ask)
+        )
+    session = project.run(*options, workers=workers)
+    assert "run the same command again" not in session.out.partition("osmosis summary")[2]
+    model.asked.clear()
+    again = project.run(*options, workers=workers)
+    assert "resuming" not in again.out
+    assert not any(run["cached"] for run in again.runs)
+    kept = project.run("--osmosis-resume", workers=workers)
+    assert "resuming: " in kept.out
+    assert any(run["cached"] for run in kept.runs)
+
+
+def test_resume_with_nothing_kept_is_refused(project, model):
+    project.rows("a")
+    session = project.run("--osmosis-resume")
+    assert session.ret == 4
+    assert session.mistake == "--osmosis-resume: nothing to resume: there is no data-m"
+    assert not model.asked
 
 
 def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, model):
@@ -500,7 +583,8 @@ def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project,
     assert [run["cached"] for run in second.runs] == [True, True, False, True, True, False]
     project.write("test_marked.py", MARKED.replace("[-1]", "[2]"))
     third = project.plain(*usual, "test_marked.py", "--osmosis-retry-failed")
-    assert "the source of test_marked.py has changed" in third.out or third.ret == 1
+    assert third.ret == 4
+    assert "the source of test_marked.py has changed" in third.mistake
 
 
 def test_two_suites_are_kept_apart(project, model):

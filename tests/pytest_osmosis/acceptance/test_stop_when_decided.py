@@ -153,10 +153,10 @@ def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project) -> None:
     assert (session.ret, len(session.runs), session.report["saved"]) == (0, 20, None)
 
 
-def test_going_on_without_it_runs_what_was_left_out(easy: Project) -> None:
+def test_extending_without_it_runs_what_was_left_out(easy: Project) -> None:
     gate = "--osmosis-gate=mean >= 0.25"
     assert len(easy.run(STOP, gate).runs) == 5
-    session = easy.run(gate)
+    session = easy.run(gate, "--osmosis-extend")
     assert len(session.runs) == 20
     assert easy.endpoint.requests == 20
 

@@ -117,7 +117,7 @@ class TestQuiet:
     def test_nothing_but_news_comes_ahead_of_the_tests(
         self, project: Project, option: str, workers: int
     ) -> None:
-        refused = error_reply(400, "no")
+        refused = error_reply(503, "no", headers={"x-should-retry": "false"})
         project.endpoint.answers = lambda ask: refused if ask.row == "b" else ask.row
         project.rows("a", "b")
         first = project.run(option, workers=workers)

@@ -50,6 +50,9 @@ class Heard:
     def flush(self) -> None:
         self.calls.append(("flush", None))
 
+    def end(self) -> None:
+        self.calls.append(("end", None))
+
     def keeps(self, suite: str) -> bool:
         return False
 
