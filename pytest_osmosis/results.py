@@ -249,6 +249,16 @@ class FunctionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RowData:
+    """What the dataset holds of a row, without secrets."""
+
+    user_prompt: str
+    ground_truth: str | None
+    columns: Mapping[str, str | float | bool | None]
+    """The row's other columns; what is neither number, boolean nor null as text."""
+
+
+@dataclass(frozen=True, slots=True)
 class RowResult:
     """One row and its runs, by run index."""
 
@@ -257,6 +267,8 @@ class RowResult:
     runs: tuple[RunResult, ...]
     digest: str = ""
     """Of the row's content; "" where it is not known."""
+    data: RowData | None = None
+    """There for reports that show it, as far as the dataset is at hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class ReportFormat:
     """Endings that the file's name may have; empty: any."""
     needs_sections: bool = False
     """Whether it shows what the items of runs printed."""
+    needs_rows: bool = False
+    """Whether it shows what the dataset holds of each row."""
 
     @property
     def flag(self) -> str:
@@ -63,6 +65,7 @@ REPORTS = (
         "write all runs here as a table: .csv or .parquet",
         "runs_table",
         suffixes=(".csv", ".parquet"),
+        needs_rows=True,
     ),
 )
 

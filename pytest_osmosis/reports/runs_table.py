@@ -1,24 +1,27 @@
 """All runs as one table for analysis, a line a run: CSV or Parquet, by the file's ending.
 
-Scores are columns of their own, `score[<eval function>]`; what is not known is empty (null).
+Scores are columns of their own, `score[<eval function>]`, and so are the dataset's, under their own
+names; what is not known is empty (null).
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..results import RUN_FIELDS, EvalResult, RunResult
+from ..results import RUN_FIELDS, EvalResult, RowData, RowResult, RunResult
 from ..storage.atomic_write import write_whole
 from .formats import Sections
 
 _FIRST = (
     "suite", "row_index", "row_id", "run_index", "outcome", "passed", "success", "error_type",
-    "error_kind", "error", "answer", "model", "finish_reason",
+    "error_kind", "error", "user_prompt", "ground_truth", "answer", "model", "finish_reason",
 )  # fmt: skip
+_OF_ROW = ("user_prompt", "ground_truth")
 _LEFT_OUT = ("fatal", "cached")
 
 COLUMNS: dict[str, type] = {
@@ -26,7 +29,8 @@ COLUMNS: dict[str, type] = {
     for name in dict.fromkeys([*_FIRST, *RUN_FIELDS])
     if name not in _LEFT_OUT
 }
-"""Attributes of a run, and what they are: every field that holds one value."""
+"""What a line holds besides the scores and the dataset's columns: every field of a run that is one
+value, and two of its row."""
 
 
 def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
@@ -34,8 +38,24 @@ def write(result: EvalResult, path: Path, sections: Sections | None = None) -> N
     write_whole(path, _parquet(result) if path.suffix.lower() == ".parquet" else _csv(result))
 
 
-def _runs(result: EvalResult) -> Iterator[RunResult]:
-    return (run for suite in result.suites for row in suite.rows for run in row.runs)
+def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:
+    """Return the type and the values, a run each, of every column."""
+    lines = list(_lines(result))
+    columns = {
+        name: (kind, [_told(run, row.data, name) for row, run in lines])
+        for name, kind in COLUMNS.items()
+    }
+    for name in _functions(result):
+        columns[f"score[{name}]"] = float, [run.scores.get(name) for _, run in lines]
+    for name in dict.fromkeys(name for row, _ in lines for name in _own(row)):
+        values = [_own(row).get(name) for row, _ in lines]
+        free = name if name not in columns else f"column[{name}]"
+        columns[free] = _typed(values)
+    return columns
+
+
+def _lines(result: EvalResult) -> Iterator[tuple[RowResult, RunResult]]:
+    return ((row, run) for suite in result.suites for row in suite.rows for run in row.runs)
 
 
 def _functions(result: EvalResult) -> list[str]:
@@ -43,14 +63,33 @@ def _functions(result: EvalResult) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _told(run: RunResult, data: RowData | None, name: str) -> Any:
+    if name in _OF_ROW:
+        return None if data is None else getattr(data, name)
+    return getattr(run, name)
+
+
+def _own(row: RowResult) -> Mapping[str, Any]:
+    return {} if row.data is None else row.data.columns
+
+
+def _typed(values: list[Any]) -> tuple[type, list[Any]]:
+    """Return the one type of a dataset's column, and its values: text where they differ in type."""
+    kinds = {type(value) for value in values if value is not None}
+    for kind in (bool, int, float):
+        if kinds <= {kind} or (kind is float and kinds <= {int, float}):
+            return kind, values
+    return str, [
+        value if value is None or isinstance(value, str) else json.dumps(value) for value in values
+    ]
+
+
 def _csv(result: EvalResult) -> bytes:
-    names = _functions(result)
+    columns = _columns(result)
     text = io.StringIO(newline="")
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow([*COLUMNS, *(f"score[{name}]" for name in names)])
-    for run in _runs(result):
-        values = [getattr(run, column) for column in COLUMNS]
-        rows.writerow([*values, *(run.scores.get(name) for name in names)])
+    rows.writerow(columns)
+    rows.writerows(zip(*(values for _, values in columns.values()), strict=True))
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
@@ -59,22 +98,15 @@ def _parquet(result: EvalResult) -> bytes:
     from pyarrow import parquet
 
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    runs = list(_runs(result))
-    columns: dict[str, Any] = {
-        name: pa.array(_sendable([getattr(run, name) for run in runs]), kinds[kind])
-        for name, kind in COLUMNS.items()
+    columns = {
+        _encodable(name): pa.array(map(_encodable, values), kinds[kind])
+        for name, (kind, values) in _columns(result).items()
     }
-    for name in _functions(result):
-        scores = [run.scores.get(name) for run in runs]
-        columns[f"score[{name}]"] = pa.array(scores, pa.float64())
     sink = io.BytesIO()
     parquet.write_table(pa.table(columns), sink)
     return sink.getvalue()
 
 
-def _sendable(values: Sequence[Any]) -> list[Any]:
-    """Values without the half characters that UTF-8 has no bytes for."""
-    return [
-        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-        for value in values
-    ]
+def _encodable(value: Any) -> Any:
+    """Return the value without the half characters that UTF-8 has no bytes for."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

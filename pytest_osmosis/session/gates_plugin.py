@@ -23,10 +23,10 @@ from ..gates.session_gates import GateEvaluator
 from ..items.gates import ROOT, GateCollector, is_gate, node_id
 from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
+from .suite_rows import rows_of
 
 if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
-    from ..dataset.dataset import Dataset
     from ..gates.parser import Gate
     from ..results import RunId
     from ..rollouts.suite import Suite
@@ -79,10 +79,7 @@ class GatesPlugin:
     def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
         from ..analysis.planned_rows import planned
 
-        suite = self._suites.get(info.name)
-        if suite is not None:
-            return planned(suite.dataset, columns)
-        return planned(_reloaded(info, self._spec), columns)
+        return planned(rows_of(info, self._suites, self._spec), columns)
 
     # ---- before anything runs
 
@@ -262,24 +259,3 @@ class GatesPlugin:
         for report in reports_of(nodeid, location, verdict):
             config.hook.pytest_runtest_logreport(report=report)
         config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
-
-
-def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
-    """The rows of a test function's suite, which only the workers have collected."""
-    from ..dataset.columns import mapping_of
-    from ..dataset.dataset import load_dataset
-    from ..dataset.sampling import parse_shard
-
-    settings = info.settings
-    shard = None if spec.defaults is None else spec.defaults.shard
-    return load_dataset(
-        Path(info.data),
-        offset=settings.get("offset", 0),
-        limit=settings.get("limit"),
-        rows=settings.get("rows"),
-        mapping=mapping_of(settings.get("map", ())),
-        sample=settings.get("sample"),
-        sample_seed=settings.get("sample_seed", 0),
-        shard=parse_shard(shard) if shard else None,
-        validate=False,
-    )

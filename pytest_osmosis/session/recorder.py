@@ -41,8 +41,12 @@ class Recorder:
         store: RunStore,
         *,
         on_first: Callable[[RunResult], None],
+        with_row_data: Callable[[EvalResult], EvalResult] = lambda result: result,
     ) -> None:
-        """`on_first` gets every run once, when it is first heard of; from any thread."""
+        """`on_first` gets every run once, when it is first heard of; from any thread.
+
+        `with_row_data` adds what the dataset holds of each row, for reports that show it.
+        """
         self._config = config
         self._session = session
         self._started = time.monotonic()
@@ -50,6 +54,7 @@ class Recorder:
         self._gates = gates
         self._store = store
         self._on_first = on_first
+        self._with_row_data = with_row_data
         self._selected: Counter[str] = Counter()
         self._runs: dict[RunId, RunResult] = {}
         self._awaited: dict[str, RunResult] = {}
@@ -208,7 +213,8 @@ class Recorder:
             run: str(report.longrepr).rstrip() for run, report in self._failure_reports.items()
         }
         for report, path in asked_reports(self._session):
-            if self._write(path, partial(report.write, self.result, path, self._sections)):
+            result = self._with_row_data(self.result) if report.needs_rows else self.result
+            if self._write(path, partial(report.write, result, path, self._sections)):
                 self._written.append(shown_path(path))
         if (conversations := self._session.trajectories) is not None:
             self._write(conversations, partial(self._store.export, conversations))

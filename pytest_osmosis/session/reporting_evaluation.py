@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from osmosis_ai.secret import Redactor
+
 from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
 from ..items.runner import ItemRunner, run_id_of, run_ids
-from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
+from ..results import EvalResult, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import StoreCache
 from ..rollouts.suite import Suite
 from ..spec import SessionSpec
@@ -47,7 +49,13 @@ class ReportingEvaluation(Evaluation):
             on_failure=self._halt,
         )
         self.recorder = Recorder(
-            config, spec, infos, self.gates, self.store, on_first=self._first_heard
+            config,
+            spec,
+            infos,
+            self.gates,
+            self.store,
+            on_first=self._first_heard,
+            with_row_data=self._with_row_data,
         )
         self.sink = ResultSink(spec, self.recorder, self.store, runs=self)
         self.base_urls: Mapping[str, str] = {}
@@ -98,6 +106,14 @@ class ReportingEvaluation(Evaluation):
 
     def _halt(self, reason: str) -> None:
         self.sink.halt(reason)
+
+    def _with_row_data(self, result: EvalResult) -> EvalResult:
+        from .suite_rows import with_row_data
+
+        others = Redactor(self.spec.key_variables)
+        return with_row_data(
+            result, self.suites, self.spec, redact=lambda text: others(self.redact(text))
+        )
 
     def report_ended(self, session: pytest.Session) -> None:
         """Report the runs that have ended and whose items the session did not come to.

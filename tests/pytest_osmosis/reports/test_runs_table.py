@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
+from dataclasses import replace
 
 import pyarrow.parquet as parquet
+import pytest
 
 from pytest_osmosis.reports import runs_table
+from pytest_osmosis.results import RowData
 from tests.made_results import EXACT, NASTY, result_of, suite_of
+from tests.project import Project
 
 RESULT = result_of(suite_of([[1.0, 0.25], ["503, overloaded"]], answer=NASTY))
 
@@ -37,3 +42,62 @@ def test_parquet_takes_half_characters_and_no_runs(tmp_path):
     assert parquet.read_table(tmp_path / "a.parquet").to_pylist()[0]["answer"] == "\\ud800"
     runs_table.write(result_of(suite_of([[None]], n=1)), tmp_path / "b.parquet")
     assert parquet.read_table(tmp_path / "b.parquet").num_rows == 0
+
+
+def test_columns_of_the_dataset_have_their_types_and_never_replace_a_field(tmp_path):
+    suite = suite_of([[1.0], [0.0], [0.0]])
+    columns = [
+        {"level": 1, "ratio": 1, "mixed": 1, "error": "mine"},
+        {"level": 2, "ratio": 0.5, "mixed": "two"},
+    ]
+    rows = [
+        replace(row, data=RowData("What?", None, data))
+        for row, data in zip(suite.rows, columns, strict=False)
+    ]
+    result = result_of(replace(suite, rows=(*rows, suite.rows[2])))
+    runs_table.write(result, tmp_path / "runs.parquet")
+    table = parquet.read_table(tmp_path / "runs.parquet")
+    names = ["user_prompt", "ground_truth", "level", "ratio", "mixed", "error", "column[error]"]
+    assert [tuple(row[name] for name in names) for row in table.to_pylist()] == [
+        ("What?", None, 1, 1.0, "1", None, "mine"),
+        ("What?", None, 2, 0.5, "two", None, None),
+        (None, None, None, None, None, None, None),
+    ]
+    runs_table.write(result, tmp_path / "runs.csv")
+    with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["mixed"] for row in csv.DictReader(file)] == ["1", "two", ""]
+
+
+MARKED = """
+import pytest
+
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_answer(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tables_carry_the_rows_without_keys(
+    project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-table-0123456789abcdef")
+    monkeypatch.setenv("OTHER_API_KEY", "sk-other-0123456789abcdef")
+    prompt = "is sk-table-0123456789abcdef a key?"
+    row = {"user_prompt": prompt, "ground_truth": prompt, "level": 3,
+           "tags": ["sk-other-0123456789abcdef"]}  # fmt: skip
+    project.rows(row, "b")
+    project.write("test_marked.py", MARKED)
+    for args in (project.options(), ["test_marked.py", *project.options(agent=None, data=None)]):
+        table = project.path / "runs.csv"
+        session = project.plain(*args, f"-n{workers}", "--osmosis-runs-table=runs.csv",
+                                "--osmosis-model=echo")  # fmt: skip
+        assert session.ret == 0, session.out
+        with table.open(newline="", encoding="utf-8") as file:
+            first, second = sorted(csv.DictReader(file), key=lambda row: row["row_index"])
+        assert "sk-" not in table.read_text()
+        assert first["user_prompt"] == first["ground_truth"] == "is *** a key?"
+        assert (first["level"], json.loads(first["tags"])) == ("3", ["***"])
+        assert (second["user_prompt"], second["level"]) == ("b", "")
+        table.unlink()

@@ -1,0 +1,91 @@
+"""The rows of a suite once its runs have ended: for gates on a slice, and for tables.
+
+Knows where rows are read from; does not know what is done with them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..dataset.errors import DatasetError
+from ..results import EvalResult, RowData, RowResult, SuiteInfo
+
+if TYPE_CHECKING:
+    from ..dataset.dataset import Dataset
+    from ..rollouts.suite import Suite
+    from ..spec import SessionSpec
+
+Redact = Callable[[str], str]
+
+
+def rows_of(info: SuiteInfo, suites: Mapping[str, Suite], spec: SessionSpec) -> Dataset:
+    """Return the rows of a suite; those of a test function may be known to the workers alone."""
+    suite = suites.get(info.name)
+    return _reloaded(info, spec) if suite is None else suite.dataset
+
+
+def with_row_data(
+    result: EvalResult, suites: Mapping[str, Suite], spec: SessionSpec, *, redact: Redact
+) -> EvalResult:
+    """Return the result, each row with what the dataset holds of it, without secrets.
+
+    A row of a file that has changed since the session began is left without.
+    """
+
+    def row(data: Dataset, found: RowResult) -> RowResult:
+        try:
+            return replace(found, data=_data_of(data, found.row_index, redact))
+        except DatasetError:
+            return found
+
+    def of(info: SuiteInfo, rows: tuple[RowResult, ...]) -> tuple[RowResult, ...]:
+        try:
+            data = rows_of(info, suites, spec)
+        except DatasetError:
+            return rows
+        return tuple(row(data, each) for each in rows)
+
+    suites_with_rows = (replace(suite, rows=of(suite.info, suite.rows)) for suite in result.suites)
+    return replace(result, suites=tuple(suites_with_rows))
+
+
+def _data_of(dataset: Dataset, row_index: int, redact: Redact) -> RowData:
+    row = dataset.row(row_index)
+    return RowData(
+        user_prompt=redact(row.user_prompt),
+        ground_truth=None if row.ground_truth is None else redact(row.ground_truth),
+        columns={redact(name): _value(value, redact) for name, value in row.extra.items()},
+    )
+
+
+def _value(value: Any, redact: Redact) -> str | float | bool | None:
+    """Return what fits one cell: a number, a boolean or null as it is, all else as text."""
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    return redact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
+    from ..dataset.columns import mapping_of
+    from ..dataset.dataset import load_dataset
+    from ..dataset.sampling import parse_shard
+
+    settings = info.settings
+    shard = None if spec.defaults is None else spec.defaults.shard
+    return load_dataset(
+        Path(info.data),
+        offset=settings.get("offset", 0),
+        limit=settings.get("limit"),
+        rows=settings.get("rows"),
+        mapping=mapping_of(settings.get("map", ())),
+        sample=settings.get("sample"),
+        sample_seed=settings.get("sample_seed", 0),
+        shard=parse_shard(shard) if shard else None,
+        validate=False,
+    )
