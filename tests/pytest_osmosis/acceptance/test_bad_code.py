@@ -295,7 +295,7 @@ COSTS = {
     "skip": ("agent", "the agent raised Skipped: not today"),
     "score fail": ("eval_fn", "`unruly:exact` raised Failed: a bad answer"),
     "score cancelled": ("eval_fn", "`unruly:exact` raised CancelledError"),
-    "swallow": ("timeout", "it ignored its cancellation and was left behind"),
+    "swallow": ("timeout", "the agent ignored its cancellation and was left behind"),
     "score exit": ("eval_fn", "`unruly:exact` called sys.exit(4)"),
     "score hang": ("eval_fn", "`unruly:exact` timed out after 4 s"),
 }
@@ -374,7 +374,9 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
     assert signal.getsignal(signal.SIGINT) is handler
     assert session.ret == 2
     assert session.report["summary"]["interrupted"] == "SIGINT"
-    assert "Traceback" not in session.out + session.err
+    assert session.outcomes["failed"] == 1  # what has ended is reported, with the agent's frames
+    assert (session.out + session.err).count("Traceback") == 1
+    assert "pytest_osmosis/" not in session.out + session.err
     assert "INTERNALERROR" not in session.out + session.err
 
 
