@@ -6,12 +6,13 @@ retries nothing: the model does.
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ProviderError
+from ..models.progress import CallProgress
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult
 
@@ -47,6 +48,7 @@ class ModelLLM:
         "_params",
         "_record",
         "_tools",
+        "_under_way",
         "calls",
         "cost_usd",
         "finish_reasons",
@@ -75,6 +77,7 @@ class ModelLLM:
         self._params = params or {}
         self._record = record
         self._closed = False
+        self._under_way: list[CallProgress] = []
         self.prompt_tokens: int | None = 0
         self.response_tokens: int | None = 0
         self.total_tokens: int | None = 0
@@ -109,15 +112,25 @@ class ModelLLM:
         self.last_asked, self.last_answer = messages, None
         tools = params.pop("tools", self._tools) or None
         sent = _merge(self._params, params)
-        started = time.monotonic()
+        call = CallProgress(self._model.endpoint)
+        self._under_way.append(call)
         try:
-            completion = await self._model.complete(messages, tools=tools, params=sent)
+            with call:
+                completion = await self._model.complete(messages, tools=tools, params=sent)
         except Exception as exc:
             self._note_error(exc)
             raise
+        except asyncio.CancelledError:
+            self.retries += max(0, call.tries - 1)
+            raise
         finally:
-            self.llm_latency_ms += (time.monotonic() - started) * 1000.0
+            self._under_way.remove(call)
+            self.llm_latency_ms += call.waited_s * 1000.0
         return self._note_answer(completion)
+
+    def longest_wait(self) -> CallProgress | None:
+        """Return the call under way that has waited longest; from any thread."""
+        return next(iter(self._under_way[:1]), None)
 
     def get_metrics(self) -> RolloutMetrics:
         """Return the totals of all calls so far."""

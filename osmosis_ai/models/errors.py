@@ -226,6 +226,11 @@ class Wording:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
         return f"{said}{after}{quoted}"
 
+    def of_fault(self, fault: CallFault, redact: Redactor) -> str:
+        """Return what users see of one try that failed."""
+        detail = clip(redact(fault.detail), 200 if fault.summary else DETAIL_LIMIT)
+        return redact(self(fault, detail, ""))
+
     def error(self, failed: CallFailed, redact: Redactor, *, succeeded: bool) -> ProviderError:
         """Return what users see of a call that failed; `succeeded`: an earlier call did not."""
         fault = failed.fault

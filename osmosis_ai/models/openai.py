@@ -98,7 +98,10 @@ class OpenAIModel:
         body = self._body(messages, tools, params)
         turn = len(messages)
         try:
-            found = await self._retrier.run(lambda limit_s: self._ask(body, turn, limit_s))
+            found = await self._retrier.run(
+                lambda limit_s: self._ask(body, turn, limit_s),
+                lambda fault: self._wording.of_fault(fault, self._redact),
+            )
         except ClientClosed:
             raise RuntimeError("the model is closed") from None
         except CallFailed as failed:

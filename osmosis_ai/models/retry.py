@@ -15,6 +15,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from .base import CallFault, CallOutcome, RateLimit
+from .progress import current_call
 
 T = TypeVar("T")
 
@@ -96,16 +97,28 @@ class Retrier:
         self._rate_limit = rate_limit
         self._total_timeout_s = total_timeout_s
 
-    async def run(self, ask: Callable[[float], Awaitable[T]]) -> Success[T]:
-        """Await `ask(timeout_s)` until it returns; raise CallFailed when no try is left."""
+    async def run(
+        self,
+        ask: Callable[[float], Awaitable[T]],
+        describe: Callable[[CallFault], str] = str,
+    ) -> Success[T]:
+        """Await `ask(timeout_s)` until it returns; raise CallFailed when no try is left.
+
+        `describe` is for the caller that follows the call's progress.
+        """
         started = time.perf_counter()
+        progress = current_call()
         tries = 0
         was_stale = False
         while True:
             tries += 1
+            if progress is not None:
+                progress.tries = tries
             try:
                 value = await self._once(ask, started)
             except CallFault as fault:
+                if progress is not None:
+                    progress.failed(fault, describe)
                 elapsed_s = time.perf_counter() - started
                 if fault.stale and not was_stale:
                     was_stale = True  # one further try at once, whatever the policy

@@ -52,6 +52,24 @@ def classify_provider_error(error: ProviderError) -> Failure:
     return Failure("provider", str(error), fatal=error.fatal, kind=error.kind)
 
 
+def timed_out(limit_s: float, run: AgentRun) -> Failure:
+    """Return the failure for an agent whose time is up; to be called before it is cancelled.
+
+    It is the endpoint's where one call, with its retries, took more than half of the time.
+    """
+    call = run.llm.longest_wait() if run.llm is not None else None
+    waited_s = 0.0 if call is None else call.waited_s
+    if call is None or waited_s <= limit_s / 2:
+        return Failure("timeout", f"the agent timed out after {limit_s:g} s")
+    last = "" if call.last_error is None else f"; the last: {call.last_error}"
+    tries = f" ({call.tries} tries{last})" if call.tries > 1 else ""
+    message = (
+        f"no answer from {call.endpoint} in {waited_s:.1f} s{tries}, "
+        f"when the agent's {limit_s:g} s were up"
+    )
+    return Failure("provider", message, kind=call.kind)
+
+
 def agent_reported(message: str, run: AgentRun) -> Failure:
     """Return the failure for an agent that reported an error instead of raising one."""
     refused = run.llm.last_error if run.llm is not None else None

@@ -42,6 +42,8 @@ class Rollout:
         self.run_index = run_index
         self.outcome: AgentResult | None = None
         self.failure: Failure | None = None
+        self._late = Failure("timeout", "the agent timed out")
+        """The failure if the agent's time is up."""
         self._services = services
         self._scoring = Scoring(suite, row, self._position, services)
         self._agent_run = self._for_agent(services)
@@ -79,22 +81,24 @@ class Rollout:
         `leave` is called where there is a failure, and the agent goes on all the same.
         """
 
+        limit_s = self.suite.spec.agent_timeout_s
+
+        def expired() -> None:
+            self._late = errors.timed_out(limit_s, self._agent_run)
+
         def left() -> None:
-            late = DeadlineExceeded(limit_s)
-            ignored = "it ignored its cancellation and was left behind"
-            self.failure = Failure("timeout", f"the agent {late}; {ignored}")
+            self.failure = self._late
+            self._late.message += "; the agent ignored its cancellation and was left behind"
             self._agent_run.close()
             leave()
 
-        limit_s = self.suite.spec.agent_timeout_s
+        deadline = self._services.deadline(limit_s, leave=left, expired=expired)
         try:
-            self.outcome = await self._services.deadline(limit_s, leave=left).within(
-                self._guarded()
-            )
+            self.outcome = await deadline.within(self._guarded())
         except LeftBehind:
             raise
-        except DeadlineExceeded as late:
-            self.failure = Failure("timeout", f"the agent {late}")
+        except DeadlineExceeded:
+            self.failure = self._late
         except LoopHeld as held:
             self.failure = Failure("timeout", f"the agent timed out after {limit_s:g} s: {held}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone

@@ -15,7 +15,9 @@ from .guards.timeouts import TaskDeadline
 class SetDeadline(Protocol):
     """Makes a deadline of the run's task."""
 
-    def __call__(self, seconds: float, /, *, leave: Callable[[], None]) -> TaskDeadline:
+    def __call__(
+        self, seconds: float, /, *, leave: Callable[[], None], expired: Callable[[], None]
+    ) -> TaskDeadline:
         """One that has not begun."""
 
 

@@ -81,7 +81,10 @@ class LiteLLMModel:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         failure: CallFailed | None = None
         try:
-            return await self._retrier.run(lambda limit_s: self._ask(messages, params, limit_s))
+            return await self._retrier.run(
+                lambda limit_s: self._ask(messages, params, limit_s),
+                lambda fault: self._wording().of_fault(fault, self._redact),
+            )
         except CallFailed as call_failed:
             failure = call_failed
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
@@ -106,14 +109,16 @@ class LiteLLMModel:
         return answer
 
     def _error(self, failure: CallFailed) -> ProviderError:
-        wording = Wording(
+        return self._wording().error(failure, self._redact, succeeded=self._succeeded)
+
+    def _wording(self) -> Wording:
+        return Wording(
             where=self.endpoint,
             origin=self._client.host or self.endpoint,
             model=self._model,
             key_name=None if self._api_key is None else self._api_key.name,
             timeout_s=self._retrier.request_timeout_s,
         )
-        return wording.error(failure, self._redact, succeeded=self._succeeded)
 
 
 def _printable_base(api_base: str | None) -> str | None:

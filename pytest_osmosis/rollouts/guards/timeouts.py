@@ -111,14 +111,21 @@ class TaskDeadline:
     to do what the task would have done. Work that ends after that ends in LeftBehind.
     """
 
-    __slots__ = ("_leave", "_left", "_second", "_seconds", "_task")
+    __slots__ = ("_expired", "_leave", "_left", "_second", "_seconds", "_task")
 
     def __init__(
-        self, task: asyncio.Task[Any], seconds: float, *, leave: Callable[[], None]
+        self,
+        task: asyncio.Task[Any],
+        seconds: float,
+        *,
+        leave: Callable[[], None],
+        expired: Callable[[], None] = lambda: None,
     ) -> None:
+        """`expired` is called when the time is up, before the task is cancelled."""
         self._task = task
         self._seconds = seconds
         self._leave = leave
+        self._expired = expired
         self._second: asyncio.TimerHandle | None = None
         """The second deadline, once the first has passed."""
         self._left = False
@@ -143,6 +150,7 @@ class TaskDeadline:
         raise DeadlineExceeded(self._seconds)
 
     def _expire(self) -> None:
+        self._expired()
         self._task.cancel()
         self._second = self._task.get_loop().call_later(CANCEL_TIMEOUT_S, self._leave_task)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoints import Ask, Endpoint, error_reply
 from tests.project import AGENT, Project, Session
 
@@ -210,6 +212,52 @@ def test_an_agent_that_takes_too_long_has_failed(project: Project) -> None:
     assert "timeout: the agent timed out after 0.1 s" in session.out
     assert session.outcomes == {"failed": 1}
     assert session.ret == 1
+
+
+PATIENT = """
+import asyncio
+
+from osmosis_ai.rollout import RolloutAgentLoop
+
+
+class Patient(RolloutAgentLoop):
+    name = "patient"
+
+    def get_tools(self, request):
+        return []
+
+    async def run(self, ctx):
+        answer = await ctx.chat(ctx.request.messages)
+        await asyncio.sleep(60)
+
+
+agent_loop = Patient()
+"""
+
+
+def test_a_timeout_in_the_middle_of_a_long_model_call_is_the_endpoints(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = {"base_s": 0.01, "cap_s": 0.01, "max_tries": 100_000}
+    for name, value in patient.items():
+        monkeypatch.setitem(RetryPolicy.__init__.__kwdefaults__, name, value)
+    steps: dict[str, Any] = {"silent": ["hang"], "resets": ["reset"], "answers": "42"}
+    project.endpoint.answers = lambda ask: steps[ask.row]
+    project.write("patient.py", PATIENT)
+    project.rows(*steps)
+    session = project.run("--osmosis-agent-timeout=2", "--batch-size=3", agent="patient:agent_loop")
+    silent, resets, answers = session.runs
+    for run in (silent, resets):
+        assert (run["outcome"], run["success"], run["error_type"]) == ("error", False, "provider")
+    waited = rf"no answer from {re.escape(project.endpoint.netloc)} in \d\.\d s"
+    up = "when the agent's 2 s were up"
+    assert re.fullmatch(f"{waited}, {up}", silent["error"])
+    last = r"\(\d+ tries; the last: no answer from .* \(the connection was closed.*\)\)"
+    assert re.fullmatch(f"{waited} {last}, {up}", resets["error"])
+    assert (silent["error_kind"], resets["error_kind"]) == ("timeout", "unreachable")
+    assert resets["retries"] > 0
+    assert (answers["outcome"], answers["error_type"]) == ("failed", "timeout")
+    assert answers["error"] == "the agent timed out after 2 s"
 
 
 def test_an_eval_function_that_takes_too_long_is_an_error(project: Project) -> None:

@@ -1,0 +1,63 @@
+"""A model call that is under way: since when, how often it was tried, how the last try failed.
+
+The caller starts the progress of its call; the retry loop of the model that answers fills it
+in. Knows neither agents nor what becomes of a call that takes too long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+
+from .base import CallFault
+
+_current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", default=None)
+
+
+class CallProgress:
+    """One call, all its tries and pauses included; begins with `with`."""
+
+    __slots__ = ("_describe", "_fault", "_started", "_token", "endpoint", "tries")
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        """Printable `host:port` or provider."""
+        self.tries = 0
+        """Tries so far, the one under way included."""
+        self._started = time.monotonic()
+        self._fault: CallFault | None = None
+        self._describe: Callable[[CallFault], str] = str
+        self._token: Token[CallProgress | None] | None = None
+
+    def __enter__(self) -> CallProgress:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._token is not None
+        _current.reset(self._token)
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds since the call began."""
+        return time.monotonic() - self._started
+
+    @property
+    def kind(self) -> str:
+        """What kind of error the last try ended in; "timeout" where none has ended."""
+        return "timeout" if self._fault is None else self._fault.kind
+
+    @property
+    def last_error(self) -> str | None:
+        """How the last try failed, in a sentence; None where none has ended."""
+        return None if self._fault is None else self._describe(self._fault)
+
+    def failed(self, fault: CallFault, describe: Callable[[CallFault], str]) -> None:
+        """Note how a try failed; `describe` puts it into words that hold no key."""
+        self._fault, self._describe = fault, describe
+
+
+def current_call() -> CallProgress | None:
+    """Return the call that the running code makes a try of, if it is one that is followed."""
+    return _current.get()
