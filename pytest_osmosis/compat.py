@@ -54,6 +54,7 @@ ATTRIBUTES = (
     "log_level",
     "formatter",
     "stats",
+    "_file",
 )
 """The private attributes of pytest's objects that are looked up here."""
 
@@ -80,6 +81,12 @@ def failure_section(text: str, *, path: str, line: str) -> Any:
     entries = ReprTraceback([ReprEntryNative([text + "\n"])], extraline=None, style="native")
     crash = ReprFileLocation(path=path, lineno=0, message=line)
     return ReprExceptionInfo(reprtraceback=entries, reprcrash=crash)
+
+
+def is_text(longrepr: object) -> bool:
+    """Return whether a `longrepr` is one that `failure_section` made, also on another machine."""
+    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", ())
+    return all(type(each).__name__ == "ReprEntryNative" for each in entries) and bool(entries)
 
 
 def can_tear_down(session: pytest.Session) -> bool:
@@ -137,6 +144,17 @@ def is_own_terminal(reporter: object) -> bool:
     return TerminalReporter is not None and type(reporter) is TerminalReporter
 
 
+def encoding_of(writer: object) -> str:
+    """Return the encoding of the file that pytest's terminal is; UTF-8 where it is not known."""
+    return getattr(_attribute(writer, "_file"), "encoding", None) or "utf-8"
+
+
+def reports_by_status(terminal: object) -> dict[str, list[Any]]:
+    """Return the reports that the terminal counts and shows, by status; the terminal's own."""
+    found: dict[str, list[Any]] = _attribute(terminal, "stats") or {}
+    return found
+
+
 def say_interrupted(config: pytest.Config, message: str) -> None:
     """Have the terminal print this of an interrupt; else it names the place of our handler."""
     memo = _attribute(_plugin(config, "terminalreporter"), "_keyboardinterrupt_memo")
@@ -146,8 +164,7 @@ def say_interrupted(config: pytest.Config, message: str) -> None:
 
 def forget_deselected(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     """Count these items no longer as deselected in the terminal's last line."""
-    stats = _attribute(_plugin(config, "terminalreporter"), "stats") or {}
-    deselected = stats.get("deselected")
+    deselected = reports_by_status(_plugin(config, "terminalreporter")).get("deselected")
     if deselected:
         again = set(items)
         deselected[:] = [item for item in deselected if item not in again]

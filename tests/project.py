@@ -11,6 +11,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ class Session:
     def mistake(self) -> str:
         """The usage error that ended the session, without `ERROR: `."""
         return self.err.partition("ERROR: ")[2].strip()
+
+    @property
+    def refusal(self) -> str:
+        """Why no run has a score and what to do, as the summary says it, in one line; else ""."""
+        lines = self.lines
+        starts = [at for at, line in enumerate(lines) if line.startswith("ERROR: ")]
+        below = lines[starts[-1] + 1 :] if starts else []
+        rest = list(takewhile(lambda line: line.startswith("       "), below))
+        return " ".join(
+            map(str.strip, [*lines[starts[-1] : starts[-1] + 1], *rest] if starts else [])
+        )
 
     @property
     def report(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from ..results import RowResult, RunResult, SuiteResult
+from ..results import OWN_ACCOUNT, EvalResult, RowResult, RunResult, SuiteResult
 from ..verdicts import counted
 
 SLOWEST_SHOWN = 3
@@ -47,6 +47,14 @@ def shown(figure: float | None, sign: str = "") -> str:
     if figure is None:
         return "-"
     return f"{figure:{sign}.3f}" if abs(figure) < HUGE else f"{figure:{sign}.3g}"
+
+
+def refusal(result: EvalResult) -> RunResult | None:
+    """The run whose error ended the session before any run had a score, if one did."""
+    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    if result.halted is None or any(run.scores or run.error_type in OWN_ACCOUNT for run in runs):
+        return None
+    return next((run for run in runs if run.error == result.halted), None)
 
 
 def row_name(row: RowResult) -> str:

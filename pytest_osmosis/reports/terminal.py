@@ -1,4 +1,4 @@
-"""The terminal's summary: a result as lines of text in 80 columns, without colour.
+"""The terminal's summary: a result as lines of text of a width, without colour.
 
 What is said is decided in `view` and `highlights`; here is how it fits.
 """
@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult, RowResult, Saved, SuiteResult, may_differ
+from ..results import EvalResult, RowResult, RunResult, Saved, SuiteResult, may_differ
 from ..verdicts import Change, GateResult, counted
-from .highlights import lowest_rows, row_name, slow_runs, some_error_kinds
+from .highlights import lowest_rows, refusal, row_name, slow_runs, some_error_kinds
 from .view import Against, Table, against, figure_metrics, figures, usage
 
 COLUMNS = 80
+"""The width where there is no terminal."""
 LOWEST_ROWS = 5
 CHANGED_ROWS = 10
 NAME_LIMIT, SHORT_NAME = 36, 16
@@ -23,15 +24,18 @@ NAME_LIMIT, SHORT_NAME = 36, 16
 ROW_LIMIT = 40
 """Characters of a row's name."""
 _GATE = "gate  "
+_BELOW_ERROR = " " * len("ERROR: ")
 
 
-def summary(result: EvalResult, *, kept: bool = True) -> list[str]:
+def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> list[str]:
     """Return the lines below the summary's title; `kept`: the same command can go on."""
+    if (refused := refusal(result)) is not None:
+        return list(_refused(result, refused, width))
     lines: list[str] = []
     for suite in result.suites:
         if lines:
             lines.append("")
-        lines.extend(_suite(suite, titled=len(result.suites) > 1))
+        lines.extend(_suite(suite, width, titled=len(result.suites) > 1))
     if result.halted:
         lines += ["", f"stopped: {result.halted}"]
     if result.saved is not None:
@@ -45,19 +49,20 @@ def summary(result: EvalResult, *, kept: bool = True) -> list[str]:
     return lines
 
 
-def changes(each: Against) -> Iterator[str]:
+def changes(each: Against, *, width: int = COLUMNS) -> Iterator[str]:
     """Yield the lines about one eval function against a baseline: the table, then the rows."""
     title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"
     if each.is_unchanged:
         yield f"{title}: no difference"
         return
     yield title
-    yield from (f"  {line}" for line in aligned(each.table))
+    table = [f"  {line}" for line in aligned(each.table)]
+    yield from table if max(map(len, table)) <= width else _listed(each.table, "  ")
     for what, rows in (("newly broken", each.regressed), ("fixed", each.fixed)):
         if rows:
             yield ""
             yield f"  {what}: {counted(len(rows), 'row')}"
-            yield from _moved(rows)
+            yield from _moved(rows, width)
 
 
 def aligned(table: Table, *, names: int = COLUMNS) -> list[str]:
@@ -73,66 +78,117 @@ def aligned(table: Table, *, names: int = COLUMNS) -> list[str]:
     ]
 
 
-def _suite(suite: SuiteResult, *, titled: bool) -> Iterator[str]:
+def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
+    """Say in a few lines why no run has a score, and what to do."""
+    tried = sum(suite.finished for suite in result.suites)
+    of = sum(suite.selected for suite in result.suites)
+    is_down = run.error_kind == "unreachable"
+    yield from wrap(
+        f"ERROR: {result.halted}{'. Is the server running?' if is_down else ''}",
+        width, subsequent_indent=_BELOW_ERROR, break_on_hyphens=False,
+    )  # fmt: skip
+    runs = "The only run was" if tried == of == 1 else f"{tried} of {counted(of, 'run')} were"
+    if tried == 1 < of:
+        runs = f"1 of {of} runs was"
+    yield from _wrapped(f"{runs} tried, none has a score, nothing is kept.", width, _BELOW_ERROR)
+    first = "Start it" if is_down else "Put that right"
+    yield from _wrapped(f"{first} and run the same command again.", width, _BELOW_ERROR)
+    found = Counter(verdict.outcome for suite in result.suites for verdict in suite.verdicts)
+    if found:
+        gates = ", ".join(f"{number} {outcome}" for outcome, number in sorted(found.items()))
+        yield from _wrapped(f"gates: {gates}", width, _BELOW_ERROR)
+
+
+def _suite(suite: SuiteResult, width: int, *, titled: bool) -> Iterator[str]:
     if titled:
         yield suite.info.name
     if suite.functions:
-        yield from _table(suite)
+        yield from _table(suite, width)
         yield ""
     if suite.verdicts:
-        yield from _gates(suite.verdicts)
+        yield from _gates(suite.verdicts, width)
         yield ""
     if suite.baseline:
-        yield f"against the baseline {suite.baseline.source}"
+        yield from _wrapped(f"against the baseline {suite.baseline.source}", width)
         for note in suite.baseline.notes:
-            yield from _wrapped(note, "  ")
+            yield from _wrapped(note, width, "  ")
         for comparison in suite.baseline.comparisons:
-            yield from changes(against(comparison))
+            yield from changes(against(comparison), width=width)
         yield ""
-    yield from _notes(suite)
+    yield from _notes(suite, width)
 
 
-def _table(suite: SuiteResult) -> list[str]:
-    """The figures of each function; what does not fit gives way: pass^n, the middle k, names."""
-    shown = figure_metrics(suite)
-    lines = aligned(figures(suite, shown), names=NAME_LIMIT)
-    while (over := max(map(len, lines)) - COLUMNS) > 0 and (less := _narrower(shown)):
-        shown = less
-        lines = aligned(figures(suite, shown), names=NAME_LIMIT)
-    if over > 0:
-        names = max(min(len(function.name), NAME_LIMIT) for function in suite.functions)
-        lines = aligned(figures(suite, shown), names=max(SHORT_NAME, names - over))
-    return lines
+def _table(suite: SuiteResult, width: int) -> list[str]:
+    """The figures of each function; what does not fit gives way: modules, the middle k, names.
+
+    Where that is not enough, a figure a line.
+    """
+    metrics = figure_metrics(suite)
+    while True:
+        table = figures(suite, metrics)
+        for names in (table, _without_modules(table)):
+            lines = aligned(names, names=NAME_LIMIT)
+            if _longest(lines) <= width:
+                return lines
+        less = _narrower(metrics)
+        if less == metrics:
+            break
+        metrics = less
+    over = _longest(lines) - width
+    room = max(min(len(name), NAME_LIMIT) for name, *_ in names.rows) - over
+    if room >= SHORT_NAME:
+        return aligned(names, names=room)
+    return list(_listed(figures(suite), ""))
 
 
-def _narrower(metrics: Sequence[str]) -> list[str]:
-    """One column less: of the last kind with a k, the middle k; of the first kind, two stay."""
-    kinds = {metric: metric.rstrip("0123456789") for metric in metrics}
-    several = [kind for metric, kind in kinds.items() if kind != metric]
-    if not several:
-        return []
-    of_last = [metric for metric in metrics if kinds[metric] == several[-1]]
-    if several[-1] == several[0] and len(of_last) <= 2:
-        return []
-    return [metric for metric in metrics if metric != of_last[len(of_last) // 2]]
+def _without_modules(table: Table) -> Table:
+    """Names of functions without their modules, where they stay different."""
+    short = [name.rpartition(":")[2] for name, *_ in table.rows]
+    if len(set(short)) < len(short):
+        return table
+    return Table(
+        table.header,
+        [[name, *cells] for name, (_, *cells) in zip(short, table.rows, strict=True)],
+    )
 
 
-def _gates(verdicts: Sequence[GateResult]) -> Iterator[str]:
+def _narrower(metrics: list[str]) -> list[str]:
+    """One column less, the middle one of pass@k; the first and the last k stay."""
+    at = [metric for metric in metrics if metric.startswith("pass@")]
+    gone = at[len(at) // 2] if len(at) > 2 else None
+    return [metric for metric in metrics if metric != gone]
+
+
+def _listed(table: Table, indent: str) -> Iterator[str]:
+    """A table with a figure a line, for a narrow terminal; what belongs to the mean beside it."""
+    for name, *cells in table.rows:
+        yield f"{indent}{name}"
+        pairs = list(zip(table.header[1:], cells, strict=True))
+        longest = max(len(title) for title, _ in pairs)
+        for title, cell in pairs:
+            yield f"{indent}  {title:<{longest}}  {cell}".rstrip()
+
+
+def _longest(lines: Sequence[str]) -> int:
+    return max(map(len, lines))
+
+
+def _gates(verdicts: Sequence[GateResult], width: int) -> Iterator[str]:
     """One gate a line where that is enough; else what was found goes below it."""
-    width = max(len(verdict.gate) for verdict in verdicts)
+    longest = max(len(verdict.gate) for verdict in verdicts)
     for verdict in verdicts:
         word, said = verdict.outcome.upper(), verdict.sentence()
         name = f"{_GATE}{verdict.gate}"
-        line = f"{name:<{len(_GATE) + width}}  {said}"
-        if len(line) + 2 + len(word) <= COLUMNS:
-            yield line.ljust(COLUMNS - len(word)) + word
+        line = f"{name:<{len(_GATE) + longest}}  {said}"
+        if len(line) + 2 + len(word) <= min(width, COLUMNS):
+            yield line.ljust(min(width, COLUMNS) - len(word)) + word
             continue
-        if len(name) + 2 + len(word) <= COLUMNS:
-            yield name.ljust(COLUMNS - len(word)) + word
+        if len(name) + 2 + len(word) <= width:
+            yield name.ljust(min(width, COLUMNS) - len(word)) + word
         else:
-            yield name
+            yield from wrap(name, width, subsequent_indent=" " * len(_GATE))
             said = f"{word}: {said}"
-        yield from _wrapped(said, " " * len(_GATE))
+        yield from _wrapped(said, width, " " * len(_GATE))
 
 
 def _saved(saved: Saved) -> str:
@@ -147,16 +203,22 @@ def _saved(saved: Saved) -> str:
     return f"{saved.runs} of {saved.of} runs ({share}) did not have to be run{more}"
 
 
-def _notes(suite: SuiteResult) -> Iterator[str]:
+def _notes(suite: SuiteResult, width: int) -> Iterator[str]:
     if lowest := _lowest(suite):
-        yield from _named("lowest rows", lowest)
+        yield from _named("lowest rows", lowest, width)
     if slowest := slow_runs(suite):
-        yield from _named("slowest", slowest)
-    yield usage(suite)
+        yield from _named("slowest", slowest, width)
+    yield from _wrapped(usage(suite), width)
     if suite.errors:
         runs = counted(sum(suite.errors.values()), "run")
-        yield f"{runs} ended in an error; a missing score counts as 0.0"
-        yield from _wrapped(", ".join(some_error_kinds(suite)), "  ")
+        yield from _wrapped(f"{runs} ended in an error; a missing score counts as 0.0", width)
+        yield from _wrapped(", ".join(some_error_kinds(suite)), width, "  ")
+    for note in _remarks(suite):
+        yield from _wrapped(note, width)
+
+
+def _remarks(suite: SuiteResult) -> Iterator[str]:
+    """What the figures leave out, a sentence each."""
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:
@@ -175,18 +237,18 @@ def _lowest(suite: SuiteResult) -> list[str]:
     return [f"{_name(low.row)} {low.passed}/{low.scored}" for low in short]
 
 
-def _moved(rows: Sequence[Change]) -> Iterator[str]:
+def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
     for row in rows[:CHANGED_ROWS]:
         yield f"    {row.name}  {row.passes}"
         for label, answer in (("was", row.baseline_answer), ("now", row.answer)):
             if answer:
-                yield f"      {label}  {_short(answer)}"
+                yield f"      {label}  {_short(answer, width)}"
     if len(rows) > CHANGED_ROWS:
         yield f"    and {len(rows) - CHANGED_ROWS} more"
 
 
-def _short(text: str) -> str:
-    room = COLUMNS - len("      was  ")
+def _short(text: str, width: int) -> str:
+    room = width - len("      was  ")
     flat = " ".join(escape_control_chars(text).split())
     return flat if len(flat) <= room else flat[: room - 2] + " …"
 
@@ -201,14 +263,15 @@ def _name(row: RowResult) -> str:
     return name if len(name) <= ROW_LIMIT else f"{name[: ROW_LIMIT - 1]}…"
 
 
-def _named(what: str, names: Sequence[str]) -> list[str]:
+def _named(what: str, names: Sequence[str], width: int) -> list[str]:
     """Names on as many lines as they need."""
     text = f"{what}: {', '.join(names)}"
-    return wrap(text, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
-    return wrap(text, COLUMNS, initial_indent=indent, subsequent_indent=indent)
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    below = indent or "  "
+    return wrap(text, width, initial_indent=indent, subsequent_indent=below, break_on_hyphens=False)
 
 
 def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:

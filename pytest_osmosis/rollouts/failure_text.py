@@ -25,7 +25,7 @@ MESSAGES_SHOWN = 12
 """Messages of a conversation that a failure shows."""
 TEXT_LIMIT = 1200
 """Characters of one message that a failure shows."""
-SYSTEM_LIMIT = 160
+SYSTEM_LIMIT = 64
 """Characters of a system prompt that a failure shows: it is the same in every one."""
 LINE_LIMIT = 400
 """Characters of an answer or a reason that is shown on one line."""
@@ -106,17 +106,21 @@ def _places(messages: Sequence[Mapping[str, Any]], limit: int | None) -> list[in
 
 def _block(message: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
     role = str(message.get("role", "?"))
-    limit = None if whole else SYSTEM_LIMIT if role == "system" else TEXT_LIMIT
     for text in _said(message):
-        first, *rest = escape_control_chars(_without_middle(text, limit)).splitlines() or [""]
+        shown = text if whole else _excerpt(text, role)
+        first, *rest = escape_control_chars(shown).splitlines() or [""]
         yield f"  {role:<10} {first}".rstrip()
         yield from (f"  {'':<10} {line}" for line in rest)
         role = ""
 
 
-def _without_middle(text: str, limit: int | None) -> str:
+def _excerpt(text: str, role: str) -> str:
+    return _one_line(text, SYSTEM_LIMIT) if role == "system" else _without_middle(text, TEXT_LIMIT)
+
+
+def _without_middle(text: str, limit: int) -> str:
     """A text of so many characters at most, its beginning and its end."""
-    if limit is None or len(text) <= limit:
+    if len(text) <= limit:
         return text
     head, tail = 2 * limit // 3, limit // 3
     left_out = counted(len(text) - head - tail, "character")
@@ -217,6 +221,6 @@ def _held_against(
         yield from (f"  judge         {name}: {_one_line(reason)}" for reason in said)
 
 
-def _one_line(text: str) -> str:
+def _one_line(text: str, limit: int = LINE_LIMIT) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= LINE_LIMIT else flat[:LINE_LIMIT] + " …"
+    return flat if len(flat) <= limit else flat[:limit].rstrip() + " …"

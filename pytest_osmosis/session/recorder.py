@@ -20,6 +20,8 @@ from ..escaping import escape_control_chars, shown_path
 from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
 from ..results import DECIDED, REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
 from ..spec import SessionSpec
+from .failed_runs import FailedRuns
+from .screen import Screen
 
 if TYPE_CHECKING:
     from ..storage.store import RunStore
@@ -75,6 +77,8 @@ class Recorder:
         self._notices: list[str] = []
         self._environment: Mapping[str, Any] = {}
         self._failure_reports: dict[RunId, pytest.TestReport] = {}
+        self.failed = FailedRuns(config, result=lambda: self.result, where=self._where)
+        """What the terminal shows of runs that did not pass."""
         self._sections: dict[RunId, str] = {}
         """What the items of runs that did not pass printed, for reports that show it."""
         self._wants_sections = wants_sections(session)
@@ -178,6 +182,8 @@ class Recorder:
         run = self._awaited.pop(text, None) or RunResult.from_json(text)
         self._store.report(run, text)
         self._received(report.nodeid, run.suite)
+        if not report.passed:
+            self.failed.note(report.nodeid, run)
         if self._wants_sections:
             self._failure_reports.pop(run.run_id, None)  # the last report of a run counts
             if report.longrepr:
@@ -251,12 +257,13 @@ class Recorder:
     def _show(self, terminal: Any, result: EvalResult) -> None:
         from ..reports.terminal import next_step, summary
 
-        terminal.write_sep("=", "osmosis summary")
+        screen = Screen(terminal)
+        screen.title("osmosis summary")
         kept = any(self._store.keeps(name) for name in self._infos)
-        for line in summary(result, kept=kept):
-            terminal.write_line(escape_control_chars(line))
+        lines = summary(result, kept=kept, width=screen.width)
+        screen.lines(map(escape_control_chars, lines))
         if step := next_step(result, self._store.keeps):
-            terminal.write_line(step)
+            screen.line(step)
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
             for line in [lines] if isinstance(lines, str) else lines or ():
                 terminal.write_line(line)
@@ -265,6 +272,16 @@ class Recorder:
         trajectories = self._session.trajectories
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {shown_path(trajectories)}")
+
+    def _where(self, run: RunResult) -> str:
+        """Say where the conversation of a run can be read."""
+        for report, path in asked_reports(self._session):
+            if report.option == "html":
+                return shown_path(path)
+        place = self._store.places().get(run.suite)
+        if place is None or not self._store.keeps(run.suite):
+            return "-vv shows all"
+        return f"osmosis eval runs show {Path(place.folder).name} row-{run.row_index}"
 
     def _aggregated(self) -> EvalResult:
         from ..analysis.aggregate import CONFIDENCE, aggregate  # no request waits for it

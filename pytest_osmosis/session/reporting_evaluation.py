@@ -26,6 +26,7 @@ from ..spec import SessionSpec
 from ..storage.store import RunStore
 from . import preflight, progress
 from .evaluation import Evaluation
+from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
 from .recorder import Recorder
 from .result_sink import ResultSink
@@ -68,6 +69,12 @@ class ReportingEvaluation(Evaluation):
         self._follow = self.gates.follow(self._halt)
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         config.pluginmanager.register(self.gates, "osmosis-decisions")
+        for shows in (
+            failed := self.recorder.failed,
+            BeforeSummaries(failed),
+            ShortSummary(failed),
+        ):
+            config.pluginmanager.register(shows, f"osmosis-{type(shows).__name__}")
 
     def start(self) -> None:
         """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""

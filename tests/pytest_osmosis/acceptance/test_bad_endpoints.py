@@ -151,7 +151,7 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
     session = faulty.run()
     assert faulty.endpoint.requests == 1
     assert session.ret == 1
-    assert any(line.startswith("stopped: ") for line in session.lines)
+    assert session.refusal.endswith("Put that right and run the same command again.")
     summary = session.report["summary"]
     assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 7)
 

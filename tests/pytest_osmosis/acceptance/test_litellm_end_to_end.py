@@ -129,7 +129,7 @@ def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) ->
     session = run(provider, "openai/gpt-4o-mini")
     assert session.ret == 1
     assert provider.endpoint.requests == 1
-    assert "stopped: 401" in session.out
+    assert session.refusal.startswith("ERROR: 401")
     assert "OPENAI_API_KEY" in session.out
     check_artefacts(provider, session)
 

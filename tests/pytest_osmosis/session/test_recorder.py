@@ -68,6 +68,7 @@ class Bench:
         self.config: Any = SimpleNamespace(
             option=option, stash=pytest.Stash(), get_verbosity=lambda: 0,
             hook=SimpleNamespace(pytest_osmosis_summary=lambda **_: []),
+            get_terminal_writer=lambda: SimpleNamespace(fullwidth=80),
         )  # fmt: skip
         self.session: Any = SimpleNamespace(
             config=self.config, exitstatus=pytest.ExitCode.OK, shouldstop=False, shouldfail=False
@@ -99,8 +100,10 @@ class Bench:
     def shown(self) -> list[str]:
         lines: list[str] = []
         terminal = SimpleNamespace(
-            write_line=lambda line, **_: lines.append(line), write_sep=lambda *_: None
-        )
+            write_line=lambda line, **_: lines.append(line), write_sep=lambda *_: None,
+            write=lambda *_, **__: None, line=lambda *_: None, ensure_newline=lambda: None,
+            config=self.config,
+        )  # fmt: skip
         self.recorder.pytest_terminal_summary(terminal)
         return lines
 

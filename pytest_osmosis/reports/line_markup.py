@@ -1,0 +1,72 @@
+"""Lines for a terminal: which parts are coloured, where a long line is broken, ASCII instead.
+
+Works on finished lines of text, wherever they were made. Pure; knows no terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Literal
+
+Style = Literal["plain", "good", "bad", "doubt", "strong", "dim"]
+
+_LABEL = re.compile(
+    r"  (?:(?:system|developer|user|assistant|tool|function) +|ground truth  |answer {8}|judge {9})"
+)
+_BLANKS = re.compile(r" {13,}")
+_MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (
+    (re.compile(r"\bPASSED$"), "good"),
+    (re.compile(r"\bFAILED$"), "bad"),
+    (re.compile(r"\bINCONCLUSIVE$"), "doubt"),
+    (re.compile(r"^ +PASSED(?=: )"), "good"),
+    (re.compile(r"^ +FAILED(?=: )"), "bad"),
+    (re.compile(r"^ +INCONCLUSIVE(?=: )"), "doubt"),
+    (re.compile(r"^  newly broken(?=: )"), "bad"),
+    (re.compile(r"^  fixed(?=: )"), "good"),
+    (re.compile(r"^(?:ERROR|stopped)(?=: )"), "bad"),
+    (re.compile(r"^(?:interrupted|not complete|partial)(?=: )"), "doubt"),
+    (re.compile(r"^(?:eval function|  metric) .*$"), "strong"),
+    (re.compile(r"^  \(\d+ messages? left out\)$"), "dim"),
+    (re.compile(r"^  \d+ turns?, .*$"), "dim"),
+    (re.compile(r"^  all of it: .*$"), "dim"),
+    (re.compile(r"^  ground truth(?=  )"), "good"),
+    (re.compile(r"^  (?:system|developer|user|assistant|tool|answer|judge)(?=  )"), "strong"),
+)  # fmt: skip
+_ASCII = str.maketrans(
+    {"…": "...", "→": "->", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "×": "x", "≥": ">="}
+)
+
+
+def coloured(line: str) -> Iterator[tuple[str, Style]]:
+    """Yield the parts of a line with the style of each."""
+    for pattern, style in _MARKED:
+        if found := pattern.search(line):
+            start, end = found.span()
+            parts: tuple[tuple[str, Style], ...] = (
+                (line[:start], "plain"),
+                (line[start:end], style),
+                (line[end:], "plain"),
+            )
+            yield from (part for part in parts if part[0])
+            return
+    yield line, "plain"
+
+
+def hanging(line: str, width: int) -> list[str]:
+    """Return the line of a conversation, broken between words below where its text begins.
+
+    Lines of code and of tracebacks stay as they are.
+    """
+    found = _LABEL.match(line) or _BLANKS.match(line)
+    if len(line) <= width or found is None:
+        return [line]
+    indent = found.end() if width - found.end() >= 20 else 4
+    return wrap(line[found.end() :], width, initial_indent=found[0],
+                subsequent_indent=" " * indent, break_on_hyphens=False) or [line]  # fmt: skip
+
+
+def as_ascii(text: str) -> str:
+    """Return the text with the signs that the plugin itself uses in ASCII; the rest as it is."""
+    return text if text.isascii() else text.translate(_ASCII)

@@ -1,0 +1,113 @@
+"""Which runs that did not pass the terminal shows, and how much of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.endpoints import Endpoint
+from tests.modes import each_mode
+from tests.project import Project, Session
+
+
+@pytest.fixture
+def wrong(project: Project) -> Project:
+    """Twelve rows, of which the first passes."""
+    project.endpoint.answers = lambda ask: "a" if ask.row == "a" else "wrong"
+    project.rows(*"abcdefghijkl")
+    return project
+
+
+def titles(session: Session) -> list[str]:
+    """The titles of the sections, in order."""
+    return [line.strip("_ ") for line in session.lines if line.startswith("___")]
+
+
+def after_header(session: Session) -> list[str]:
+    """What stands below the header, without blank lines."""
+    [at] = [at for at, line in enumerate(session.lines) if line.startswith("plugins: ")]
+    return [line for line in session.lines[at + 1 :] if line]
+
+
+@each_mode
+def test_one_run_of_each_of_ten_rows_is_shown_in_order(wrong: Project, workers: int) -> None:
+    session = wrong.run("--batch-size=8", n="2", workers=workers)
+    assert titles(session) == [f"row-{row}[run-0] (2 of 2 runs failed)" for row in range(1, 11)]
+    failures = session.section("FAILURES")
+    assert failures[-1] == "1 more row: osmosis eval runs show data-m row-11"
+    assert not [line for line in failures if line.startswith("[gw")]
+    short = session.section("short test summary info")
+    assert [line.partition(" - ")[0] for line in short] == [
+        f"FAILED data.jsonl::row-{row}[run-0]" for row in range(1, 12)
+    ]
+    assert short[0].partition(" - ")[2].startswith("2 of 2 runs failed: rewards:exact")
+    assert session.outcomes == {"passed": 2, "failed": 22}
+
+
+@pytest.mark.parametrize("option", ["--tb=line", "--tb=short", "-vv", "--osmosis-html=out.html"])
+def test_options_say_how_much_is_shown(wrong: Project, option: str) -> None:
+    session = wrong.run(option)
+    shown = session.section("FAILURES")
+    if option == "--tb=line":
+        below = "rewards:exact scored 0, below the threshold 1"
+        assert shown == [f"data.jsonl::row-{row}[run-0]: {below}" for row in range(1, 12)]
+    elif option == "--tb=short":
+        assert shown[1:5] == [
+            "rewards:exact scored 0, below the threshold 1", "",
+            "  user       b", "  assistant  wrong",
+        ]  # fmt: skip
+        assert len(titles(session)) == 10
+    elif option == "-vv":
+        assert titles(session) == [f"row-{row}[run-0]" for row in range(1, 12)]
+    else:
+        assert shown[-1] == "1 more row: out.html"
+
+
+def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> None:
+    project.rows("give up", "raise", "a", "give up", "raise")
+    project.write("test_unit.py", "def test_unit():\n    assert 1 == 2\n")
+    session = project.plain(*project.options("-n0", "data.jsonl", "test_unit.py"))
+    assert titles(session) == [
+        "row-0[run-0] (the same in 1 more run)", "row-1[run-0] (the same in 1 more run)",
+        "test_unit",
+    ]  # fmt: skip
+    assert session.outcomes == {"passed": 1, "failed": 5}
+    assert session.section("short test summary info")[-1].startswith("FAILED test_unit.py")
+
+
+def gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    with Endpoint() as endpoint:
+        return {"base_url": endpoint.base_url}
+
+
+def refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    project.endpoint.api_key = "another"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-that-nobody-may-see")
+    return {}
+
+
+def unknown(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    project.endpoint.models = {"another"}
+    return {}
+
+
+@each_mode
+@pytest.mark.parametrize("spoil", [gone, refused, unknown])
+def test_what_no_run_survives_is_said_once_in_few_lines(
+    wrong: Project, monkeypatch: pytest.MonkeyPatch, spoil: Any, workers: int
+) -> None:
+    options = spoil(wrong, monkeypatch)
+    gate = "--osmosis-gate=errors == 0"
+    session = wrong.run("--batch-size=16", gate, n="5", output=None, workers=workers, **options)
+    lines = after_header(session)
+    assert len(lines) <= 12, "\n".join(lines)
+    assert "ERROR at setup" not in session.out
+    assert titles(session) == []
+    [at] = [at for at, line in enumerate(lines) if line.startswith("ERROR: ")]
+    said = " ".join(map(str.strip, lines[at:]))
+    assert "none has a score, nothing is kept." in said
+    assert "run the same command again" in said
+    assert "mean" not in said and "lowest rows" not in said
+    assert "sk-a-key" not in session.out
+    assert session.ret == 1
