@@ -26,6 +26,7 @@ from typing import Any
 import click
 
 from .buffered_output import BufferedStreams, buffered_streams, soften_encodings
+from .option_words import own_words
 
 PROGRAM = "osmosis"
 COMPLETION_VARIABLE = "_OSMOSIS_COMPLETE"
@@ -46,7 +47,7 @@ class CommandError(click.ClickException):
         status: int = 1,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(own_words(message))
         self.code = code
         self.status = status
         self.details = details

@@ -11,7 +11,7 @@ from dataclasses import replace
 from osmosis_ai.secret import Secret, check_api_key
 
 from .errors import ConfigurationError
-from .spec import EvalSpec, ModelSpec, SessionSpec
+from .spec import EMBEDDED, EvalSpec, ModelSpec, SessionSpec
 
 NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
 """Providers that always need a key; others may have credentials of another kind."""
@@ -109,7 +109,24 @@ def _refuse_missing(model: ModelSpec) -> None:
         name = _usual_variables(model)[0]
         raise ValueError(
             f"{name} is not set: export it, or name another variable with --osmosis-api-key-env"
+            f"{_hint(model.model)}"
         )
+
+
+def _hint(model: str) -> str:
+    """Return why a bare name needs a key: it may be one of an endpoint that was not given."""
+    if "/" in model and not _is_like_embedded(model.partition("/")[0]):
+        return ""
+    taken = "without --osmosis-base-url"
+    if _is_like_embedded(model.partition("/")[0]):
+        return f"; {taken}, {model!r} is taken for a provider's: did you mean {EMBEDDED!r}?"
+    return f"; {taken}, {model!r} is taken for OpenAI's"
+
+
+def _is_like_embedded(name: str) -> bool:
+    from difflib import get_close_matches  # only for a mistake
+
+    return bool(get_close_matches(name, [EMBEDDED], cutoff=0.8))
 
 
 def _secret_variables() -> set[str]:

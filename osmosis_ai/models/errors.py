@@ -209,7 +209,10 @@ class Wording:
                 return f"{moved}: set the base URL to the new address"
             case "auth":
                 key = f"the key in {self.key_name}" if self.key_name else "the key"
-                missing = "it wants an API key and none is set"
+                missing = (
+                    "it wants an API key and none is set: export OPENAI_API_KEY, or name another "
+                    "variable with --osmosis-api-key-env"
+                )
                 return (
                     f"{said}: {missing if self.key_name is None else f'{key} was refused'}{quoted}"
                 )

@@ -14,10 +14,9 @@ import click
 
 from pytest_osmosis.options import OPTIONS, Option
 
+from ..option_words import KEY_VARIABLE, own_words
 from ..shared_options import COMPLETIONS
 
-KEY_VARIABLE = "OSMOSIS_EVAL_API_KEY"
-"""Where a key given as `--api-key` travels, so that no argument list of ours holds it."""
 DEBUG_DIR = ".osmosis/debug"
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
@@ -91,7 +90,7 @@ def _key(name: str) -> str:
 
 def help_text(option: Option) -> str:
     """Return what the command's help says about an option of the plugin."""
-    text = option.help.replace("%%", "%").replace("--osmosis-", "--")
+    text = own_words(option.help.replace("%%", "%"))
     if option.repeatable:
         text += "; repeatable"
     if option.default is not None:

@@ -59,6 +59,8 @@ class EvalGroup(LazyGroup):
         if not args or not args[0].startswith("-"):
             return super().parse_args(ctx, args)
         own, extra = _split(args)
+        if not ctx.resilient_parsing:
+            _refuse_xdist(ctx, own)
         ctx.meta[_PYTEST_ARGS] = extra
         stray = click.Command.parse_args(self, ctx, own)
         if stray and not ctx.resilient_parsing:
@@ -83,6 +85,17 @@ class EvalGroup(LazyGroup):
             with formatter.section(title):
                 formatter.write_dl([record for p, record in shown if is_common(p) is common])
         self.format_commands(ctx, formatter)
+
+
+def _refuse_xdist(ctx: click.Context, args: list[str]) -> None:
+    """Refuse `-n`, in any form, with both things that it may have been meant for."""
+    for word, following in zip(args, [*args[1:], ""], strict=True):
+        if re.fullmatch(r"-n=?[\dauto]*", word):
+            number = word[2:].lstrip("=") or (following if following.isalnum() else "N")
+            ctx.fail(
+                f"No such option '-n'. Did you mean --n {number} (runs per row)? Workers of "
+                f"pytest-xdist go last, behind two dashes: -- -n {number}"
+            )
 
 
 def _split(args: list[str]) -> tuple[list[str], list[str]]:

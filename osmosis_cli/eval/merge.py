@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  pytest ... --osmosis-shard 1/4 --osmosis-output shard-1.json  # to 4/4
+  osmosis eval ... --shard 1/4 -o shard-1.json  # to 4/4
   osmosis eval merge shard-*.json -o results.json
 """
 
@@ -69,7 +69,7 @@ def merge_command(
     baseline: Path | None,
     as_json: bool,
 ) -> None:
-    """Join the reports of all shards of an evaluation (--osmosis-shard I/K).
+    """Join the reports of all shards of an evaluation (--shard I/K).
 
     Gates are judged anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
     """

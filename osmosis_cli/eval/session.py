@@ -18,7 +18,7 @@ import pytest
 from pytest_osmosis.options import OptionReader
 
 from ..buffered_output import BufferedStream
-from .arguments import KEY_VARIABLE
+from ..option_words import KEY_VARIABLE, in_own_words
 
 
 class Guard:
@@ -81,7 +81,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 def run_pytest(args: Sequence[str], *, guard: Guard, api_key: str | None) -> int:
     """Run pytest with these arguments and the key in the environment; give its exit status."""
-    with _key_in_environment(api_key), _pytest_argv(args), _own_sigterm():
+    with _key_in_environment(api_key), _pytest_argv(args), _own_sigterm(), in_own_words():
         return int(pytest.main(list(args), plugins=[guard]))
 
 

@@ -83,6 +83,7 @@ def _suffixes(formats: Iterable[DatasetFormat]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+SUFFIXES = tuple(each.suffix for each in FORMATS)
 SUFFIXES_SHOWN = _suffixes(FORMATS)
 """For help and messages: `.jsonl, .json, .csv or .parquet`."""
 RECORD_SUFFIXES_SHOWN = _suffixes(each for each in FORMATS if each.holds_records)

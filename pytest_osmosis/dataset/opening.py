@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .errors import DatasetError, EmptyDataset, shown
-from .formats import ACCEPTED, FORMATS, DatasetFormat
+from .formats import ACCEPTED, FORMATS, SUFFIXES, DatasetFormat
 
 _HEAD = 64
 _UTF_16 = "looks like UTF-16: save as UTF-8"
@@ -53,16 +53,25 @@ def _refuse_special(path: Path) -> None:
 
 def _reason(error: OSError, path: Path) -> str:
     if error.errno == errno.ENOENT:
-        return (
-            "no such file"
-            if path.is_absolute()
-            else f"no such file (looked in {shown(os.getcwd())})"
-        )
+        where = "" if path.is_absolute() else f" (looked in {shown(os.getcwd())})"
+        return f"no such file{where}{_neighbour(path)}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return "permission denied"
     if error.errno == errno.ELOOP:
         return "is a loop of symbolic links"
     return (error.strerror or "cannot be read").lower()
+
+
+def _neighbour(path: Path) -> str:
+    """Return a hint at the dataset beside the file that is not there, if one is named alike."""
+    from difflib import get_close_matches  # only for a mistake
+
+    try:
+        names = [name for name in os.listdir(path.parent) if name.endswith(SUFFIXES)]
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _format(path: Path, head: bytes) -> DatasetFormat:

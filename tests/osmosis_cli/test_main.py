@@ -111,10 +111,11 @@ def test_every_command_has_an_example_and_a_summary():
         assert f"osmosis {' '.join(path)}" in examples, path
 
 
-def test_every_help_fits_into_80_columns():
+def test_every_help_fits_into_80_columns_and_names_the_commands_own_options():
     for path, _ in [((), cli), *every_command(cli)]:
         shown = CliRunner().invoke(cli, [*path, "--help"], env={"COLUMNS": "80"})
         assert [line for line in shown.output.splitlines() if len(line) > 80] == [], path
+        assert "--osmosis-" not in shown.output, path
 
 
 def test_every_command_that_does_something_has_json():

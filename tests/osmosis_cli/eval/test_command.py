@@ -15,6 +15,7 @@ from osmosis_cli.eval import session
 from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
 from osmosis_cli.main import cli, main
 from pytest_osmosis.options import OPTIONS
+from tests.endpoints import Endpoint
 
 KEY = "sk-not-to-be-seen-anywhere"
 HELP_LINES = [
@@ -224,6 +225,12 @@ def command(
             del sys.modules[name]
 
 
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
 def in_a_process(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "osmosis_cli", "eval", *words],
@@ -278,7 +285,16 @@ def test_json_is_the_report_alone_on_stdout(
         ((), "osmosis eval needs a dataset"),
         (("-m", "server:agent_loop"), "osmosis eval needs a dataset: -d/--dataset FILE"),
         (("-m", "server:gone", "-d", "data.jsonl", "--model", "embedded"), "gone"),
-        ((*ASKED, "--eval-fn", "server:always", "--n", "0"), "--osmosis-n '0'"),
+        (
+            ("-m", "server:agent_loop", "-d", "dta.jsonl", "--model", "embedded"),
+            "dta.jsonl: no such file; did you mean 'data.jsonl'?",
+        ),
+        (
+            ("-m", "server:agent_loop", "-d", "data.jsonl", "--model", "embeded"),
+            "OPENAI_API_KEY is not set: export it, or name another variable with --api-key-env; "
+            "without --base-url, 'embeded' is taken for a provider's: did you mean 'embedded'?",
+        ),
+        ((*ASKED, "--eval-fn", "server:always", "--n", "0"), "--n '0': expected"),
         ((*ASKED, "--", "--no-such-option"), "unrecognized arguments: --no-such-option"),
     ],
 )
@@ -295,6 +311,29 @@ def test_what_the_evaluation_refuses_is_status_4(
     error = json.loads(done.stderr)["error"]
     assert part in error["message"]
     assert (error["code"], error["exit_code"]) == ("usage", 4)
+
+
+def test_what_pytest_and_its_workers_print_names_the_commands_options(
+    command: Command, endpoint: Endpoint
+):
+    asked = ("-m", "server:agent_loop", "-d", "data.jsonl", "--model", "fault-401")
+    url = ("--base-url", endpoint.base_url)
+    done = command(*asked, *url, "--n", "2", "--batch-size", "2", "--", "-n2")
+    told = done.stdout + done.stderr
+    assert done.returncode == 1 and "--api-key-env" in told, told
+    assert "--osmosis-" not in told
+    told = command(*asked, *url, "--api-key", KEY).stdout
+    assert "--api-key was refused" in told and KEY not in told
+    assert "OSMOSIS" not in told and "pass-env" not in told
+
+
+@pytest.mark.parametrize("words", [("-n", "5"), ("-n5",), ("-n=5",)])
+def test_an_n_with_one_dash_is_answered_with_both_that_may_be_meant(
+    command: Command, words: tuple[str, ...]
+):
+    done = command(*ASKED, *words)
+    assert done.returncode == 2
+    assert "Did you mean --n 5 (runs per row)?" in done.stderr and "-- -n 5" in done.stderr
 
 
 def test_no_row_to_run_is_status_5(command: Command):
