@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  osmosis eval ... --shard 1/4 -o shard-1.json  # to 4/4
+  osmosis eval -m server:agent_loop -d test_data.jsonl --model my-model \\
+      --shard 1/4 -o shard-1.json  # and 2/4, 3/4, 4/4 elsewhere
   osmosis eval merge shard-*.json -o results.json
 """
 
@@ -106,7 +107,7 @@ def _part(path: Path) -> Part:
         shard = parse_shard(text)
     except ValueError:
         raise CommandError(
-            f"{path} is no shard of an evaluation: run it with --osmosis-shard I/K", code="no_shard"
+            f"{path} is no shard of an evaluation: run it with --shard I/K", code="no_shard"
         ) from None
     return Part(path, result, shard, gates_of(path))
 
@@ -142,8 +143,8 @@ def _incomplete(part: Part, suite: SuiteResult) -> str:
 
     again = "run the same command again"
     if part.result.halted == DECIDED:
-        again += " without --osmosis-stop-when-decided, which looks at the gates of a shard alone,"
-        again += " and with --osmosis-extend"
+        again += " without --stop-when-decided, which looks at the gates of a shard alone,"
+        again += " and with --extend"
     return (
         f"{part.path} (shard {part.shard}) has {suite.finished} of {suite.info.total_runs} runs "
         f"of {suite.info.name}: {again} to fill it in"

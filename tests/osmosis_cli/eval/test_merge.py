@@ -101,7 +101,7 @@ REFUSED = {
     "missing": "missing: shard 2/3",
     "twice": "shard 1/2 is in both s1.json and again.json",
     "divisions": "they belong to different divisions",
-    "no shard": "whole.json is no shard of an evaluation: run it with --osmosis-shard I/K",
+    "no shard": "whole.json is no shard of an evaluation: run it with --shard I/K",
     "incomplete": "s2.json (shard 2/2) has 1 of 2 runs of ",
     "model": "the model is calc-7b in s1.json and other in s2.json",
     "n": "n is 2 in s1.json and 3 in s2.json",
@@ -190,7 +190,7 @@ def test_a_shard_that_stopped_early_is_told_how_to_fill_it():
     stopped = replace(result_of(part), halted=DECIDED)
     report.write(stopped, Path("s2.json"))
     done = merge(write("s1.json", shard(1, 2)), "s2.json")
-    assert "run the same command again without --osmosis-stop-when-decided" in done.output
+    assert "run the same command again without --stop-when-decided" in done.output
 
 
 @pytest.mark.parametrize("why", ["cannot be read: No such file", "it has no evaluation of b"])
