@@ -69,6 +69,8 @@ class RunResult:
     passed: bool = False
     scores: Mapping[str, float] = field(default_factory=dict)
     """Score per eval function; a function that raised or returned none is absent."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Pass thresholds of recorded scores, of those that have one."""
     error: str | None = None
     error_type: ErrorType | None = None
     error_kind: str | None = None
@@ -229,7 +231,8 @@ class Figure:
 class FunctionResult:
     """One eval function over all runs that have ended; a missing score counts as 0.0.
 
-    Where every score is missing there are no figures.
+    Where every score is missing there are no figures. A recorded score, which is of no eval
+    function, has them over the runs that recorded it.
     """
 
     name: str
@@ -237,6 +240,10 @@ class FunctionResult:
     """By metric: "mean", "std", "min", "max", "pass@1", …; no pass@k for n = 1."""
     scored: int
     missing: int
+    is_recorded: bool = False
+    """It is no eval function: tests have recorded it, in the runs that they chose."""
+    pass_threshold: float | None = None
+    """Of a recorded score that has one of its own; without one it has no pass@k."""
 
     def __getitem__(self, metric: str) -> float | None:
         """Return the value of a metric: `function["pass@3"]`."""

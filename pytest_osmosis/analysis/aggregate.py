@@ -77,9 +77,18 @@ def _function(
 ) -> FunctionResult:
     scores = [run.scores.get(name) for row in suite.rows for run in row.runs]
     scored = sum(score is not None for score in scores)
-    figures = (_figure(metric, table, confidence) for metric in summary_metrics(suite.info.n, name))
+    figures = (
+        _figure(metric, table, confidence)
+        for metric in summary_metrics(suite.info.n, name)
+        if table.has_threshold(name) or not metric.definition.counts_passes
+    )
     return FunctionResult(
-        name, {figure.metric: figure for figure in figures}, scored, len(scores) - scored
+        name,
+        {figure.metric: figure for figure in figures},
+        scored,
+        len(scores) - scored,
+        is_recorded=name in table.thresholds,
+        pass_threshold=table.thresholds.get(name),
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..verdicts import BaselineReport, Change, Comparison, Difference, counted
-from .metrics import Case, Metric, row_values, summary_metrics
+from .metrics import Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows
-from .score_table import ScoreTable
+from .score_table import Case, ScoreTable
 from .statistics.estimators import finite, mean
 from .statistics.paired import paired
 
@@ -23,14 +23,11 @@ def compare(
 ) -> BaselineReport:
     """Compares the eval functions that both sessions have, over the rows that both have."""
     matching = _with_runs(match_rows(current, baseline), current, baseline)
-    held = at_threshold(baseline, current.pass_threshold)
-    here, there = rows_of(matching)
+    held = at_thresholds(baseline, current)
     comparisons = tuple(
-        compare_function(current, held, name, matching=matching, confidence=confidence)
+        compare_function(current, held, name, matching=own, confidence=confidence)
         for name in current.eval_fns
-        if name in baseline.scores
-        and current.has_score(name, here)
-        and baseline.has_score(name, there)
+        if name in baseline.scores and (own := _with_scores(matching, current, baseline, name))
     )
     return BaselineReport(comparisons, tuple(_notes(current, baseline, matching)))
 
@@ -51,15 +48,20 @@ def compare_function(
         tuple(
             _difference(metric, current, baseline, matching=matching, confidence=confidence)
             for metric in _compared(min(current.n, baseline.n), eval_fn)
+            if current.has_threshold(eval_fn) or not metric.definition.counts_passes
         ),
         regressed=tuple(change for change in changes if change.baseline.is_pass),
         fixed=tuple(sorted((each for each in changes if each.current.is_pass), key=_fall)),
     )
 
 
-def at_threshold(tally: ScoreTable, pass_threshold: float) -> ScoreTable:
-    """The same runs, judged by another pass threshold."""
-    return replace(tally, pass_threshold=pass_threshold)
+def at_thresholds(tally: ScoreTable, other: ScoreTable) -> ScoreTable:
+    """The same runs, judged by another table's pass thresholds."""
+    return replace(
+        tally,
+        pass_threshold=other.pass_threshold,
+        thresholds={name: other.thresholds.get(name) for name in tally.thresholds},
+    )
 
 
 def paired_values(
@@ -72,10 +74,14 @@ def paired_values(
 ) -> tuple[list[float], list[float]]:
     """Return the metric's value a row, here and in the baseline, `there` being the case there.
 
-    A value needs a run that has ended on both sides.
+    A value needs a run that has ended on both sides, and has recorded a recorded score.
     """
-    if case == "value":
-        pairs = [pair for pair in pairs if current.has_run(pair[0]) and baseline.has_run(pair[1])]
+    name = metric.function(current)
+    pairs = [
+        pair
+        for pair in pairs
+        if current.has_value(name, pair[0], case) and baseline.has_value(name, pair[1], there)
+    ]
     return (
         row_values(metric, current, [here for here, _ in pairs], case),
         row_values(metric, baseline, [other for _, other in pairs], there),
@@ -159,6 +165,22 @@ def _with_runs(matching: Matching, current: ScoreTable, baseline: ScoreTable) ->
     """Leave out the rows of which no run has ended on one side."""
     pairs = (pair for pair in matching.pairs if current.has_run(pair[0]))
     return replace(matching, pairs=tuple(pair for pair in pairs if baseline.has_run(pair[1])))
+
+
+def _with_scores(
+    matching: Matching, current: ScoreTable, baseline: ScoreTable, eval_fn: str
+) -> Matching:
+    """Leave out the rows that did not record a score; all, where a side has none at all."""
+    pairs = tuple(
+        pair
+        for pair in matching.pairs
+        if current.has_value(eval_fn, pair[0], "value")
+        and baseline.has_value(eval_fn, pair[1], "value")
+    )
+    own = replace(matching, pairs=pairs)
+    here, there = rows_of(own)
+    is_scored = current.has_score(eval_fn, here) and baseline.has_score(eval_fn, there)
+    return own if is_scored else replace(matching, pairs=())
 
 
 def _notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:

@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
-from .score_table import RowScores, ScoreTable
+from .score_table import Case, RowScores, ScoreTable
 from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, reported_ks
 
-Case = Literal["value", "worst", "best"]
-"""What runs are taken for whose score is not known."""
-
 P95 = 0.95
+_SIDES: tuple[Case, Case] = ("worst", "best")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,8 @@ class Definition:
     """What its confidence interval is one of; None: it estimates nothing beyond these rows."""
     unit_scores: bool = False
     """Whether its bounds depend on between what unknown scores lie."""
+    counts_passes: bool = False
+    """Whether it needs a pass threshold."""
     is_share: bool = True
     """Whether a percentage says anything about it."""
 
@@ -120,16 +120,17 @@ class Metric:
 
 
 def bounds(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> Bounds | None:
-    """Return the metric's value and bounds over some rows; None when there are no rows."""
+    """Return the metric's value and bounds over some rows; None when they have no such runs."""
     if not rows:
         return None
     definition = metric.definition
     if definition.of_table is not None:
         return definition.of_table(table, rows, metric.eval_fn)
     values = row_values(metric, table, rows)
-    worst, best = (
-        definition.over_rows(row_values(metric, table, rows, case)) for case in ("worst", "best")
-    )
+    sides = [row_values(metric, table, rows, case) for case in _SIDES]
+    if not all(sides):  # every run has ended, and none has recorded the score
+        return None
+    worst, best = map(definition.over_rows, sides)
     has_value = bool(values) and table.has_score(metric.function(table), rows)
     value = definition.over_rows(values) if has_value else None
     return Bounds(value, worst, best, unknown_scores(metric, table, rows))
@@ -137,8 +138,8 @@ def bounds(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> Bounds | N
 
 def unknown_scores(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> int:
     """Count the runs of some rows that have no score of the metric's eval function."""
-    values = table.run_values(table.scores[metric.function(table)], rows)
-    return len(values) - _known(values)
+    rows_of = table.rows_of_scores(metric.function(table), rows)
+    return sum(row.n - len(row.known) for row in rows_of)
 
 
 def row_values(
@@ -150,12 +151,14 @@ def row_values(
 ) -> list[float]:
     """Return one value a row; for the value itself, of the rows of which a run has ended.
 
+    Rows without a run that has recorded a score, or yet may, are left out.
+
     `limits`: between what unknown scores lie, unless it is `ScoreTable.score_range`.
     """
     of_row, k = metric.definition.of_row, metric.k or 1
     assert of_row is not None, f"{metric.kind} is not made of rows"
     each = table.rows_of_scores(metric.function(table), rows, limits)
-    return [of_row(row, case, k) for row in each if case != "value" or row.ended]
+    return [of_row(row, case, k) for row in each if (row.ended if case == "value" else row.n)]
 
 
 def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
@@ -214,7 +217,9 @@ def _errors(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Boun
     if eval_fn is None:
         found = sum(table.run_values(table.errors, rows))
     else:
-        found = ended - _known(table.run_values(table.scores[eval_fn], rows))
+        absent = table.absent.get(eval_fn)
+        there = ended - (0 if absent is None else sum(table.run_values(absent, rows)))
+        found = there - _known(table.run_values(table.scores[eval_fn], rows))
     return Bounds(float(found) if ended else None, float(found + left), float(found), left)
 
 
@@ -261,11 +266,11 @@ METRICS = {
         ),
         Definition(
             name="pass@", field="pass_at_{k}", of_row=_pass_at, takes_k=True,
-            in_summary=True, in_tables="yes", interval="share",
+            counts_passes=True, in_summary=True, in_tables="yes", interval="share",
         ),
         Definition(
             name="pass^", field="pass_hat_{k}", of_row=_pass_hat, takes_k=True,
-            in_summary=True, in_tables="largest k", interval="share",
+            counts_passes=True, in_summary=True, in_tables="largest k", interval="share",
         ),
         Definition(
             name="std", field="std", of_table=_over_runs(population_std),
@@ -283,6 +288,7 @@ METRICS = {
         Definition(name="scored", field="scored_share", of_table=_scored),
         Definition(
             name="rows@0", field="rows_at_0", over_rows=math.fsum, is_share=False,
+            counts_passes=True,
             of_row=lambda row, case, k: float(row.passes_of(case)[1] == 0),
         ),
         Definition(name="cost_usd", field="cost_usd", of_table=_sum(lambda table: table.cost_usd),

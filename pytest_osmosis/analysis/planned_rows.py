@@ -7,7 +7,7 @@ gates and no reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -77,17 +77,30 @@ def score_table_of(
     `eval_fns` are functions besides those that have given a score.
     """
     names = tuple(dict.fromkeys([*(each.name for each in suite.functions), *eval_fns]))
-    builder, places = empty_score_table(suite.info, rows or ran(suite), names)
+    thresholds = recorded_scores(suite, names)
+    builder, places = empty_score_table(suite.info, rows or ran(suite), names, thresholds)
     for row in suite.rows:
         if (place := places.get(row.row_index)) is not None:
             for run in row.runs:
                 if run.run_index < suite.info.n:
-                    builder.add(place, run.run_index, **measured(run, names))
+                    builder.add(place, run.run_index, **measured(run, names, thresholds))
     return builder.table()
 
 
+def recorded_scores(suite: SuiteResult, names: Iterable[str]) -> Mapping[str, float | None]:
+    """Return the threshold, if there is one, of each name that is no eval function of the suite."""
+    own: dict[str, float] = {}
+    for row in suite.rows:
+        for run in row.runs:
+            own |= run.thresholds
+    return {name: own.get(name) for name in names if name not in suite.info.eval_fns}
+
+
 def empty_score_table(
-    info: SuiteInfo, rows: PlannedRows, eval_fns: Sequence[str] | None = None
+    info: SuiteInfo,
+    rows: PlannedRows,
+    eval_fns: Sequence[str] | None = None,
+    thresholds: Mapping[str, float | None] | None = None,
 ) -> tuple[ScoreTableBuilder, Mapping[int, int]]:
     """A table of which nothing has run yet, and the place in it of each row index."""
     builder = ScoreTableBuilder(
@@ -95,6 +108,7 @@ def empty_score_table(
         pass_threshold=info.pass_threshold,
         eval_fns=info.eval_fns if eval_fns is None else eval_fns,
         row_names=rows.names,
+        thresholds=thresholds,
         columns=rows.columns,
         row_keys=rows.keys,
         row_digests=rows.digests,
@@ -102,12 +116,16 @@ def empty_score_table(
     return builder, {index: place for place, index in enumerate(rows.indices)}
 
 
-def measured(run: RunResult, eval_fns: Iterable[str]) -> dict[str, Any]:
+def measured(
+    run: RunResult, eval_fns: Iterable[str], recorded: Collection[str] = ()
+) -> dict[str, Any]:
     """A run that has ended, as `ScoreTableBuilder.add` takes it."""
     scores: Mapping[str, float | None] = run.scores
     agent_failed = run.error_type in AGENTS_OWN
     if agent_failed:
-        scores = {name: run.scores.get(name, 0.0) for name in eval_fns}
+        scores = {name: run.scores.get(name, 0.0) for name in eval_fns if name not in recorded}
+    elif not run.success:  # its test was not called, and could have recorded anything
+        scores = {**dict.fromkeys(recorded), **scores}
     return {
         "scores": scores,
         "error": run.error_type is not None,

@@ -18,6 +18,10 @@ from ..verdicts import Count
 
 T = TypeVar("T")
 
+Case = Literal["value", "worst", "best"]
+"""What runs are taken for whose score is not known."""
+
+_UNIT = (0.0, 1.0)
 UNKNOWN = math.nan
 """A number that is not known: no score, no price, not run."""
 
@@ -30,6 +34,10 @@ class ScoreTable:
     """Runs planned for each row."""
     pass_threshold: float
     """A score at or above it passes."""
+    thresholds: Mapping[str, float | None] = field(default_factory=dict)
+    """Per recorded score its own threshold, if it has one; no eval function is among them."""
+    absent: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Per recorded score and run, 1 when the run ended and did not record it."""
     row_names: Sequence[str]
     """A row's name, as people see it."""
     scores: Mapping[str, Sequence[float]]
@@ -73,15 +81,35 @@ class ScoreTable:
         """Yield what is known of the scores of some rows; `limits` stand for `score_range`."""
         low, high = limits or self.score_range(eval_fn)
         n, column, finished = self.n, self.scores[eval_fn], self.finished
+        threshold, absent = self.threshold(eval_fn), self.absent.get(eval_fn)
         for row in rows:
             start, end = row * n, (row + 1) * n
             known = [score for score in column[start:end] if not isnan(score)]
-            ended = sum(finished[start:end])
-            yield RowScores(known, ended, n, self.pass_threshold, low, high)
+            if absent is None:
+                yield RowScores(known, sum(finished[start:end]), n, threshold, low, high)
+            else:
+                left = n - sum(absent[start:end])
+                yield RowScores(known, len(known), left, threshold, low, high)
+
+    def threshold(self, eval_fn: str) -> float:
+        """Return from which score on a function's runs pass; infinity where none does."""
+        if eval_fn not in self.thresholds:
+            return self.pass_threshold
+        own = self.thresholds[eval_fn]
+        return math.inf if own is None else own
+
+    def has_threshold(self, eval_fn: str) -> bool:
+        """Return whether there is any: it is an eval function's, or its own."""
+        return self.threshold(eval_fn) < math.inf
 
     def has_run(self, row: int) -> bool:
         """Return whether a run of the row has ended."""
         return any(self.finished[row * self.n : (row + 1) * self.n])
+
+    def has_value(self, eval_fn: str, row: int, case: Case) -> bool:
+        """Return whether a metric of the function has a value for the row, in a case."""
+        [scores] = self.rows_of_scores(eval_fn, [row], _UNIT)
+        return bool(scores.ended if case == "value" else scores.n)
 
     def has_score(self, eval_fn: str, rows: Sequence[int]) -> bool:
         """Return whether any run of some rows has a score: else there are no figures."""
@@ -98,10 +126,9 @@ class ScoreTable:
 
     def count(self, eval_fn: str, row: int) -> Count:
         """Return the passes, fails and unknown runs of one row."""
-        scores = self.row_scores(eval_fn, row)
-        known = sum(not isnan(score) for score in scores)
-        found = sum(passes(score, self.pass_threshold) for score in scores)
-        return Count(found, known, len(scores) - known)
+        [scores] = self.rows_of_scores(eval_fn, [row], _UNIT)
+        found = sum(passes(score, scores.pass_threshold) for score in scores.known)
+        return Count(found, len(scores.known), scores.n - len(scores.known))
 
     def score_range(self, eval_fn: str) -> tuple[float, float]:
         """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen)."""
@@ -123,21 +150,21 @@ class RowScores:
 
     known: Sequence[float]
     ended: int
-    """Runs that have ended, whether with a score or not."""
+    """Runs that have ended, with a score or not; of a recorded score, those that recorded it."""
     n: int
-    """Runs planned."""
+    """Runs planned; of a recorded score, without those that did not record it."""
     pass_threshold: float
     low: float
     high: float
 
-    def filled(self, case: Literal["value", "worst", "best"]) -> list[float]:
+    def filled(self, case: Case) -> list[float]:
         """Return the scores of a case: for the value, of the runs that have ended."""
         if case == "value":
             return [*self.known, *[0.0] * (self.ended - len(self.known))]
         filling = self.low if case == "worst" else self.high
         return [*self.known, *[filling] * (self.n - len(self.known))]
 
-    def passes_of(self, case: Literal["value", "worst", "best"]) -> tuple[int, int]:
+    def passes_of(self, case: Case) -> tuple[int, int]:
         """Return the runs of a case, and how many of them pass."""
         found = sum(score >= self.pass_threshold for score in self.known)
         if case == "best":
@@ -188,19 +215,23 @@ class ScoreTableBuilder:
         pass_threshold: float,
         eval_fns: Sequence[str],
         row_names: Sequence[str],
+        thresholds: Mapping[str, float | None] | None = None,
         columns: Mapping[str, Sequence[object]] | None = None,
         row_keys: Sequence[str] = (),
         row_digests: Sequence[str] = (),
     ) -> None:
-        """Every row has n runs, all not run yet."""
+        """Every row has n runs, all not run yet. `thresholds` has every recorded score."""
         runs = n * len(row_names)
         self._scores = {name: _unknown(runs) for name in eval_fns}
         self._finished, self._errors, self._agent_failed = (bytearray(runs) for _ in range(3))
+        self._absent = {name: bytearray(runs) for name in thresholds or ()}
         self._duration_s, self._tokens = _unknown(runs), _unknown(runs)
         self._cost_usd = _unknown(runs)
         self._table = ScoreTable(
             n=n,
             pass_threshold=pass_threshold,
+            thresholds=thresholds or {},
+            absent=self._absent,
             row_names=row_names,
             scores=self._scores,
             finished=self._finished,
@@ -229,13 +260,16 @@ class ScoreTableBuilder:
         """Notes a run that ended. A score that is None or absent is unknown.
 
         What the agent itself is to blame for (it raised, it ran out of time) is no unknown: give
-        it the score 0.0, and `agent_failed`.
+        it the score 0.0, and `agent_failed`. A recorded score that is None is unknown, one that is
+        left out is absent.
         """
         at = row * self._table.n + run
         self._finished[at], self._errors[at] = 1, int(error)
         self._agent_failed[at] = int(agent_failed)
         for name, column in self._scores.items():
             column[at] = _number(scores.get(name))
+        for name, absent in self._absent.items():
+            absent[at] = name not in scores
         self._duration_s[at] = _number(duration_s)
         self._tokens[at] = _number(tokens)
         self._cost_usd[at] = _number(cost_usd)

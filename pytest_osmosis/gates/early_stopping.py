@@ -15,10 +15,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..analysis.comparison import at_threshold
-from ..analysis.metrics import Case, row_values
+from ..analysis.comparison import at_thresholds
+from ..analysis.metrics import row_values
 from ..analysis.planned_rows import empty_score_table, measured
-from ..analysis.score_table import ScoreTable, ScoreTableBuilder
+from ..analysis.score_table import Case, ScoreTable, ScoreTableBuilder
 from ..analysis.statistics import student_t
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.intervals import agresti_coull
@@ -84,7 +84,7 @@ class OpenGate:
         self._shift = 0.0, 0.0
         rows = slice_rows(gate, table)
         if gate.against_baseline and baseline is not None:
-            rows = self._matched(at_threshold(baseline, table.pass_threshold), rows)
+            rows = self._matched(at_thresholds(baseline, table), rows)
         self._values = {case: dict.fromkeys(rows, 0.0) for case in _CASES}
         self.update(rows)
 
@@ -221,8 +221,8 @@ class EarlyStopping:
     def _gated(self) -> dict[str, tuple[SuiteGates, Mapping[int, int]]]:
         """Return the suites that gates decide; none where one must run to its end.
 
-        It must where its runs decide for themselves, and where what a gate compares it with is not
-        known before: another model's scores.
+        It must where its runs decide for themselves, where a gate is about a score that tests may
+        record, and where what a gate compares it with is not known before: another model's scores.
         """
         judge, infos = self._judge, self._infos().values()
         with_other_model = {info.baseline_of for info in infos}
@@ -232,8 +232,9 @@ class EarlyStopping:
             baseline = None if info.name in with_other_model else judge.baselines.get(info.name)
             if not gates or (baseline is None and any(gate.against_baseline for gate in gates)):
                 return {}
-            names = dict.fromkeys([*info.eval_fns, *(g.eval_fn for g in gates if g.eval_fn)])
-            builder, places = empty_score_table(info, judge.rows(info), tuple(names))
+            if any(gate.eval_fn not in (None, *info.eval_fns) for gate in gates):
+                return {}
+            builder, places = empty_score_table(info, judge.rows(info))
             table = None if baseline is None else baseline.table
             followed = SuiteGates(gates, builder, confidence=judge.confidence, baseline=table)
             found[info.name] = followed, places

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.aggregate import interval_of
-from ..analysis.comparison import at_threshold, differences, paired_values, span_of
-from ..analysis.metrics import Bounds, Case, Metric, bounds, row_values, unknown_scores
+from ..analysis.comparison import at_thresholds, differences, paired_values, span_of
+from ..analysis.metrics import Bounds, Metric, bounds, row_values, unknown_scores
 from ..analysis.row_matching import match_rows
-from ..analysis.score_table import ScoreTable
+from ..analysis.score_table import Case, ScoreTable
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.paired import paired
 from ..verdicts import GateResult, Interval
@@ -52,11 +52,13 @@ def evaluate(
         rows = slice_rows(gate, table)
     if not rows and gate.where:
         return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
+    if (problem := _lacks_threshold(gate, table)) is not None:
+        return unmeasured(gate, problem)
     if gate.against_baseline and baseline is not None:
         return _against(gate, table, rows, baseline=baseline, confidence=confidence)
     found = bounds(gate.metric, table, rows)
     if found is None:
-        return unmeasured(gate, "there are no rows to measure")
+        return unmeasured(gate, "there are no runs to measure")
     intervals = _Intervals()
     metric = gate.metric
     if confidence is not None and metric.definition.interval is not None:
@@ -67,6 +69,15 @@ def evaluate(
         low, high = metric.scale(table)
         intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
     return _verdict(gate, found, intervals, rows=len(rows))
+
+
+def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:
+    """Say so, where a gate counts the passes of a score that has no pass threshold."""
+    if not gate.metric.definition.counts_passes:
+        return None
+    name = gate.metric.function(table)
+    hint = "record_score(…, pass_threshold=…) gives it one"
+    return None if table.has_threshold(name) else f"{name} has no pass threshold: {hint}"
 
 
 def slice_rows(gate: Gate, table: ScoreTable) -> Sequence[int]:
@@ -115,8 +126,10 @@ def _against(
     pairs = matching_rows(table, baseline, rows)
     if not pairs:
         return unmeasured(gate, "the baseline has none of these rows")
-    there = at_threshold(baseline, table.pass_threshold)
+    there = at_thresholds(baseline, table)
     sides = {case: paired_differences(metric, table, there, pairs, case) for case in _CASES}
+    if not (sides["worst"] and sides["best"]):
+        return unmeasured(gate, f"no run here and there has recorded {name}")
     is_scored = all(
         side.has_score(name, rows)
         for side, rows in zip((table, there), zip(*pairs, strict=True), strict=True)

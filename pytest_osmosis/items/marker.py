@@ -40,6 +40,7 @@ class Rollout:
     def __init__(self, finished: RolloutRecord) -> None:
         self._finished = finished
         self._scores: dict[str, float] = {}
+        self._thresholds: dict[str, float] = {}
         self.messages: list[dict[str, Any]] = finished.messages
         """The whole conversation."""
         self.solution_str: str = last_assistant_text(finished.messages)
@@ -75,17 +76,23 @@ class Rollout:
         """How long the rollout took."""
         return self._finished.result.duration_ms / 1000.0
 
-    def record_score(self, name: str, value: float) -> None:
-        """Put a score into the report, beside the outcome of the test.
+    def record_score(self, name: str, value: float, *, pass_threshold: float | None = None) -> None:
+        """Put a score into the report, beside the outcome of the test, which it does not change.
+
+        Its figures are over the runs that recorded it. With `pass_threshold`, which is the same in
+        every run, it has pass@k too.
 
         Raises:
-            ValueError: for a value that is not a finite number, or a name that is taken.
+            ValueError: for a number that is not finite, or a name that is taken.
         """
         from osmosis_ai.agents.numbers import finite_number
 
         if name == TEST:
             raise ValueError(f"the score {name!r} is the outcome of the test itself")
         self._scores[name] = finite_number(value, f"the score {name!r}")
+        if pass_threshold is not None:
+            what = f"the pass threshold of {name!r}"
+            self._thresholds[name] = finite_number(pass_threshold, what)
 
     def __repr__(self) -> str:
         return f"<rollout of row {self.row_index}, run {self.run_index}>"
@@ -262,4 +269,4 @@ def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
     if report.skipped and not hasattr(report, "wasxfail"):
         return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
     scores[TEST] = 1.0 if report.passed else 0.0
-    return replace(result, scores=scores, passed=report.passed)
+    return replace(result, scores=scores, thresholds=dict(made._thresholds), passed=report.passed)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..results import OWN_ACCOUNT, EvalResult, RowResult, RunResult, SuiteResult
@@ -25,6 +26,8 @@ class Low:
     """A row of which a scored run did not pass."""
 
     row: RowResult
+    mean: float
+    """Of the scores of its scored runs, recorded ones left out."""
     passed: int
     """Runs that passed."""
     scored: int
@@ -33,7 +36,7 @@ class Low:
     @property
     def rank(self) -> tuple[float, float, int]:
         """The lower, the worse: by the scored runs."""
-        return self.passed / self.scored, _mean_score(self.row), self.row.row_index
+        return self.passed / self.scored, self.mean, self.row.row_index
 
     def __str__(self) -> str:
         return f"{self.passed} of {counted(self.scored, 'run')} passed"
@@ -73,7 +76,12 @@ def lowest_rows(suite: SuiteResult) -> list[Low]:
     A run that infrastructure kept from a score says nothing about its row.
     """
     rows = ((row, [run.passed for run in _scored(row)]) for row in suite.rows)
-    low = [Low(row, sum(passed), len(passed)) for row, passed in rows if not all(passed)]
+    names = suite.info.eval_fns
+    low = [
+        Low(row, _mean_score(row, names), sum(passed), len(passed))
+        for row, passed in rows
+        if not all(passed)
+    ]
     return sorted(low, key=lambda each: each.rank)
 
 
@@ -138,7 +146,12 @@ def _scored(row: RowResult) -> list[RunResult]:
     return [run for run in row.runs if run.scores or run.error_type in ("agent", "timeout")]
 
 
-def _mean_score(row: RowResult) -> float:
+def _mean_score(row: RowResult, eval_fns: Sequence[str]) -> float:
     """Over every eval function; a run whose agent failed has scored 0.0."""
-    scores = [score for run in _scored(row) for score in run.scores.values() or (0.0,)]
+    scores = [
+        run.scores[name] if run.scores else 0.0
+        for run in _scored(row)
+        for name in eval_fns
+        if name in run.scores or not run.scores
+    ]
     return sum(scores) / len(scores) if scores else 0.0

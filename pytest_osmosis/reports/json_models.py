@@ -133,6 +133,13 @@ class EvalFnSummary(BaseModel):
     max: float | None
     scored: int
     missing: int
+    recorded: bool = Field(
+        default=False,
+        description="tests have recorded it, in some runs; its figures are over those",
+    )
+    pass_threshold: float | None = Field(
+        default=None, description="of a recorded score that has one, and pass_at_<k> with it"
+    )
     intervals: dict[str, Figure] = Field(
         default_factory=dict, description="of the mean, pass_at_<k> and pass_hat_<k>, by name"
     )

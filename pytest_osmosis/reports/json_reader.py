@@ -118,8 +118,10 @@ def _name(config: _Fields) -> str:
 
 def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
     summary = _object(part, "summary")
+    recorded = _recorded(summary)
     info = _info(name, _object(part, "config"), summary, rows)
-    runs = list(_runs(info, rows))
+    info = replace(info, eval_fns=tuple(each for each in info.eval_fns if each not in recorded))
+    runs = [_with_thresholds(run, recorded) for run in _runs(info, rows)]
     selected = _whole(summary, "selected", len(runs))
     suite = aggregate(info, runs, selected=selected)
     digests = {_whole(row, "row_index"): _text(row, "digest", "") for row in rows}
@@ -127,6 +129,22 @@ def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
         suite,
         rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
     )
+
+
+def _recorded(summary: _Fields) -> dict[str, float | None]:
+    """The scores that tests have recorded, each with its pass threshold if it has one."""
+    told = _object(summary, "eval_fns", {})
+    functions = {str(name): _object(told, name) for name in told}
+    return {
+        name: _number(function, "pass_threshold", None)
+        for name, function in functions.items()
+        if _flag(function, "recorded", False)
+    }
+
+
+def _with_thresholds(run: RunResult, recorded: dict[str, float | None]) -> RunResult:
+    own = {name: at for name, at in recorded.items() if at is not None and name in run.scores}
+    return replace(run, thresholds=own) if own else run
 
 
 def _baseline_model(part: _Fields) -> SuiteResult:

@@ -128,6 +128,8 @@ def _function(function: FunctionResult) -> EvalFnSummary:
     return EvalFnSummary(
         scored=function.scored,
         missing=function.missing,
+        recorded=function.is_recorded,
+        pass_threshold=function.pass_threshold,
         intervals={
             figure.field: _figure(figure.value, figure.interval)
             for figure in function.figures.values()

@@ -212,7 +212,8 @@ def figures(suite: SuiteResult, metrics: Sequence[str] | None = None) -> Table:
     metrics = figure_metrics(suite) if metrics is None else metrics
     header = ["eval function"]
     for metric in metrics:
-        intervals = [function.figures[metric].interval for function in suite.functions]
+        shown = [f.figures[metric] for f in suite.functions if metric in f.figures]
+        intervals = [figure.interval for figure in shown]
         header += [metric, _interval_title(intervals)] if metric == "mean" else [metric]
     return Table([*header, "scored"], [_cells(each, metrics, suite) for each in suite.functions])
 
@@ -225,10 +226,10 @@ def _interval_title(intervals: Sequence[Interval | None]) -> str:
 def _cells(function: FunctionResult, metrics: Sequence[str], suite: SuiteResult) -> list[str]:
     cells = [function.name]
     for metric in metrics:
-        figure = function.figures[metric]
-        cells.append(shown(figure.value))
+        figure = function.figures.get(metric)
+        cells.append(shown(None if figure is None else figure.value))
         if metric == "mean":
-            cells.append(span(figure.interval) or "-")
+            cells.append(span(None if figure is None else figure.interval) or "-")
     return [*cells, f"{function.scored}/{suite.finished}"]
 
 

@@ -386,6 +386,7 @@ import pytest
 def test_answer(rollout):
     assert rollout.solution_str == rollout.ground_truth
     rollout.record_score("length", len(rollout.solution_str))
+    rollout.record_score("brevity", 1.0, pass_threshold=0.5)
 """
 
     def session(self, project: Project, arguments: str, *args: str, **options: Any) -> Session:
@@ -399,7 +400,13 @@ def test_answer(rollout):
         assert session.outcomes == {"passed": 2, "failed": 2}
         assert session.ret == 1
         figures = session.report["summary"]["eval_fns"]
-        assert (figures["test"]["mean"], figures["length"]["mean"]) == (0.5, 0.5)
+        assert (figures["test"]["mean"], figures["test"]["pass_at_1"]) == (0.5, 0.5)
+        length, brevity = figures["length"], figures["brevity"]
+        assert (length["mean"], length["scored"], length["missing"]) == (1.0, 2, 2)
+        assert "pass_at_1" not in length and length["recorded"]
+        assert (brevity["pass_at_1"], brevity["pass_threshold"]) == (1.0, 0.5)
+        [shown] = [line.split() for line in session.lines if line.startswith("length ")]
+        assert shown[-3:] == ["-", "-", "2/4"]
         assert [run["passed"] for run in session.runs] == [True, True, False, False]
 
     @pytest.mark.parametrize(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.metrics import METRICS, summary_metrics
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import GRAMMAR, parse_gate
 from pytest_osmosis.reports.html import render as render_html
 from pytest_osmosis.reports.json_models import EvalFnSummary
+from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import report_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
+from pytest_osmosis.results import SuiteResult
 from tests.made_results import EXACT, result_of, suite_of
 
 SUITES = {
@@ -84,6 +88,60 @@ def test_agents_that_failed_fail_a_gate_but_are_no_figure():
     found = evaluate(parse_gate("mean >= 0.5"), score_table_of(suite))
     assert (found.outcome, found.figure) == ("failed", None)
     assert found.sentence() == "no run has a score, which counts as 0"
+
+
+def recorded(rows: list[list[float | None]], **thresholds: float) -> SuiteResult:
+    """A suite of which some runs have recorded `turns`; the others have not."""
+    made = suite_of([[1.0] * len(row) for row in rows])
+    runs = [
+        replace(run, scores={**run.scores, "turns": score}, thresholds=thresholds)
+        if (score := rows[run.row_index][run.run_index]) is not None
+        else run
+        for row in made.rows
+        for run in row.runs
+    ]
+    return aggregate(made.info, runs, selected=len(runs), confidence=0.95)
+
+
+def test_a_recorded_score_has_the_figures_of_the_runs_that_recorded_it():
+    suite = recorded([[2.0, None], [4.0, 6.0], [None, None]])
+    _, turns = suite.functions
+    assert (turns.mean, turns["min"], turns["max"], turns["std"]) == pytest.approx(
+        (3.5, 2.0, 6.0, (8 / 3) ** 0.5)
+    )
+    assert (turns.scored, turns.missing, turns.is_recorded) == (3, 3, True)
+    assert [*turns.figures] == ["mean", "std", "min", "max"]
+    table = score_table_of(suite)
+    found = evaluate(parse_gate("mean[turns] >= 3"), table)
+    assert (found.outcome, found.figure, found.low, found.high) == ("passed", 3.5, 3.5, 3.5)
+    found = evaluate(parse_gate("pass@1[turns] >= 0.5"), table)
+    assert (found.outcome, found.figure) == ("inconclusive", None)
+    assert found.sentence().startswith("turns has no pass threshold")
+    again = result_of_json(json.loads(report_of(result_of(suite)).model_dump_json()))
+    assert (
+        again.suites[0].functions
+        == aggregate(
+            suite.info, [run for row in suite.rows for run in row.runs], selected=6
+        ).functions
+    )
+
+
+def test_a_recorded_score_with_a_threshold_has_pass_at_k():
+    _, turns = recorded([[2.0, None], [4.0, 6.0]], turns=3.0).functions
+    assert turns["pass@1"] == 0.5
+    assert turns.pass_threshold == 3.0
+
+
+def test_only_rows_that_recorded_a_score_on_both_sides_are_compared():
+    here = score_table_of(recorded([[2.0, None], [4.0, 6.0], [None, None]]))
+    there = score_table_of(recorded([[None, None], [5.0, 5.0], [1.0, 1.0]]))
+    _, turns = compare(here, there).comparisons
+    assert (turns.eval_fn, turns.rows) == ("turns", 1)
+    assert [(each.metric, each.current, each.baseline) for each in turns.differences] == [
+        ("mean", 5.0, 5.0)
+    ]
+    gate = parse_gate("mean[turns] - baseline >= 0")
+    assert evaluate(gate, here, baseline=there).figure == 0.0
 
 
 def test_every_metric_of_the_table_is_where_its_entry_says():
