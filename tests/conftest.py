@@ -57,6 +57,7 @@ IMPORT_LITELLM = (
     "test_litellm_model.py",
     "test_rewards_and_rubrics.py",
     "test_workflows.py",
+    "rubric/test_evaluation.py",
 )
 """Files whose tests import LiteLLM in this process, which takes seconds."""
 
@@ -126,7 +127,7 @@ def clean_environment() -> Iterator[None]:
 def collect_what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
     """Collect its unfinished coroutines here, not in a later session that makes them errors."""
     yield
-    if request.path.name in IMPORT_LITELLM:
+    if request.path.as_posix().endswith(IMPORT_LITELLM):
         with pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
             gc.collect()

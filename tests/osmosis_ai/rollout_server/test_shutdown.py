@@ -109,6 +109,7 @@ def test_a_kill_loses_no_result_that_is_on_disk(trainer: Trainer, tmp_path: Path
     assert "restarted" in found["error_message"]
 
 
+@pytest.mark.slow
 def test_sigint_ends_an_idle_server_at_once(tmp_path: Path):
     with process(tmp_path) as found:
         found.served.health()

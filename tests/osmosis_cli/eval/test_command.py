@@ -232,9 +232,10 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def in_a_process(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    plugins = {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:anyio"}  # they take seconds
     return subprocess.run(
         [sys.executable, "-m", "osmosis_cli", "eval", *words],
-        capture_output=True, text=True, check=False, cwd=project,
+        capture_output=True, text=True, check=False, cwd=project, env={**os.environ, **plugins},
     )  # fmt: skip
 
 

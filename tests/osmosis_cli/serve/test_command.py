@@ -238,7 +238,14 @@ def fails(
 # The command lines of the documentation that the project started from.
 
 
-@pytest.mark.parametrize("line", [SEED_LINES[0], SEED_LINES[1], SEED_LINES[5]])
+@pytest.mark.parametrize(
+    "line",
+    [
+        SEED_LINES[0],
+        pytest.param(SEED_LINES[1], marks=pytest.mark.slow),
+        pytest.param(SEED_LINES[5], marks=pytest.mark.slow),
+    ],
+)
 def test_with_a_login_the_server_registers_itself(serve: Serve, platform: Platform, line: str):
     running = serve(line, **platform.environment)
     platform.wait()
@@ -288,6 +295,7 @@ def test_a_key_can_be_given_and_is_not_printed(serve: Serve):
     assert "warning: --api-key shows the key" in log
 
 
+@pytest.mark.slow
 def test_the_key_is_better_given_by_a_variable(serve: Serve):
     running = serve(SEED_LINES[2], OSMOSIS_SERVER_API_KEY=MY_API_KEY)
     assert get(running.port, "/platform/health", **bearer(MY_API_KEY))[0] == 200
@@ -299,6 +307,7 @@ def test_the_key_is_better_given_by_a_variable(serve: Serve):
 # The rest.
 
 
+@pytest.mark.slow
 def test_local_on_an_outer_address_has_a_key_all_the_same(serve: Serve):
     running = serve(f"{SEED_LINES[3]} -H 0.0.0.0")
     assert get(running.port, "/platform/health")[0] == 401
@@ -452,6 +461,7 @@ def test_json_says_where_the_server_is(project: Path):
     assert json.loads(errors.splitlines()[-1])["error"]["code"] == "terminated"
 
 
+@pytest.mark.slow
 def test_local_has_no_key_under_reload_either(serve: Serve):
     running = serve(f"{SEED_LINES[3]} --reload", OSMOSIS_SERVER_API_KEY=MY_API_KEY)
     assert "API key: none" in running.told
@@ -459,6 +469,7 @@ def test_local_has_no_key_under_reload_either(serve: Serve):
     assert running.stop() == 143
 
 
+@pytest.mark.slow
 def test_reload_serves_the_changed_agent_under_the_same_key(serve: Serve, tmp_path: Path):
     cwd = tmp_path / "reloaded"
     cwd.mkdir()

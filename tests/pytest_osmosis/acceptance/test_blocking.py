@@ -346,6 +346,7 @@ def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
     assert session.outcomes["passed"] == 5
 
 
+@pytest.mark.slow
 def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: Project) -> None:
     project.write("agent.py", HOLDING)
     project.rows("a", "score spin", "b")
@@ -354,6 +355,7 @@ def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: 
     assert session.runs[1]["error"].startswith("`agent:judge` timed out after 2 s: `judge` (")
 
 
+@pytest.mark.slow
 @each_mode
 def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
     project: Project, workers: int

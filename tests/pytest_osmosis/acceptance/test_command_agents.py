@@ -188,6 +188,7 @@ def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> No
         os.kill(int((project.path / "pids").read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: int) -> None:
     project.rows("a")
