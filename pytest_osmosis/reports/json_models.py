@@ -137,7 +137,7 @@ class EvalFnSummary(BaseModel):
         default=False,
         description="tests have recorded it, in some runs; its figures are over those",
     )
-    pass_threshold: float | None = Field(
+    threshold: float | None = Field(
         default=None, description="of a recorded score that has one, and pass_at_<k> with it"
     )
     intervals: dict[str, Figure] = Field(

@@ -136,7 +136,7 @@ def _recorded(summary: _Fields) -> dict[str, float | None]:
     told = _object(summary, "eval_fns", {})
     functions = {str(name): _object(told, name) for name in told}
     return {
-        name: _number(function, "pass_threshold", None)
+        name: _number(function, "threshold", None)
         for name, function in functions.items()
         if _flag(function, "recorded", False)
     }

@@ -129,7 +129,7 @@ def _function(function: FunctionResult) -> EvalFnSummary:
         scored=function.scored,
         missing=function.missing,
         recorded=function.is_recorded,
-        pass_threshold=function.pass_threshold,
+        threshold=function.pass_threshold,
         intervals={
             figure.field: _figure(figure.value, figure.interval)
             for figure in function.figures.values()

@@ -404,7 +404,7 @@ def test_answer(rollout):
         length, brevity = figures["length"], figures["brevity"]
         assert (length["mean"], length["scored"], length["missing"]) == (1.0, 2, 2)
         assert "pass_at_1" not in length and length["recorded"]
-        assert (brevity["pass_at_1"], brevity["pass_threshold"]) == (1.0, 0.5)
+        assert (brevity["pass_at_1"], brevity["threshold"]) == (1.0, 0.5)
         [shown] = [line.split() for line in session.lines if line.startswith("length ")]
         assert shown[-3:] == ["-", "-", "2/4"]
         assert [run["passed"] for run in session.runs] == [True, True, False, False]
