@@ -26,7 +26,7 @@ from ..rollouts.suite import Suite
 from ..spec import EvalSpec, SessionSpec
 from .collection import RunItem
 from .nodeids import parameter_id
-from .protocol import warn_of_blocking
+from .protocol import set_below, warn_of_blocking
 from .runner import ItemRunner
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
@@ -196,8 +196,7 @@ class MarkerPlugin:
             result = _decided(made, report)
             setattr(report, REPORT_FIELD, result.to_json())
             if report.failed and result.success and self._evaluation.suites[result.suite].gated:
-                report.outcome = "skipped"
-                report.wasxfail = str(call.excinfo.exconly()) if call.excinfo else "failed"
+                set_below(report, str(call.excinfo.exconly()) if call.excinfo else "failed")
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
             report.sections.extend(made._finished.sections)
         return report

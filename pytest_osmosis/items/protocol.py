@@ -24,6 +24,9 @@ from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
 from ..rollouts.pool import RolloutPool
 from .collection import RunItem
 
+BELOW = "osmosis_below"
+"""The attribute of a report of a run below the threshold, where gates decide."""
+
 _RERUNNERS = ("rerunfailures",)
 """Names of plugins that run items again: a rollout is paid for, and not repeated."""
 
@@ -185,11 +188,17 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
 
 
 def observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
-    """Report a run below the threshold as xfailed where gates decide: it fails nothing."""
+    """Report a run below the threshold as that, where gates decide: it fails nothing."""
     reason = shortfall(result, threshold)
     if reason is not None:
-        report.outcome = "skipped"
-        report.wasxfail = reason
+        set_below(report, reason)
+
+
+def set_below(report: pytest.TestReport, reason: str) -> None:
+    """Make the report one of a run below the threshold: for pytest it is skipped."""
+    report.outcome = "skipped"
+    report.wasxfail = reason  # for JUnit, and for plugins that know no other reason
+    setattr(report, BELOW, True)
 
 
 def complete_report(item: RunItem, report: pytest.TestReport) -> None:

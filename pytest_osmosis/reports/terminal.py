@@ -53,9 +53,9 @@ def changes(each: Against, *, width: int = COLUMNS) -> Iterator[str]:
     """Yield the lines about one eval function against a baseline: the table, then the rows."""
     title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"
     if each.is_unchanged:
-        yield f"{title}: no difference"
+        yield from _wrapped(f"{title}: no difference", width)
         return
-    yield title
+    yield from _wrapped(title, width)
     table = [f"  {line}" for line in aligned(each.table)]
     yield from table if max(map(len, table)) <= width else _listed(each.table, "  ")
     for what, rows in (("newly broken", each.regressed), ("fixed", each.fixed)):

@@ -57,9 +57,9 @@ class FailedRuns:
         config: pytest.Config,
         *,
         result: Callable[[], EvalResult | None],
-        where: Callable[[RunResult], str],
+        where: Callable[[str], str],
     ) -> None:
-        """`result` is there when the session has ended; `where` says where a run can be read."""
+        """`result` is there when the session has ended; `where` says where a suite's runs are."""
         self._config = config
         self._result = result
         self._where = where
@@ -164,7 +164,7 @@ class FailedRuns:
             self._section(group, screen, terminal)
         if left := [run for group in runs[SECTIONS_SHOWN:] for run in group.runs] if limit else []:
             rows = counted(len({(run.suite, run.row_index) for run in left}), "more row")
-            screen.lines(["", f"{rows}: {self._where(left[0])}"])
+            screen.lines(["", f"{rows}: {self._where(left[0].suite)}"])
         for group in gates:
             self._section(group, screen, terminal)
 
@@ -193,6 +193,12 @@ class FailedRuns:
             yield from (each for each in seen if wanted == "all" or wanted in each[0])
 
 
+def _below(terminal: Any) -> Iterator[str]:
+    """A line for each run below the threshold that fails nothing, as `-rx` has one a xfail."""
+    for report in compat.reports_by_status(terminal).get("below", ()):
+        yield f"BELOW {report.nodeid} - {report.wasxfail}"
+
+
 class BeforeSummaries:
     """A plugin: what comes first of all that writes to the terminal's summary."""
 
@@ -213,7 +219,9 @@ class ShortSummary:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Leave what pytest names line by line."""
+        """Leave what pytest names line by line, and name what it does not know."""
+        if terminalreporter.hasopt("x"):
+            Screen(terminalreporter).lines(_below(terminalreporter))
         self._failed.for_short_summary(terminalreporter)
 
 

@@ -20,10 +20,12 @@ VERDICT = "osmosis_verdict"
 
 
 def reports_of(
-    nodeid: str, location: tuple[str, None, str], verdict: GateResult
+    nodeid: str, location: tuple[str, None, str], verdict: GateResult, section: str
 ) -> Iterable[pytest.TestReport]:
-    """The three reports of a test, for one gate."""
-    said = _sentence(verdict)
+    """The three reports of a test, for one gate; `section` is shown where it failed."""
+    said: Any = _sentence(verdict)
+    if verdict.outcome == "failed":
+        said = compat.failure_section(section, path=nodeid, line=said)
     phases: tuple[tuple[Any, Any], ...] = (
         ("setup", None),
         ("call", None if verdict.outcome == "passed" else said),

@@ -21,7 +21,8 @@ from ..errors import ConfigurationError
 from ..escaping import shown_path
 from ..gates.session_gates import GateEvaluator
 from ..items.gates import ROOT, GateCollector, is_gate, node_id
-from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo
+from ..items.protocol import BELOW
+from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo, SuiteResult
 from .gate_reports import VERDICT, begin_line, reports_of
 from .suite_rows import rows_of
 
@@ -177,7 +178,12 @@ class GatesPlugin:
     def pytest_report_teststatus(
         self, report: pytest.CollectReport | pytest.TestReport
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """A passed gate counts as a gate; an inconclusive one is neither passed nor failed."""
+        """A passed gate counts as a gate; an inconclusive one is neither passed nor failed.
+
+        A run below the threshold that fails nothing is counted as what it is.
+        """
+        if hasattr(report, BELOW):
+            return "below", "-", ("BELOW", {"red": True})
         outcome = getattr(report, VERDICT, None) if report.when == "call" else None
         if outcome is None or outcome == "failed":
             return None
@@ -220,20 +226,26 @@ class GatesPlugin:
 
         return replace(judged, saved=saved(result))
 
-    def settle(self, session: pytest.Session, result: EvalResult) -> None:
-        """Report every gate, and let the exit status be theirs.
+    def settle(
+        self,
+        session: pytest.Session,
+        result: EvalResult,
+        explain: Callable[[GateResult, SuiteResult], str],
+    ) -> None:
+        """Report every gate, and let the exit status be theirs; `explain` those that failed.
 
         A failure that is no run's stays one, and whatever else ended the session stays its reason.
         """
-        verdicts = [(s.info, verdict) for s in result.suites for verdict in s.verdicts]
+        verdicts = [(suite, verdict) for suite in result.suites for verdict in suite.verdicts]
         if not verdicts or session.exitstatus not in _BY_ITSELF:
             return
         others_failed = session.testsfailed > self._gated_failures
         named_by_other = session.exitstatus != _BY_ITSELF[bool(session.testsfailed)]
         self._outcomes.update(verdict.outcome for _, verdict in verdicts)
         begin_line(session.config)
-        for info, verdict in verdicts:
-            self._report(session.config, info, verdict)
+        for suite, verdict in verdicts:
+            section = explain(verdict, suite) if verdict.outcome == "failed" else ""
+            self._report(session.config, suite.info, verdict, section)
         if not others_failed and not named_by_other:
             from ..gates.result import exit_status
 
@@ -248,7 +260,9 @@ class GatesPlugin:
     def _texts(self, info: SuiteInfo) -> Sequence[str]:
         return self.judge.texts if self.judge.is_gated(info) else ()
 
-    def _report(self, config: pytest.Config, info: SuiteInfo, verdict: GateResult) -> None:
+    def _report(
+        self, config: pytest.Config, info: SuiteInfo, verdict: GateResult, section: str
+    ) -> None:
         """The three reports of a test."""
         nodeid = self._id(verdict.gate, info)
         name = nodeid.removeprefix(f"{ROOT}::")
@@ -256,6 +270,6 @@ class GatesPlugin:
         location = (ROOT, None, f"gate {name}")
         compat.name_in_junit(config, nodeid, name)
         config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        for report in reports_of(nodeid, location, verdict):
+        for report in reports_of(nodeid, location, verdict, section):
             config.hook.pytest_runtest_logreport(report=report)
         config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)

@@ -17,7 +17,10 @@ def header(
     config: pytest.Config, spec: SessionSpec, suites: Iterable[Suite], unmaskable: Iterable[str]
 ) -> Iterator[str]:
     """Yield the lines of the session's header."""
-    yield from (_subject(suite.info) for suite in suites if not suite.spec.marked)
+    verbose = config.get_verbosity() > 0
+    for suite in suites:
+        if not suite.spec.marked:
+            yield _subject(suite.info, with_digest=verbose)
     default = spec.defaults
     if default is not None and default.model.model:
         yield _throughput(config, spec, default)
@@ -37,10 +40,11 @@ def plan(info: SuiteInfo) -> str:
     )
 
 
-def _subject(info: SuiteInfo) -> str:
+def _subject(info: SuiteInfo, *, with_digest: bool) -> str:
+    digest = f", sha256 {info.digest[:8]}" if with_digest else ""
     return (
-        f"osmosis: {info.agent} on {info.name} ({counted(info.rows, 'row')}, "
-        f"sha256 {info.digest[:8]}…), {info.rows} x {info.n} = "
+        f"osmosis: {info.agent} on {info.name} ({counted(info.rows, 'row')}"
+        f"{digest}), {info.rows} x {info.n} = "
         f"{counted(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
     )
 
@@ -51,4 +55,5 @@ def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> 
     if workers:
         flight += f" over {workers} worker{'s' if workers > 1 else ''}"
     seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
-    return f"osmosis: {spec.model.model} at {endpoint_of(spec.model)}, {flight}{seed}"
+    at = f" at {endpoint_of(spec.model)}" if spec.model.persona is None else ""
+    return f"osmosis: {spec.model.model}{at}, {flight}{seed}"

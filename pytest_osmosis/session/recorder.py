@@ -25,6 +25,7 @@ from .screen import Screen
 
 if TYPE_CHECKING:
     from ..storage.store import RunStore
+    from ..verdicts import GateResult
     from .gates_plugin import GatesPlugin
 
 AWAITED = 8192
@@ -184,10 +185,9 @@ class Recorder:
         self._received(report.nodeid, run.suite)
         if not report.passed:
             self.failed.note(report.nodeid, run)
-        if self._wants_sections:
-            self._failure_reports.pop(run.run_id, None)  # the last report of a run counts
-            if report.longrepr:
-                self._failure_reports[run.run_id] = report
+        self._failure_reports.pop(run.run_id, None)  # the last report of a run counts
+        if report.longrepr:
+            self._failure_reports[run.run_id] = report
         self.note(run)
         self._ended.pop(run.run_id, None)
         try:
@@ -213,11 +213,10 @@ class Recorder:
         gathered = self._aggregated()
         self._guard(session, gathered)
         self.result = self._gates.judged(gathered)
-        self._gates.settle(session, self.result)
+        self._gates.settle(session, self.result, self._explained)
         self._tell_junit(self.result)
-        self._sections = {
-            run: str(report.longrepr).rstrip() for run, report in self._failure_reports.items()
-        }
+        if self._wants_sections:
+            self._sections = {run: self._section(run) for run in self._failure_reports}
         for report, path in asked_reports(self._session):
             result = self._with_row_data(self.result) if report.needs_rows else self.result
             if self._write(path, partial(report.write, result, path, self._sections)):
@@ -273,15 +272,27 @@ class Recorder:
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {shown_path(trajectories)}")
 
-    def _where(self, run: RunResult) -> str:
-        """Say where the conversation of a run can be read."""
+    def _section(self, run: RunId) -> str:
+        """What the item of a run that did not pass printed."""
+        report = self._failure_reports.get(run)
+        return "" if report is None else str(report.longrepr).rstrip()
+
+    def _explained(self, verdict: GateResult, suite: SuiteResult) -> str:
+        """The section of a gate that failed."""
+        from ..reports.gate_section import gate_section
+
+        where = self._where(suite.info.name)
+        return "\n".join(gate_section(verdict, suite, section_of=self._section, where=where))
+
+    def _where(self, name: str) -> str:
+        """Say where all conversations of a suite can be read."""
         for report, path in asked_reports(self._session):
             if report.option == "html":
                 return shown_path(path)
-        place = self._store.places().get(run.suite)
-        if place is None or not self._store.keeps(run.suite):
+        place = self._store.places().get(name)
+        if place is None or not self._store.keeps(name):
             return "-vv shows all"
-        return f"osmosis eval runs show {Path(place.folder).name} row-{run.row_index}"
+        return f"osmosis eval runs show {Path(place.folder).name}"
 
     def _aggregated(self) -> EvalResult:
         from ..analysis.aggregate import CONFIDENCE, aggregate  # no request waits for it

@@ -204,14 +204,14 @@ def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
     counts = session.outcomes
     assert 1 <= counts.pop("warnings") <= 2  # Python shows it once a process
     assert counts == {
-        "failed": 9, "passed": 9, "xfailed": 2, "errors": 4, "gate": 1,
+        "failed": 9, "passed": 9, "below": 2, "errors": 4, "gate": 1,
     }  # fmt: skip
     assert "1 gate passed" in session.lines[-1]
     assert "1 gate inconclusive" in session.lines[-1]
 
 
 def test_every_item_is_shown_once_by_its_node_id(session: Session) -> None:
-    labels = ("PASSED", "FAILED", "XFAIL", "ERROR")
+    labels = ("PASSED", "FAILED", "BELOW", "ERROR")
     shown = [
         word
         for line in session.lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def test_one_run_of_each_of_ten_rows_is_shown_in_order(wrong: Project, workers: 
     session = wrong.run("--batch-size=8", n="2", workers=workers)
     assert titles(session) == [f"row-{row}[run-0] (2 of 2 runs failed)" for row in range(1, 11)]
     failures = session.section("FAILURES")
-    assert failures[-1] == "1 more row: osmosis eval runs show data-m row-11"
+    assert failures[-1] == "1 more row: osmosis eval runs show data-m"
     assert not [line for line in failures if line.startswith("[gw")]
     short = session.section("short test summary info")
     assert [line.partition(" - ")[0] for line in short] == [
@@ -111,3 +112,64 @@ def test_what_no_run_survives_is_said_once_in_few_lines(
     assert "mean" not in said and "lowest rows" not in said
     assert "sk-a-key" not in session.out
     assert session.ret == 1
+
+
+@each_mode
+def test_a_gate_that_failed_shows_the_distance_and_the_three_lowest_rows(
+    wrong: Project, workers: int
+) -> None:
+    session = wrong.run(
+        "--batch-size=8", "--osmosis-gate=mean >= 0.9", "--osmosis-gate=scored == 1", "--color=yes",
+        "--junitxml=out.xml", n="2", workers=workers,
+    )  # fmt: skip
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in session.lines]
+    start = next(at for at, line in enumerate(plain) if line.startswith("___"))
+    shown = plain[start : next(at for at, line in enumerate(plain) if "osmosis summary" in line)]
+    assert shown[0].strip("_ ") == "gate mean >= 0.9"
+    assert shown[1].startswith("mean is 0.08333 (95% 0.0") and shown[1].endswith(", 0.8167 short")
+    rows = [line for line in shown if line.startswith("row-")]
+    assert rows == [f"row-{row}[run-0] (0 of 2 runs passed)" for row in (1, 2, 3)]
+    assert [line for line in shown if line.startswith("  user ")] == [
+        f"  user       {question}" for question in "bcd"
+    ]
+    assert "11 rows did not pass every time: osmosis eval runs show data-m" in shown
+    assert "\x1b[31mFAILED\x1b[0m" in session.out and "\x1b[32mPASSED\x1b[0m" in session.out
+    assert "22 below" in session.out and session.ret == 1
+    [failure] = session.junit.findall(".//failure")
+    assert failure.attrib["message"] == "failed: mean is 0.08333"
+    assert "row-1[run-0] (0 of 2 runs passed)" in str(failure.text)
+
+
+def test_a_run_below_the_threshold_is_one_where_gates_decide(wrong: Project) -> None:
+    lines = wrong.run("--osmosis-gate=mean >= 0").lines
+    assert any(line.startswith("data.jsonl .-----------") for line in lines)
+    lines = wrong.run("--osmosis-gate=mean >= 0", "-v", "--osmosis-fresh").lines
+    assert any(line.startswith("data.jsonl::row-1[run-0] BELOW") for line in lines)
+
+
+def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    wrong.write("judges.py", "def how_far_it_is_from_the_truth(solution_str): return 0.25\n")
+    base = wrong.run(n="3", output="before.json")
+    assert base.ret == 1
+    session = wrong.run(
+        "--eval-fn=judges:how_far_it_is_from_the_truth", "--osmosis-gate=mean[exact] >= 0.99",
+        "--osmosis-gate=errors == 0", "--osmosis-baseline=before.json", "--osmosis-fresh", n="3",
+    )  # fmt: skip
+    lines = session.section("osmosis summary")
+    assert [line for line in lines if len(line) > 40] == []
+    at = lines.index("rewards:exact")
+    assert lines[at + 1] == "  mean          0.083"
+    assert lines[at + 2].startswith("  95% interval  0.0")
+    assert "  pass^3        0.083" in lines
+    assert any(line.startswith("gate  mean[exact] >= 0.99") for line in lines)
+
+
+def test_where_the_terminal_has_ascii_alone_nothing_is_escaped(
+    wrong: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    wrong.rows({"system_prompt": "word " * 50, "user_prompt": "b", "ground_truth": "c"})
+    session = wrong.evaluate(*wrong.options("-n0"))
+    assert "\\u" not in session.out
+    assert any(line.startswith("  system ") and line.endswith(" ...") for line in session.lines)

@@ -118,7 +118,7 @@ def test_the_exit_status_is_that_of_the_gates_alone(
     session = gated(partly_known, *gates, workers=workers)
     assert session.ret == status
     assert session.outcomes["passed"] == 2
-    assert session.outcomes["xfailed"] == 1
+    assert session.outcomes["below"] == 1
     assert session.outcomes.get("error", session.outcomes.get("errors")) == 1
     assert session.outcomes.get("failed", 0) == (FAILS in gates)
 
@@ -152,18 +152,18 @@ def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project) ->
 class TestRuns:
     """What runs are reported as where gates decide."""
 
-    def test_a_low_run_is_xfailed_with_its_reason(self, partly_known: Project) -> None:
+    def test_a_low_run_is_below_with_its_reason(self, partly_known: Project) -> None:
         session = gated(partly_known, PASSES, "scored > 0.5", workers=0, output="out.json")
         assert session.outcomes["gates"] == 2
         session = partly_known.run(
             f"--osmosis-gate={PASSES.replace('mean', 'mean[exact]')}",
             "--eval-fn=rewards:length", "-rx", "--junitxml=out.xml", "--osmosis-fresh",
         )  # fmt: skip
-        reasons = [line for line in session.lines if line.startswith("XFAIL")]
+        reasons = [line for line in session.lines if line.startswith("BELOW")]
         assert reasons == [
-            "XFAIL data.jsonl::row-0[run-0] - rewards:length: score 0.1 < 1.0",
-            "XFAIL data.jsonl::row-1[run-0] - rewards:length: score 0.1 < 1.0",
-            "XFAIL data.jsonl::row-2[run-0] - rewards:exact: score 0.0 < 1.0; "
+            "BELOW data.jsonl::row-0[run-0] - rewards:length: score 0.1 < 1.0",
+            "BELOW data.jsonl::row-1[run-0] - rewards:length: score 0.1 < 1.0",
+            "BELOW data.jsonl::row-2[run-0] - rewards:exact: score 0.0 < 1.0; "
             "rewards:length: score 0.2 < 1.0",
         ]
         skipped = session.junit.find(".//testcase[@name='row-0[run-0]']/skipped").attrib["message"]
@@ -328,7 +328,7 @@ def test_a_marked_functions_asserts_become_observations(
     )  # fmt: skip
     assert outcomes(session) == {"mean[test] >= 0.5": "passed", "mean[size] >= 1.2": "inconclusive"}
     assert session.ret == 8
-    assert session.outcomes["xfailed"] == 1
+    assert session.outcomes["below"] == 1
     assert "AssertionError: not that" in session.out
 
 

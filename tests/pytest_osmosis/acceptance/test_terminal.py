@@ -33,7 +33,7 @@ def table(session: Session) -> dict[str, dict[str, str]]:
 
 class TestHeader:
     def test_it_says_what_is_evaluated_how_and_where(self, ten: Project) -> None:
-        session = ten.run("--batch-size=4", n="2", seed="11", pass_threshold="0.5")
+        session = ten.run("--batch-size=4", "-v", n="2", seed="11", pass_threshold="0.5")
         lines = [line for line in session.lines if line.startswith("osmosis: ")]
         digest = session.report["config"]["data_sha256"]
         assert "agent:agent_loop on data.jsonl" in lines[0]

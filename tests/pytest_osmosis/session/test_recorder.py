@@ -28,7 +28,7 @@ class Gates:
     def judged(self, result: EvalResult) -> EvalResult:
         return result
 
-    def settle(self, session: object, result: EvalResult) -> None:
+    def settle(self, session: object, result: EvalResult, explain: object) -> None:
         pass
 
 

@@ -1,0 +1,74 @@
+"""What the section of a failed gate says: the distance, the lowest rows, where all are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..results import RunId, RunResult, SuiteResult, passes
+from ..verdicts import GateResult, Interval, counted
+from .highlights import Low, lowest_rows, run_name
+from .view import span
+
+ROWS_SHOWN = 3
+
+
+def gate_section(
+    verdict: GateResult, suite: SuiteResult, *, section_of: Callable[[RunId], str], where: str
+) -> list[str]:
+    """Return the lines; `where` says how to see all rows."""
+    lines = [_distance(verdict, suite)]
+    low = [] if verdict.is_measure else _lowest(verdict, suite)
+    for each in low[:ROWS_SHOWN]:
+        run = next(run for run in each.row.runs if not _has_passed(run, verdict, suite))
+        lines += ["", f"{run_name(each.row, run, n=suite.info.n)} ({each})"]
+        lines += _of_run(run, section_of(run.run_id))
+    if low:
+        lines += ["", f"{counted(len(low), 'row')} did not pass every time: {where}"]
+    return lines
+
+
+def _distance(verdict: GateResult, suite: SuiteResult) -> str:
+    """The value with its interval, and how far it is from the threshold."""
+    if verdict.figure is None or verdict.low is None:
+        return verdict.sentence()
+    parts = [f"{verdict.metric} is {verdict.sentence()}"]
+    if (interval := verdict.interval or _interval(verdict, suite)) and verdict.low == verdict.high:
+        parts[0] += f" ({interval.confidence * 100:g}% {span(interval)})"
+    short = verdict.threshold - verdict.figure
+    if verdict.operator in (">=", ">") and short > 0:
+        parts.append(f"{short:.4g} short")
+    elif verdict.operator in ("<=", "<") and short < 0:
+        parts.append(f"{-short:.4g} too much")
+    return ", ".join(parts)
+
+
+def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
+    """The interval of the same figure in the summary's table."""
+    for function in suite.functions:
+        figure = function.figures.get(verdict.metric)
+        if function.name == verdict.eval_fn and figure and verdict.row_indices is None:
+            return figure.interval
+    return None
+
+
+def _lowest(verdict: GateResult, suite: SuiteResult) -> list[Low]:
+    rows = None if verdict.row_indices is None else set(verdict.row_indices)
+    return [
+        low
+        for low in lowest_rows(suite)
+        if (rows is None or low.row.row_index in rows)
+        and not all(_has_passed(run, verdict, suite) for run in low.row.runs)
+    ]
+
+
+def _has_passed(run: RunResult, verdict: GateResult, suite: SuiteResult) -> bool:
+    """Whether the run passes the eval function that the gate is about."""
+    if verdict.eval_fn is None or run.passed:
+        return run.passed
+    return passes(run.scores.get(verdict.eval_fn), suite.info.pass_threshold)
+
+
+def _of_run(run: RunResult, section: str) -> Iterator[str]:
+    """What is known of a run, without the system prompt, which is the same in all."""
+    text = section or run.error or run.answer or "nothing is known of it"
+    yield from (line for line in text.splitlines() if not line.startswith("  system  "))
