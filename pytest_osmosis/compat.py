@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import pytest
@@ -32,6 +32,10 @@ try:
     from _pytest.terminal import TerminalReporter
 except ImportError:
     TerminalReporter = None  # type: ignore[assignment,misc]
+try:
+    from _pytest.mark.expression import Expression
+except ImportError:
+    Expression = None  # type: ignore[assignment,misc]
 try:
     from _pytest.nodeid import NodeId
 except ImportError:  # before pytest 9.2
@@ -134,6 +138,27 @@ def option_names(parser: pytest.Parser) -> set[str] | None:
         for option in group.options
         for name in option.names()
     }
+
+
+# ---- what `-m` and `-k` select
+
+
+def evaluate(expression: str, matches: Callable[[str], bool]) -> bool:
+    """Return the value of an expression of `-m` or `-k`, of which `matches` knows the words.
+
+    True where its value is not known: pytest itself selects items, and reports a wrong expression.
+    """
+    if Expression is None:
+        return True
+    try:
+        compiled = Expression.compile(expression)
+    except (SyntaxError, ValueError):
+        return True
+
+    def matcher(word: str, /, **_: object) -> bool:
+        return matches(word)
+
+    return bool(compiled.evaluate(matcher))
 
 
 # ---- the terminal

@@ -20,6 +20,8 @@ from .dataset.formats import SUFFIXES_SHOWN
 from .reports.formats import REPORTS
 
 GROUP = "osmosis"
+EXPLICIT = "explicit"
+"""When the evaluation of the ini file runs: only where the command line asks for it."""
 
 
 def _text(text: str) -> str:
@@ -105,6 +107,12 @@ def _shard(text: str) -> str:
     from .dataset.sampling import parse_shard
 
     return str(parse_shard(text))
+
+
+def _when(text: str) -> str:
+    if text not in ("always", EXPLICIT):
+        raise ValueError(f"expected 'always' or '{EXPLICIT}'")
+    return text
 
 
 def _retry(text: str) -> str:
@@ -326,6 +334,14 @@ OPTIONS: tuple[Option, ...] = (
         metavar="DIR",
     ),
     Option("only", "collect the evaluation alone, not the tests beside it", flag=True),
+    Option(
+        "run",
+        "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
+        "its data file or a node id in it, or an agent on the command line",
+        _when,
+        "always",
+        metavar="WHEN",
+    ),
     Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),
     Option(
         "run-dir",
@@ -476,7 +492,7 @@ class OptionReader:
             raise pytest.UsageError(f"{self.spelled(option.name)} {text!r}: {error}") from None
 
 
-def asked_for(config: pytest.Config) -> bool:
-    """Return whether options or ini ask for an evaluation; marked tests show only at collection."""
+def named(config: pytest.Config) -> bool:
+    """Return whether options or ini name an evaluation, or the model of marked tests."""
     given = OptionReader(config)
     return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))

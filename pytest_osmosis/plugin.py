@@ -45,12 +45,14 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if options.asked_for(config):
+    if options.named(config):
         from . import build_spec
         from .distributed import processes
         from .distributed.compat import is_worker
+        from .session.selection import selection_of
 
-        if not is_worker(config):
+        selection = selection_of(config)
+        if selection.what != "nothing" and selection.runs and not is_worker(config):
             processes.choose_processes(config, build_spec.batch_size(config))
     return (yield)
 
@@ -58,8 +60,11 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the evaluation up, if options or ini ask for one."""
     config.addinivalue_line("markers", _MARKER)
-    if options.asked_for(config):
-        _set_up(config).narrow_arguments()
+    if options.named(config):
+        from .session.selection import selection_of
+
+        if selection_of(config).what != "nothing":
+            _set_up(config).narrow_arguments()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -110,19 +115,25 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A marked test where no model was named; with one, `marked` takes care of it."""
+    """A marked test without an evaluation; with one, `marked` takes care of it."""
     if _of(metafunc.config) is None and metafunc.definition.get_closest_marker("osmosis"):
-        pytest.fail(
-            f"{metafunc.definition.nodeid}: @pytest.mark.osmosis needs a model: give "
-            "--osmosis-model, or osmosis_model in the ini file",
-            pytrace=False,
-        )
+        from .session.selection import check_left_out
+
+        check_left_out(metafunc.definition)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A data file that an evaluation names."""
     evaluation = _of(parent.config)
     return None if evaluation is None else evaluation.collector_for(file_path, parent)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect marked tests that run only where they are asked for."""
+    if _of(config) is None and options.named(config):
+        from .session.selection import deselect_unasked
+
+        deselect_unasked(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -32,7 +32,9 @@ COMMON = (
 """The options that the help lists first, in this order."""
 
 
-_DECIDED = ("api-key", "only")
+_NOT_OFFERED = ("only", "run")
+"""Options of the plugin that the command has no use for: it runs the evaluation alone."""
+_DECIDED = ("api-key", *_NOT_OFFERED)
 """Options of the plugin whose value the command decides itself."""
 
 
@@ -45,7 +47,7 @@ def click_options() -> list[click.Parameter]:
     """The command's options: the common ones, its own switches, then all others of the plugin."""
     by_name = {option.name: option for option in OPTIONS}
     common = [_click_option(by_name[name]) for name in COMMON if name in by_name]
-    others = [_click_option(option) for option in OPTIONS if option.name not in (*COMMON, "only")]
+    others = [_click_option(each) for each in OPTIONS if each.name not in (*COMMON, *_NOT_OFFERED)]
     return [*common, *_SWITCHES, *others]
 
 

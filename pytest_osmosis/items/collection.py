@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MARKER = "osmosis"
+"""The marker of all items of an evaluation."""
+
+
 class EvalFile(pytest.File):
     """The items of one data file: rows times runs, row by row.
 
@@ -33,6 +37,7 @@ class EvalFile(pytest.File):
         """Return the collector of some suites on one data file."""
         collector: EvalFile = cls.from_parent(parent, path=path)
         collector.suites = suites
+        collector.add_marker(MARKER)  # all items have what their collector has
         return collector
 
     def collect(self) -> Iterator[pytest.Item]:

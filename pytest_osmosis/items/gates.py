@@ -14,7 +14,7 @@ import pytest
 
 from .. import compat
 from ..results import SuiteInfo
-from .collection import EvalFile
+from .collection import MARKER, EvalFile
 
 if TYPE_CHECKING:
     from ..gates.session_gates import GateEvaluator
@@ -134,6 +134,7 @@ class GateCollector:
     ) -> list[pytest.Item]:
         """Return the gates, and announce them to plugins as what a collector has found."""
         root = GateFile.from_parent(session, name=ROOT, nodeid=ROOT)
+        root.add_marker(MARKER)
         gates = list(self._gates(root, runs))
         for gate in gates:
             session.config.hook.pytest_itemcollected(item=gate)

@@ -15,18 +15,21 @@ from ..spec import SessionSpec
 def narrow(config: pytest.Config, spec: SessionSpec) -> None:
     """Collect the data files: alone when the command line names them, else beside the tests.
 
-    Explicit arguments (paths, node ids) stay what they are.
+    Explicit arguments (paths, node ids) stay, and get company only where the command line names
+    an agent too.
     """
     files = list(dict.fromkeys(str(each.data) for each in spec.evals))
     if spec.deciding.gates and take_named(config):
         config.args[:] = files
-    if not files or config.args_source is config.ArgsSource.ARGS:
+    if not files:
         return
     given = options.OptionReader(config)
-    if given.on_command_line("data") or given("only") or spec.rescore:
+    if config.args_source is config.ArgsSource.ARGS:
+        if not given.on_command_line("agent"):
+            return
+    elif given.on_command_line("data") or given("only") or spec.rescore:
         config.args[:] = files
-    else:
-        config.args.extend(file for file in files if not is_below_any(file, config.args))
+    config.args.extend(file for file in files if not is_below_any(file, config.args))
 
 
 def is_below_any(file: str, arguments: list[str]) -> bool:

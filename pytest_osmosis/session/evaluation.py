@@ -27,6 +27,7 @@ from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import arguments, header, preflight
 from .gates_plugin import GatesPlugin
+from .selection import selection_of
 
 
 class Evaluation:
@@ -67,13 +68,17 @@ class Evaluation:
         raise NotImplementedError
 
     def header(self) -> list[str]:
-        """Return the lines of the session's header."""
+        """Return the lines of the session's header; none where no item is selected."""
+        if not selection_of(self.config).runs:
+            return []
         suites = self.suites.values()
         return list(header.header(self.config, self.spec, suites, self.redact.unmaskable))
 
     def plan(self) -> list[str]:
         """Return what is going to run, in a line a suite."""
         if preflight.is_quiet(self.config) and not self.config.option.collectonly:
+            return []
+        if not selection_of(self.config).runs:
             return []
         return [header.plan(suite.info) for suite in self.suites.values()]
 

@@ -1,16 +1,202 @@
-"""What the command line selects, as far as it shows before anything is collected."""
+"""Whether a session evaluates, and how much: decided before anything is collected.
+
+An evaluation in the ini file leaves sessions alone that select none of its items. `-m` and `-k` are
+read here too, so that no worker is started for nothing. Imports no code of the user's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from ..items.gates import is_gate
-from ..spec import Keeping
+from .. import build_spec, compat
+from ..errors import ConfigurationError, NoRows
+from ..hookspecs import hooks_of
+from ..items import nodeids
+from ..items.collection import MARKER
+from ..items.gates import ROOT, is_gate
+from ..options import EXPLICIT, OptionReader
+from ..rollouts.prepare import read_rows
+from ..spec import EvalSpec, Keeping
+from .arguments import is_below_any
+from .marked_files import marked_files, names_in, test_files
 
 _PARTS = {"keyword": "-k", "lf": "--lf", "stepwise": "--stepwise", "deselect": "--deselect"}
 """Options of pytest that select single items, by their names in `config.option`."""
+_OPTION = "osmosis_selected"
+"""The attribute of the options that tells workers what the controller found."""
+_SELECTION = pytest.StashKey["Selection"]()
+
+What = Literal["data", "marked", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a session has of evaluations."""
+
+    what: What
+    """The data files that options name, and marked functions; these alone; or nothing."""
+    runs: bool = True
+    """Whether any item is left by `-m` and `-k`: workers are started for it."""
+
+
+def selection_of(config: pytest.Config) -> Selection:
+    """Return what the session has of evaluations; a worker has what its controller has."""
+    found = config.stash.get(_SELECTION, None)
+    if found is None:
+        what = getattr(config.option, _OPTION, None)
+        found = _select(config) if what is None else Selection(what)
+        config.stash[_SELECTION] = found
+        setattr(config.option, _OPTION, found.what)
+    return found
+
+
+def check_left_out(function: pytest.Item) -> None:
+    """Fail a marked function in a session without evaluations, unless options leave it out."""
+    config = function.config
+    if not _mark_selects(config):
+        return
+    given = OptionReader(config)
+    said = f"{function.nodeid}: @pytest.mark.osmosis"
+    if given.raw("model") is None:
+        pytest.fail(
+            f"{said} needs a model: give --osmosis-model, or osmosis_model in the ini file",
+            pytrace=False,
+        )
+    if not (waits_to_be_asked(config) or config.option.keyword):
+        pytest.fail(
+            f"{said} was not seen in the text of this file: name the marker there, or select the "
+            "function with -m osmosis",
+            pytrace=False,
+        )
+
+
+def deselect_unasked(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect marked functions that run only where they are asked for."""
+    if not waits_to_be_asked(config):
+        return
+    deselected = {item for item in items if item.get_closest_marker(MARKER)}
+    if deselected:
+        config.hook.pytest_deselected(items=list(deselected))
+        items[:] = [item for item in items if item not in deselected]
+
+
+def waits_to_be_asked(config: pytest.Config) -> bool:
+    """Return whether evaluations run only where they are asked for, and this session does not."""
+    given = OptionReader(config)
+    return given("run") == EXPLICIT and not _is_given(given) and not _mark_asks(config)
+
+
+def _select(config: pytest.Config) -> Selection:
+    given = OptionReader(config)
+    files = [given.resolved("data", text) for text in given("data")]
+    names_one = any(_names(config, file) for file in files) or any(map(is_gate, config.args))
+    if _is_given(given, "agent", "data", "rescore") or names_one:
+        return Selection("data", _mark_selects(config) and _any_row_matches(config))
+    if not _mark_selects(config):
+        return Selection("nothing")
+    collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
+    if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
+        return Selection("data")
+    return Selection("marked" if _any_marked(config, given) else "nothing")
+
+
+def _is_given(given: OptionReader, *names: str) -> bool:
+    """Whether the command line, and not the ini file, gives one of these options."""
+    return any(map(given.on_command_line, names or ("agent", "data", "model", "rescore")))
+
+
+def _has_paths(config: pytest.Config) -> bool:
+    return config.args_source is config.ArgsSource.ARGS
+
+
+def _names(config: pytest.Config, file: Path) -> bool:
+    """Whether an argument is a file or a node id in it."""
+    paths = (os.path.realpath(text.partition("::")[0]) for text in config.args)
+    return _has_paths(config) and str(file) in paths
+
+
+# ---- -m and -k
+
+
+def _mark_selects(config: pytest.Config) -> bool:
+    marks: str = config.option.markexpr
+    return not marks or compat.evaluate(marks, lambda word: word == MARKER)
+
+
+def _mark_asks(config: pytest.Config) -> bool:
+    """Whether `-m` selects what has our marker, and nothing without a marker."""
+    marks: str = config.option.markexpr
+    return bool(marks) and _mark_selects(config) and not compat.evaluate(marks, lambda _: False)
+
+
+def _any_row_matches(config: pytest.Config) -> bool:
+    """Whether `-k` selects a run, or a gate, as far as names tell; True where they do not."""
+    words: str = config.option.keyword
+    if not words or OptionReader(config).raw("rescore") is not None:
+        return True
+    spec = build_spec.build(config)
+    gates = ({ROOT, MARKER, gate} for gate in spec.deciding.gates)
+    try:
+        runs = (names for each in spec.evals for names in _names_of_runs(config, each))
+        return any(_matches(words, names) for names in (*gates, *runs))
+    except (ConfigurationError, NoRows):
+        return True  # reported when the session starts
+
+
+def _names_of_runs(config: pytest.Config, spec: EvalSpec) -> Iterator[set[str]]:
+    dataset = read_rows(spec, validate=False, hooks=hooks_of(config))
+    inside = spec.data.is_relative_to(config.rootpath)
+    path = spec.data.relative_to(config.rootpath).parts if inside else (spec.data.name,)
+    for row_index in dataset.row_indices:
+        row = dataset.row_name(row_index)
+        for run_index in range(spec.n):
+            yield {*path, MARKER, nodeids.item_name(row, run_index, spec.label)}
+
+
+def _matches(words: str, names: Iterable[str]) -> bool:
+    lower = [name.lower() for name in names]
+    return compat.evaluate(words, lambda word: any(word.lower() in name for name in lower))
+
+
+# ---- marked functions
+
+
+def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
+    """Whether test files that are going to be collected have functions with the marker."""
+    if given.raw("model") is None:
+        return False
+    if given.on_command_line("model") or _mark_asks(config):
+        return True
+    files = marked_files(config)
+    if waits_to_be_asked(config):
+        files = [path for path in files if _names(config, path.resolve())]
+    words: str = config.option.keyword
+    if not files or not words:
+        return bool(files)
+    known = [names for path in test_files(config) for names in _names_of_functions(path)]
+    if _has_unknown_word(words, known):
+        return True  # it may be the name of a row
+    return any(_matches(words, names) for path in files for names in _names_of_functions(path))
+
+
+def _names_of_functions(path: Path) -> Iterator[set[str]]:
+    yield from ({*path.parts, MARKER, name} for name in names_in(path))
+
+
+def _has_unknown_word(words: str, known: Iterable[set[str]]) -> bool:
+    names = " ".join(name.lower() for each in known for name in each)
+    said = set(re.findall(r"[^\s()]+", words.lower())) - {"and", "or", "not"}
+    return any(word not in names for word in said)
+
+
+# ---- parts
 
 
 def part(config: pytest.Config) -> str | None:

@@ -339,7 +339,11 @@ def test_gates_decide_on_data_files_else_on_marked_functions(
 ) -> None:
     partly_known.write("test_it.py", MARKED)
     paths = ["test_it.py", *(["data.jsonl"] if where == "both" else [])]
-    session = partly_known.run(*paths, "--osmosis-gate=mean >= 0.1", workers=workers)
+    partly_known.write("pytest.ini", "[pytest]\nosmosis_agent = agent:agent_loop\n")
+    gated = partly_known.options("--osmosis-gate=mean >= 0.1", f"-n{workers}", agent=None)
+    if where == "functions":
+        gated = [option for option in gated if not option.startswith("--osmosis-data")]
+    session = partly_known.plain(*gated, *paths)
     [gate] = session.report["gates"]
     suites = {"functions": "test_it.py::test_it", "both": "data.jsonl"}
     assert (gate["suite"], gate["outcome"]) == (suites[where], "passed")

@@ -1,0 +1,75 @@
+"""Test files whose functions have our marker, found by their text: nothing is imported for it.
+
+A function gets the marker in its own file, or from a module that the file imports by name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+_MARKED = re.compile(rb"\bmark\s*\.\s*osmosis\b")
+_IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([^#\n]+)", re.MULTILINE)
+_WORD = re.compile(rb"\w+")
+_NAMED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+
+
+def marked_files(config: pytest.Config) -> list[Path]:
+    """Return the test files below the arguments that have, or import, functions with the marker."""
+    texts = {path: text for path in test_files(config) if (text := _read(path)) is not None}
+    direct = [path for path, text in texts.items() if _MARKED.search(text)]
+    if direct or not texts:
+        return direct
+    elsewhere = _python_files(config.rootpath, ["*.py"], config)
+    marking = {
+        path.stem.encode()
+        for path in elsewhere
+        if path not in texts and (text := _read(path)) is not None and _MARKED.search(text)
+    }
+    return [path for path, text in texts.items() if not marking.isdisjoint(_imports(text))]
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the names of the functions and classes of a file."""
+    return [found.decode() for found in _NAMED.findall(_read(path) or b"")]
+
+
+def _imports(text: bytes) -> set[bytes]:
+    return {word for line in _IMPORTED.findall(text) for word in _WORD.findall(line)}
+
+
+def test_files(config: pytest.Config) -> Iterator[Path]:
+    """Yield the test files below the arguments."""
+    patterns = config.getini("python_files")
+    for argument in config.args:
+        path = config.invocation_params.dir / argument.partition("::")[0]
+        if path.is_file():
+            yield path
+        else:
+            yield from _python_files(path, patterns, config)
+
+
+def _python_files(top: Path, patterns: Sequence[str], config: pytest.Config) -> Iterator[Path]:
+    left_out = config.getini("norecursedirs")
+    for folder, folders, files in os.walk(top):
+        folders[:] = [
+            name
+            for name in folders
+            if not any(fnmatch(name, pattern) for pattern in left_out)
+            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+        ]
+        for name in files:
+            if any(fnmatch(name, pattern) for pattern in patterns):
+                yield Path(folder, name)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None  # pytest itself reports what it cannot read

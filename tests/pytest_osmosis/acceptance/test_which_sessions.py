@@ -1,0 +1,205 @@
+"""An evaluation in the ini file leaves the sessions alone that select none of its items."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.endpoints import Endpoint
+from tests.project import Project, Session
+
+INI = """
+[pytest]
+markers = slow: takes long
+osmosis_agent = agent:agent_loop
+osmosis_data = data.jsonl
+osmosis_eval_fn = rewards:exact
+osmosis_model = m
+osmosis_base_url = {base_url}
+osmosis_batch_size = 16
+"""
+UNIT = """
+import pytest
+
+def test_unit():
+    pass
+
+@pytest.mark.slow
+def test_slow():
+    pass
+"""
+MARKED = """
+import pytest
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="../data.jsonl")
+def test_marked(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+"""
+MARKS = """
+import pytest
+
+ask = pytest.mark.osmosis(agent="agent:agent_loop", data="../data.jsonl")
+"""
+BREAKS = """
+def test_breaks():
+    breakpoint()
+"""
+
+
+@pytest.fixture
+def with_ini(project: Project) -> Project:
+    """A project whose ini file has an evaluation of two rows, beside unit tests."""
+    project.rows("a", "b")
+    project.write("pytest.ini", INI.format(base_url=project.endpoint.base_url))
+    project.write("tests/test_unit.py", UNIT)
+    return project
+
+
+def is_left_alone(session: Session, endpoint: Endpoint) -> bool:
+    """Whether nothing was evaluated: no header, no worker, no call, no summary."""
+    traces = ("osmosis: ", "osmosis summary", "workers", "rollout")
+    return not any(trace in session.out for trace in traces) and endpoint.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "passed"),
+    [
+        (["tests/test_unit.py"], 2),
+        (["tests"], 2),
+        (["tests/test_unit.py::test_unit"], 1),
+        (["-m", "not osmosis"], 2),
+        (["-m", "slow"], 1),
+        (["-k", "test_unit"], 2),
+        (["-k", "test_slow and not row-0"], 1),
+        ([".", "-m", "not osmosis"], 2),
+        (["tests", "--dist=loadfile"], 2),
+    ],
+    ids=str,
+)
+def test_sessions_without_its_items_are_left_alone(
+    with_ini: Project, endpoint: Endpoint, args: list[str], passed: int
+) -> None:
+    session = with_ini.plain(*args)
+    assert session.outcomes["passed"] == passed
+    assert is_left_alone(session, endpoint), session.out
+
+
+@pytest.mark.parametrize(
+    ("args", "passed"),
+    [
+        ([], 4),
+        (["-m", "osmosis"], 2),
+        (["-k", "row-1"], 1),
+        (["data.jsonl"], 2),
+        (["."], 4),
+        (["data.jsonl::row-1[run-0]", "tests"], 3),
+        (["tests", "--osmosis-agent=agent:agent_loop"], 4),
+    ],
+    ids=str,
+)
+def test_sessions_with_its_items_evaluate(
+    with_ini: Project, endpoint: Endpoint, args: list[str], passed: int
+) -> None:
+    session = with_ini.plain("-n0", *args)
+    assert session.outcomes["passed"] == passed
+    assert "osmosis: m at 127.0.0.1" in session.out
+    assert endpoint.requests == passed - (2 if passed > 2 else 0)  # the unit tests ask nothing
+
+
+def test_what_cannot_be_used_is_no_matter_of_other_sessions(with_ini, endpoint, monkeypatch):
+    ini = with_ini.path / "pytest.ini"
+    ini.write_text(f"{ini.read_text()}osmosis_n = many\nosmosis_api_key_env = NOT_SET\n")
+    (with_ini.path / "data.jsonl").write_text("not JSON")
+    assert is_left_alone(with_ini.plain("tests"), endpoint)
+    assert is_left_alone(with_ini.plain("-m", "not osmosis"), endpoint)
+    assert with_ini.plain().mistake == "osmosis_n 'many': expected a whole number of at least 1"
+
+
+def test_a_breakpoint_in_a_unit_test_works(with_ini, endpoint):
+    with_ini.write("tests/test_breaks.py", BREAKS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_breaks.py"],
+        cwd=with_ini.path, input="p 6 * 7\nc\n", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "(Pdb) 42" in done.stdout) == (0, True), done.stdout
+    assert endpoint.requests == 0
+
+
+def test_workers_are_started_for_its_items_alone(with_ini, endpoint):
+    assert "created: " in with_ini.plain().out
+    nothing = with_ini.plain("data.jsonl", "-k", "nothing")
+    assert (nothing.ret, nothing.outcomes) == (5, {"deselected": 2})
+    assert "created: " not in nothing.out and "osmosis: " not in nothing.out
+
+
+class TestExplicit:
+    @pytest.fixture
+    def explicit(self, with_ini: Project) -> Project:
+        ini = with_ini.path / "pytest.ini"
+        ini.write_text(f"{ini.read_text()}osmosis_run = explicit\n")
+        with_ini.write("tests/test_marked.py", MARKED)
+        return with_ini
+
+    @pytest.mark.parametrize("args", [[], ["tests"], ["."], ["-k", "test_unit"]], ids=str)
+    def test_it_waits_to_be_asked(self, explicit: Project, endpoint: Endpoint, args) -> None:
+        session = explicit.plain(*args)
+        assert session.outcomes["passed"] == 2
+        assert session.outcomes["deselected"] > 0
+        assert is_left_alone(session, endpoint), session.out
+
+    @pytest.mark.parametrize(
+        ("args", "passed"),
+        [
+            (["-m", "osmosis"], 4),
+            (["data.jsonl"], 2),
+            (["data.jsonl::row-0[run-0]"], 1),
+            (["tests/test_marked.py"], 2),
+            (["--osmosis-agent=agent:agent_loop", "tests/test_unit.py"], 4),
+        ],
+        ids=str,
+    )
+    def test_it_runs_when_asked(self, explicit: Project, args, passed: int) -> None:
+        assert explicit.plain("-n0", *args).outcomes["passed"] == passed
+
+    def test_another_word_is_a_usage_error(self, with_ini: Project) -> None:
+        session = with_ini.plain("--osmosis-run=sometimes")
+        assert session.mistake == "--osmosis-run 'sometimes': expected 'always' or 'explicit'"
+
+
+class TestMarkedFunctions:
+    @pytest.fixture
+    def marked(self, with_ini: Project) -> Project:
+        with_ini.write("tests/test_marked.py", MARKED)
+        return with_ini
+
+    def test_they_run_where_their_file_is_collected(self, marked: Project, endpoint: Endpoint):
+        session = marked.plain("-n0", "tests")
+        assert session.outcomes == {"passed": 4}
+        assert endpoint.requests == 2
+        assert "osmosis: agent:agent_loop on data.jsonl" not in session.out
+
+    @pytest.mark.parametrize(
+        "args",
+        [["tests/test_unit.py"], ["-m", "not osmosis"], ["-k", "test_unit"]],
+        ids=str,
+    )
+    def test_sessions_without_them_are_left_alone(self, marked, endpoint, args) -> None:
+        session = marked.plain(*args)
+        assert session.outcomes["passed"] == 2
+        assert is_left_alone(session, endpoint), session.out
+
+    def test_a_marker_may_come_from_another_module(self, marked: Project, endpoint: Endpoint):
+        marked.write(
+            "tests/marks.py",
+            MARKS,
+        )
+        (marked.path / "tests/test_marked.py").unlink()
+        marked.write(
+            "tests/test_other.py",
+            "from marks import ask\n\n@ask\ndef test_other(rollout):\n    assert rollout\n",
+        )
+        session = marked.plain("-n0", "-p", "no:cacheprovider", "-c", "pytest.ini", "tests")
+        assert session.outcomes == {"passed": 4}
+        assert endpoint.requests == 2
