@@ -26,6 +26,9 @@ FINAL_KINDS: frozenset[str] = frozenset({"bad_request", "too_large"})
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
 
+ROLLOUT = "rollout"
+"""The section of a failed test function's report that shows its conversation."""
+
 DECIDED = "every gate is decided"
 """Why a session was stopped early; its runs that were not run are reported as skipped."""
 

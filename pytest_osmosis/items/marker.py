@@ -18,8 +18,9 @@ from osmosis_ai.messages import last_assistant_text
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..options import BY_NAME
-from ..results import REPORT_FIELD, RolloutRecord, RunId, RunResult
+from ..results import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
+from ..rollouts.failure_text import rollout_section
 from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST
 from ..rollouts.suite import Suite
@@ -195,6 +196,10 @@ class MarkerPlugin:
         if decides:
             result = _decided(made, report)
             setattr(report, REPORT_FIELD, result.to_json())
+            if report.failed and result.success:
+                spec = self._evaluation.suites[result.suite].spec
+                said = rollout_section(made._finished, spec.max_turns)
+                report.sections.insert(0, (ROLLOUT, said))
             if report.failed and result.success and self._evaluation.suites[result.suite].gated:
                 set_below(report, str(call.excinfo.exconly()) if call.excinfo else "failed")
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases

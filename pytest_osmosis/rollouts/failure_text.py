@@ -17,7 +17,7 @@ import pytest_osmosis
 from osmosis_ai.messages import text_of
 
 from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
-from ..results import RunResult, passes
+from ..results import RolloutRecord, RunResult, passes
 from ..user_code.import_object import filtered_traceback
 from ..verdicts import counted
 
@@ -192,6 +192,13 @@ def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
     if whole is not None:
         text += f"\n  all of it: {escape_control_chars(shown_path(whole))}"
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
+
+
+def rollout_section(record: RolloutRecord, max_turns: int) -> str:
+    """The rollout below a test function's own failure."""
+    result, messages = record.result, record.messages
+    said = rollout_text(result, messages, record.ground_truth, record.reasons)
+    return harmless([_out_of_turns(result, messages, max_turns).strip(), *said])
 
 
 def _out_of_turns(result: RunResult, messages: Sequence[Mapping[str, Any]], max_turns: int) -> str:

@@ -16,7 +16,7 @@ import pytest
 from .. import compat
 from ..reports.highlights import refusal
 from ..reports.line_markup import hanging
-from ..results import EvalResult, RowResult, RunResult
+from ..results import ROLLOUT, EvalResult, RowResult, RunResult
 from ..verdicts import counted
 from .gate_reports import VERDICT
 from .screen import Screen
@@ -171,12 +171,15 @@ class FailedRuns:
     def _section(self, group: Group, screen: Screen, terminal: Any) -> None:
         report: Any = group.report
         screen.title(f"{_name(report)}{group.others}", "_", red=True, bold=True)
+        is_short = self._config.option.tbstyle == "short"
         if isinstance(report.longrepr, str) or compat.is_text(report.longrepr):
             lines = str(report.longrepr).rstrip().splitlines()
-            is_short = self._config.option.tbstyle == "short"
             show_section(_without_steps(lines) if is_short else lines, screen)
         else:  # a test function's own traceback
             report.longrepr.toterminal(terminal.config.get_terminal_writer())
+        for text in (text for title, text in report.sections if title == ROLLOUT):
+            lines = ["", *text.splitlines()]
+            show_section(_without_steps(lines) if is_short else lines, screen)
         for title, text in self._captured(report, terminal):
             screen.title(title, "-")
             screen.lines(part for line in text.rstrip("\n").split("\n")
@@ -185,7 +188,7 @@ class FailedRuns:
     def _captured(self, report: pytest.TestReport, terminal: Any) -> Iterator[tuple[str, str]]:
         """What the run printed and logged, as far as `--show-capture` wants it."""
         wanted = self._config.option.showcapture
-        seen = list(report.sections)
+        seen = [section for section in report.sections if section[0] != ROLLOUT]
         for other in compat.reports_by_status(terminal).get("", ()):
             if getattr(other, "when", None) == "teardown" and other.nodeid == report.nodeid:
                 seen += [section for section in other.sections if section not in seen]

@@ -18,7 +18,16 @@ import pytest
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
 from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
-from ..results import DECIDED, REPORT_FIELD, EvalResult, RunId, RunResult, SuiteInfo, SuiteResult
+from ..results import (
+    DECIDED,
+    REPORT_FIELD,
+    ROLLOUT,
+    EvalResult,
+    RunId,
+    RunResult,
+    SuiteInfo,
+    SuiteResult,
+)
 from ..spec import SessionSpec
 from .failed_runs import FailedRuns
 from .screen import Screen
@@ -275,7 +284,10 @@ class Recorder:
     def _section(self, run: RunId) -> str:
         """What the item of a run that did not pass printed."""
         report = self._failure_reports.get(run)
-        return "" if report is None else str(report.longrepr).rstrip()
+        if report is None:
+            return ""
+        said = [text for title, text in report.sections if title == ROLLOUT]
+        return "\n\n".join([str(report.longrepr).rstrip(), *said])
 
     def _explained(self, verdict: GateResult, suite: SuiteResult) -> str:
         """The section of a gate that failed."""

@@ -140,6 +140,36 @@ def test_a_gate_that_failed_shows_the_distance_and_the_three_lowest_rows(
     assert "row-1[run-0] (0 of 2 runs passed)" in str(failure.text)
 
 
+@each_mode
+def test_a_marked_test_that_fails_shows_its_conversation(wrong: Project, workers: int) -> None:
+    wrong.rows("a", "b", "c")
+    wrong.write(
+        "test_marked.py",
+        """
+import pytest
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl", n=2)
+def test_answer(rollout):
+    print("printed in", rollout.row_index)
+    assert rollout.solution_str == rollout.ground_truth
+""",
+    )
+    usual = ("--osmosis-model=m", f"--osmosis-base-url={wrong.endpoint.base_url}")
+    session = wrong.plain("test_marked.py", *usual, f"-n{workers}", "--osmosis-batch-size=4")
+    assert titles(session) == [
+        f"test_answer[row-{row}-run-0] (2 of 2 runs failed)" for row in (1, 2)
+    ]
+    shown = session.section("FAILURES")
+    at = shown.index("E       AssertionError: assert 'wrong' == 'b'")
+    said = ["  system     Answer.", "  user       b", "  assistant  wrong"]
+    assert shown[shown.index(said[0]) : shown.index(said[0]) + 3] == said
+    assert at < shown.index(said[0]) < shown.index("printed in 1")
+    assert session.outcomes == {"passed": 2, "failed": 4}
+    gated = wrong.plain("test_marked.py", *usual, "-n0", "--osmosis-gate=mean[test] >= 0.9")
+    assert gated.outcomes == {"passed": 2, "below": 4, "failed": 1}
+    assert "  user       b" in gated.section("FAILURES")
+
+
 def test_a_run_below_the_threshold_is_one_where_gates_decide(wrong: Project) -> None:
     lines = wrong.run("--osmosis-gate=mean >= 0").lines
     assert any(line.startswith("data.jsonl .-----------") for line in lines)
