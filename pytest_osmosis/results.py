@@ -54,6 +54,11 @@ def may_differ(error_type: str | None, error_kind: str | None) -> bool:
     )
 
 
+def whole_ms(milliseconds: float) -> int:
+    """Return a duration as reports give it: whole milliseconds, at least one."""
+    return max(1, round(milliseconds))
+
+
 def passes(score: float | None, threshold: float) -> bool:
     """Return whether a score passes; no score (None or NaN) does not."""
     return score is not None and score >= threshold
@@ -86,9 +91,9 @@ class RunResult:
     model: str | None = None
     started_at: float = 0.0
     """Wall clock, seconds since the epoch."""
-    duration_ms: float = 0.0
+    duration_ms: int = 0
     """Rollout and scoring."""
-    llm_ms: float = 0.0
+    llm_ms: int = 0
     tokens: int | None = None
     """Prompt and completion tokens together; None is unknown."""
     prompt_tokens: int | None = None
@@ -344,7 +349,7 @@ class EvalResult:
     """All evaluations of a session."""
 
     suites: tuple[SuiteResult, ...]
-    duration_ms: float
+    duration_ms: int
     """Wall time of the session."""
     halted: str | None = None
     """Why no further run was started, if so."""

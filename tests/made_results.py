@@ -38,7 +38,7 @@ def info(**changed: object) -> SuiteInfo:
 def run_of(spec: float | str, row: int, run: int, *, suite: str, answer: str) -> RunResult:
     """One run."""
     usual = RunResult(
-        suite, row, run, success=True, model="calc-7b", started_at=1.79e9, duration_ms=450.0,
+        suite, row, run, success=True, model="calc-7b", started_at=1.79e9, duration_ms=450,
         tokens=184, prompt_tokens=100, completion_tokens=84, llm_calls=2, cost_usd=0.001,
     )  # fmt: skip
     if isinstance(spec, str):
@@ -64,4 +64,4 @@ def suite_of(
 
 def result_of(*suites: SuiteResult, environment: Mapping[str, object] | None = None) -> EvalResult:
     """A session of these suites."""
-    return EvalResult(tuple(suites), 31_200.0, environment=environment or {})
+    return EvalResult(tuple(suites), 31_200, environment=environment or {})

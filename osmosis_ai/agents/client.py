@@ -233,7 +233,7 @@ def _call_record(completion: ChatCompletion, usage: dict[str, Any]) -> dict[str,
     return {
         **usage,
         "finish_reason": completion.finish_reason,
-        "latency_ms": completion.latency_ms,
+        "latency_ms": round(completion.latency_ms),
         "retries": completion.retries,
         "cost_usd": completion.cost_usd,
         "model": completion.model,

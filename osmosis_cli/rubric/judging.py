@@ -45,7 +45,7 @@ class Run:
         whole: dict[str, Any] = {
             "run": self.number,
             "started_at": self.started_at,
-            "duration_ms": round(self.duration_ms, 1),
+            "duration_ms": round(self.duration_ms),
             "score": self.score,
             "error": _error_document(self.error),
         }

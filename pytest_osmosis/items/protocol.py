@@ -239,7 +239,7 @@ def properties(result: RunResult) -> list[tuple[str, object]]:
     named: list[tuple[str, object]] = [
         ("osmosis_row_index", result.row_index),
         ("osmosis_run_index", result.run_index),
-        ("osmosis_duration_ms", round(result.duration_ms, 3)),
+        ("osmosis_duration_ms", result.duration_ms),
     ]
     if result.tokens is not None:
         named.append(("osmosis_tokens", result.tokens))

@@ -152,7 +152,7 @@ class Summary(_Model):
     total_runs: int
     eval_fns: dict[str, EvalFnSummary]
     total_tokens: int | None
-    total_duration_ms: float
+    total_duration_ms: int
     selected: int
     total: int
     complete: bool
@@ -174,7 +174,7 @@ class CoreRun(_Model):
     run_index: int
     success: bool
     scores: dict[str, float]
-    duration_ms: float
+    duration_ms: int
     tokens: int | None
     passed: bool
     outcome: str

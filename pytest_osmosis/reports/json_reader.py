@@ -83,7 +83,7 @@ def result_of(document: Any) -> EvalResult:
             replace(suite, baseline_model_result=baseline_models.get(suite.info.name))
             for suite in suites
         ),
-        duration_ms=_number(summary, "total_duration_ms"),
+        duration_ms=_milliseconds(summary, "total_duration_ms"),
         halted=_text(summary, "halted", None),
         environment=_environment(document),
     )
@@ -293,6 +293,11 @@ def _whole(fields: _Fields, name: str, default: Any = _REQUIRED) -> Any:
     return int(value)
 
 
+def _milliseconds(fields: _Fields, name: str) -> Any:
+    """A duration; earlier reports had fractions."""
+    return round(_number(fields, name))
+
+
 def _unlike(name: str, what: str, value: Any) -> ValueError:
     shown = json.dumps(value)
     return ValueError(
@@ -306,7 +311,11 @@ _OWN = frozenset(
 _READERS: dict[type, Callable[..., Any]] = {
     str: _text, float: _number, int: _whole, bool: _flag
 }  # fmt: skip
-_KEPT = {name: _READERS[kind] for name, kind in RUN_FIELDS.items() if name not in _OWN}
+_KEPT = {
+    name: _milliseconds if name.endswith("_ms") else _READERS[kind]
+    for name, kind in RUN_FIELDS.items()
+    if name not in _OWN
+}
 """Further fields of a run, and what reads each."""
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
 
-from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes
+from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
 from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors
 from .errors import AgentEnded, Failure
@@ -166,7 +166,7 @@ class Rollout:
                 success=failure is None,
                 model=self.suite.info.model,
                 started_at=started_at,
-                duration_ms=duration_ms,
+                duration_ms=whole_ms(duration_ms),
                 fatal=failure is not None and failure.fatal,
                 error_kind=None if failure is None else failure.kind,
                 **self._usage(),
@@ -242,7 +242,7 @@ class Rollout:
         if llm is None:
             return {}
         return {
-            "llm_ms": llm.llm_latency_ms,
+            "llm_ms": round(llm.llm_latency_ms),
             "tokens": llm.total_tokens,
             "prompt_tokens": llm.prompt_tokens,
             "completion_tokens": llm.response_tokens,

@@ -27,6 +27,7 @@ from ..results import (
     RunResult,
     SuiteInfo,
     SuiteResult,
+    whole_ms,
 )
 from ..spec import SessionSpec
 from .failed_runs import FailedRuns
@@ -320,7 +321,7 @@ class Recorder:
             )
             for name, info in self._infos.items()
         )
-        duration_ms = (time.monotonic() - self._started) * 1000.0
+        duration_ms = whole_ms((time.monotonic() - self._started) * 1000.0)
         return EvalResult(
             suites, duration_ms, self._halted, self._interrupted, environment=self._environment
         )

@@ -38,9 +38,14 @@ def verify_checksum(line: bytes) -> dict[str, Any] | None:
 
 
 def result_of(fields: Mapping[str, Any], suite: str, *, cached: bool = False) -> RunResult:
-    """Return a recorded run as one of the session's suite, without fields of later versions."""
+    """Return a recorded run as one of the session's suite, without fields of later versions.
+
+    Earlier versions recorded fractions of milliseconds.
+    """
     known = {name: value for name, value in fields.items() if name in _FIELDS}
+    known |= {name: round(known[name]) for name in _DURATIONS if name in known}
     return RunResult(**{**known, "suite": suite, "cached": cached})
 
 
 _FIELDS = frozenset(each.name for each in fields(RunResult))
+_DURATIONS = frozenset(name for name in _FIELDS if name.endswith("_ms"))

@@ -80,7 +80,7 @@ def test_it_has_the_environment_and_the_longest_time():
     )
     merged = json.loads(Path("whole.json").read_text())
     assert merged["environment"] == told
-    assert merged["summary"]["total_duration_ms"] == 31_200.0
+    assert merged["summary"]["total_duration_ms"] == 31_200
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_the_terminal_and_markdown_name_the_lowest_rows_in_one_order():
 def slowed(*seconds: float):
     suite = suite_of([[1.0]] * len(seconds))
     runs = [
-        replace(row.runs[0], duration_ms=s * 1000)
+        replace(row.runs[0], duration_ms=round(s * 1000))
         for row, s in zip(suite.rows, seconds, strict=True)
     ]
     return aggregate(suite.info, runs, selected=len(runs))

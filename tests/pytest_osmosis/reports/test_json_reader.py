@@ -21,7 +21,7 @@ CORE = {
         {"row_index": 3, "runs": [
             {"run_index": 0, "success": True, "scores": {EXACT: 0.6}, "duration_ms": 1,
              "tokens": 5},
-            {"run_index": 1, "success": True, "scores": {EXACT: 0.4}, "duration_ms": 2,
+            {"run_index": 1, "success": True, "scores": {EXACT: 0.4}, "duration_ms": 2.25,
              "tokens": 5},
         ]}
     ],
@@ -54,6 +54,7 @@ def test_the_contracted_core_is_enough(tmp_path):
     (tmp_path / "core.json").write_text(json.dumps(CORE))
     [suite] = read_report(tmp_path / "core.json").suites
     assert [run.passed for run in suite.rows[0].runs] == [True, False]
+    assert [run.duration_ms for run in suite.rows[0].runs] == [1, 2]  # of an earlier version
     assert suite.functions[0].mean == 0.5
     assert suite.complete
 
