@@ -59,6 +59,7 @@ ATTRIBUTES = (
     "formatter",
     "stats",
     "_file",
+    "_inicfg",
 )
 """The private attributes of pytest's objects that are looked up here."""
 
@@ -70,6 +71,25 @@ def _attribute(owner: object, name: str) -> Any:
 
 def _plugin(config: pytest.Config, name: str) -> Any:
     return config.pluginmanager.get_plugin(name)
+
+
+# ---- the ini file
+
+
+def ini_value(config: pytest.Config, name: str, *, is_list: bool) -> Any:
+    """Return the value of an ini key; in `[tool.pytest]` a number needs no quotes there.
+
+    A single text stands for a list of one. Without the private name, pytest's own types hold.
+    """
+    try:
+        return config.getini(name)
+    except (TypeError, ValueError, pytest.UsageError):
+        given = getattr((_attribute(config, "_inicfg") or {}).get(name), "value", None)
+        if is_list and isinstance(given, str):
+            return [given]
+        if not is_list and type(given) in (int, float):
+            return str(given)
+        raise
 
 
 # ---- reports of items

@@ -17,9 +17,9 @@ import pytest
 
 from . import compat
 from .dataset.formats import SUFFIXES_SHOWN
+from .option_groups import FIRST, group_of, in_groups
 from .reports.formats import REPORTS
 
-GROUP = "osmosis"
 EXPLICIT = "explicit"
 """When the evaluation of the ini file runs: only where the command line asks for it."""
 
@@ -62,6 +62,19 @@ class Option:
     def ini_name(self) -> str:
         """The key in the ini file."""
         return self.ini or self.dest
+
+    @property
+    def ini_twin(self) -> str | None:
+        """The same key in the singular, or in the plural: both mean the same."""
+        if not self.repeatable or self.name == "data":
+            return None
+        name = self.ini_name
+        return name.removesuffix("s") if name.endswith("s") else f"{name}s"
+
+    @property
+    def group(self) -> str:
+        """The title under which help lists it."""
+        return group_of(self.name)
 
 
 def _whole(minimum: int) -> Callable[[str], int]:
@@ -147,7 +160,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "grader",
-        "Grader that judges the rollouts; without one, the one in a workflow's own module",
+        "Grader class that scores rollouts (default: the one in the workflow's module)",
         metavar="MODULE:GRADER",
     ),
     Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
@@ -188,14 +201,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "pass-env",
-        "environment variable that command agents get although it holds a model's key",
+        "give command agents this environment variable although it holds a model's key",
         metavar="NAME",
         repeatable=True,
     ),
     Option("n", "runs per row", _whole(1), 1, metavar="N", short="--n"),
     Option(
         "pass-threshold",
-        "a run passes an eval function when its score is at least this",
+        "minimum score for a run to pass",
         _number("a number"),
         1.0,
         metavar="SCORE",
@@ -203,7 +216,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "max-turns",
-        "most model calls of the agent in a rollout",
+        "max model calls per rollout; the agent gets it as request.max_turns, and must obey it",
         _whole(1),
         10,
         metavar="N",
@@ -215,7 +228,10 @@ OPTIONS: tuple[Option, ...] = (
         metavar="T",
     ),
     Option(
-        "max-tokens", "most tokens of a completion (not sent unless given)", _whole(1), metavar="N"
+        "max-tokens",
+        "max tokens per model reply, sent as max_tokens (not sent unless given)",
+        _whole(1),
+        metavar="N",
     ),
     Option(
         "top-p",
@@ -225,7 +241,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "seed",
-        "seed s sends s + i with run i of a row (not sent unless given)",
+        "base sampling seed; run i of a row is sent S + i (not sent unless given)",
         _whole(0),
         metavar="S",
     ),
@@ -238,17 +254,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "max-cost",
-        "start no further run once the known cost reaches this many dollars",
+        "stop starting runs at this cost in dollars; needs a model whose price is known",
         _number("a number of dollars above 0", lambda value: value > 0),
         metavar="USD",
     ),
     Option(
         "max-total-tokens",
-        "start no further run once this many tokens are used",
+        "stop starting runs once this many tokens are used",
         _whole(1),
         metavar="N",
     ),
-    Option("max-time", "start no further run after this many seconds", _positive_s, metavar="S"),
+    Option("max-time", "stop starting runs after this many seconds", _positive_s, metavar="S"),
     Option(
         "gate",
         'condition that decides the exit status, such as "pass@5 >= 0.9"; '
@@ -259,13 +275,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "confidence",
-        "hold gates at the limits of intervals of this confidence, such as 0.95",
+        "confidence level of all intervals (0.95 in the summary unless given); if given, a gate "
+        "passes only if its whole interval does",
         _number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1),
         metavar="C",
     ),
     Option(
         "stop-when-decided",
-        "start no further run once no outcome could change the result of any gate",
+        "stop early once every gate's verdict is certain",
         flag=True,
     ),
     Option(
@@ -281,17 +298,18 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "baseline-base-url",
-        "endpoint of the baseline model, if it is another; 'provider' for LiteLLM's provider/model",
+        "base URL of --osmosis-baseline-model (default: --osmosis-base-url); 'provider' for "
+        "LiteLLM's provider/model",
         metavar="URL",
     ),
     Option(
         "baseline-api-key-env",
-        "name of the variable that holds the baseline model's key, if it is another",
+        "variable that holds the key of --osmosis-baseline-model (default: the model's)",
         metavar="NAME",
     ),
     Option(
         "worker-timeout",
-        "seconds that a worker process may be silent before it is ended and replaced",
+        "restart a worker process that sends no heartbeat for this many seconds",
         _positive_s,
         30.0,
         metavar="S",
@@ -333,7 +351,7 @@ OPTIONS: tuple[Option, ...] = (
         "(default: beside the JSON report, unless --osmosis-no-answers)",
         metavar="DIR",
     ),
-    Option("only", "collect the evaluation alone, not the tests beside it", flag=True),
+    Option("only", "collect only the evaluation, not ordinary tests", flag=True),
     Option(
         "run",
         "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
@@ -350,7 +368,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "resume",
-        "resume the kept evaluation, or refuse: never start over because something has changed",
+        "require resuming: fail if the kept evaluation does not match",
         flag=True,
     ),
     Option(
@@ -358,11 +376,12 @@ OPTIONS: tuple[Option, ...] = (
         "use the runs of the kept evaluation although it has ended, also for more runs or rows",
         flag=True,
     ),
-    Option("fresh", "start over; the kept evaluation is renamed", flag=True),
+    Option(
+        "fresh", "ignore kept results and run everything; the old evaluation is archived", flag=True
+    ),
     Option(
         "retry-failed",
-        "use the runs of the kept evaluation, and run those again that ended in an error; "
-        "with =all also those that did not pass",
+        "resume, and run again what ended in an error; =all: also runs below the threshold",
         _retry,
         metavar="all",
         const="errors",
@@ -391,23 +410,32 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 def register(parser: pytest.Parser) -> None:
     """Add the canonical options and ini keys."""
-    group = parser.getgroup(GROUP, "osmosis: evaluate LLM agents as test suites")
+    for title, names in in_groups(BY_NAME).items():
+        group = _group(parser, title)
+        for option in map(BY_NAME.__getitem__, names):
+            _add(group, option, option.flag_name, _help(option))
     for option in OPTIONS:
-        _add(group, option, option.flag_name, _help(option))
         ini_type: Any = "bool" if option.flag else "linelist" if option.repeatable else None
         ini_help = option.help.replace("%%", "%")
         parser.addini(option.ini_name, ini_help, type=ini_type, default=_ini_default(option))
+        if option.ini_twin is not None:
+            parser.addini(option.ini_twin, f"the same as {option.ini_name}", ini_type, default=[])
+
+
+def _group(parser: pytest.Parser, title: str) -> pytest.OptionGroup:
+    what = "evaluate LLM agents as test suites: " if title == FIRST else ""
+    return parser.getgroup(f"osmosis {title}", f"osmosis: {what}{title}")
 
 
 def register_short(parser: pytest.Parser) -> None:
     """Add the short spellings that no other plugin has taken; called when all are loaded."""
-    group = parser.getgroup(GROUP)
     taken = compat.option_names(parser)
     if taken is None:
         return
     for option in OPTIONS:
         if option.short is None or option.short in taken:
             continue  # the canonical spelling always works
+        group = _group(parser, option.group)
         _add(group, option, option.short, f"short for {option.flag_name}")
 
 
@@ -441,7 +469,20 @@ class OptionReader:
         value = getattr(self._config.option, option.dest, None)
         if value is not None:
             return value
-        return self._config.getini(option.ini_name) or None
+        return self._ini(option) or None
+
+    def _ini(self, option: Option) -> Any:
+        if option.flag:
+            return self._config.getini(option.ini_name)
+        value = compat.ini_value(self._config, option.ini_name, is_list=option.repeatable)
+        if option.ini_twin is None:
+            return value
+        twin = compat.ini_value(self._config, option.ini_twin, is_list=True)
+        if value and twin:
+            raise pytest.UsageError(
+                f"{option.ini_name} and {option.ini_twin} are the same key: give one of them"
+            )
+        return value or twin
 
     def on_command_line(self, name: str) -> bool:
         """Return whether the command line gave it, and not the ini file."""
@@ -483,7 +524,14 @@ class OptionReader:
     def spelled(self, name: str) -> str:
         """Return the name by which the user gave it: the option or the ini key."""
         option = BY_NAME[name]
-        return option.flag_name if self.on_command_line(name) else option.ini_name
+        if self.on_command_line(name):
+            words = [str(word).partition("=")[0] for word in self._config.invocation_params.args]
+            is_short = option.short in words and option.flag_name not in words
+            return option.short if option.short and is_short else option.flag_name
+        twin = option.ini_twin
+        if twin is not None and compat.ini_value(self._config, twin, is_list=True):
+            return twin
+        return option.ini_name
 
     def _parsed(self, option: Option, text: str) -> Any:
         try:

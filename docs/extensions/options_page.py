@@ -8,17 +8,22 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from pytest_osmosis.options import OPTIONS, Option
+from pytest_osmosis.option_groups import in_groups
+from pytest_osmosis.options import BY_NAME, Option
 
 
 def heading(option: Option) -> str:
     """The option as it is typed."""
+    if option.const is not None:
+        return f"{option.flag_name}[={option.metavar}]"
     return option.flag_name if option.flag else f"{option.flag_name} {option.metavar or 'VALUE'}"
 
 
 def facts(option: Option) -> list[str]:
     """What the table says besides the help text, one line each."""
-    lines = [f"ini: `{option.ini_name}`{', one value a line' if option.repeatable else ''}"]
+    twin = f" or `{option.ini_twin}`" if option.ini_twin else ""
+    several = ", one value a line" if option.repeatable else ""
+    lines = [f"ini: `{option.ini_name}`{twin}{several}"]
     if option.short:
         lines.append(f"short: `{option.short}`, where no other plugin has that name")
     if option.repeatable:
@@ -32,17 +37,24 @@ def entry(option: Option) -> str:
     """One option as Markdown."""
     text = re.sub(r"--osmosis-[\w-]+", r"`\g<0>`", option.help.replace("%%", "%"))
     bullets = "\n".join(f"- {line}" for line in facts(option))
-    title = f"(option-{option.name})=\n## `{heading(option)}`"
+    title = f"(option-{option.name})=\n### `{heading(option)}`"
     return f"{title}\n\n{text[0].upper()}{text[1:]}.\n\n{bullets}\n"
 
 
+def page() -> str:
+    """All options as Markdown, in the groups of the help."""
+    parts: list[str] = []
+    for title, names in in_groups(BY_NAME).items():
+        parts += [f"## {title[0].upper()}{title[1:]}\n", *(entry(BY_NAME[name]) for name in names)]
+    return "\n".join(parts)
+
+
 class Options(SphinxDirective):
-    """All options, in the table's order."""
+    """All options, in the groups of the help."""
 
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()  # the page changes with the code, not with its own file
-        text = "\n".join(entry(option) for option in OPTIONS)
-        return self.parse_text_to_nodes(text, allow_section_headings=True)
+        return self.parse_text_to_nodes(page(), allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

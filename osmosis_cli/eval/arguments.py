@@ -7,11 +7,12 @@ the plugin. Runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
+from pytest_osmosis.option_groups import in_groups
 from pytest_osmosis.options import OPTIONS, Option
 
 from ..option_words import KEY_VARIABLE, own_words
@@ -29,8 +30,7 @@ COMMON = (
     "agent", "data", "eval-fn", "model", "base-url", "api-key", "n", "pass-threshold", "max-turns",
     "temperature", "max-tokens", "batch-size", "limit", "offset", "output",
 )  # fmt: skip
-"""The options that the help lists first, in this order."""
-
+"""The options of the seeds, which the command has first, in this order."""
 
 _NOT_OFFERED = ("only", "run")
 """Options of the plugin that the command has no use for: it runs the evaluation alone."""
@@ -51,9 +51,15 @@ def click_options() -> list[click.Parameter]:
     return [*common, *_SWITCHES, *others]
 
 
-def is_common(parameter: click.Parameter) -> bool:
-    """Return whether the help lists the parameter among the first."""
-    return parameter in _SWITCHES or parameter.name in {_key(name) for name in COMMON}
+def in_help_groups(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
+    """Return the parameters by the titles under which the help lists them."""
+    by_key = {parameter.name: parameter for parameter in parameters}
+    groups = {
+        title: [by_key.pop(_key(name)) for name in names if _key(name) in by_key]
+        for title, names in in_groups([option.name for option in OPTIONS]).items()
+    }
+    groups["the terminal"] = list(by_key.values())
+    return groups
 
 
 _SWITCHES = (
@@ -78,12 +84,16 @@ def _click_option(option: Option) -> click.Option:
     kind: dict[str, Any] = optional or {"is_flag": option.flag or None}
     return click.Option(
         [_key(option.name), *own_spellings(option)],
-        metavar=None if option.flag else option.metavar,
+        metavar=None if option.flag else _metavar(option),
         **kind,
         multiple=option.repeatable,
         shell_complete=COMPLETIONS.get(option.metavar or ""),
         help=help_text(option),
     )
+
+
+def _metavar(option: Option) -> str | None:
+    return option.metavar if option.const is None else f"[={option.metavar}]"
 
 
 def _key(name: str) -> str:

@@ -18,7 +18,7 @@ import click
 from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stderr
 from ..errors import CommandDone, CommandError
 from ..lazy_group import Entry, LazyGroup
-from .arguments import click_options, is_common, to_pytest_args
+from .arguments import click_options, in_help_groups, to_pytest_args
 from .session import Guard, ReportTaker, run_pytest
 
 SUBCOMMANDS = {
@@ -78,12 +78,11 @@ class EvalGroup(LazyGroup):
         formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The common options, the others, the subcommands."""
-        parameters = [(p, p.get_help_record(ctx)) for p in self.get_params(ctx)]
-        shown = [(p, record) for p, record in parameters if record]
-        for title, common in (("Options", True), ("More options", False)):
-            with formatter.section(title):
-                formatter.write_dl([record for p, record in shown if is_common(p) is common])
+        """The options in their groups, and the subcommands."""
+        for title, parameters in in_help_groups(self.get_params(ctx)).items():
+            records = (parameter.get_help_record(ctx) for parameter in parameters)
+            with formatter.section(f"{title[0].upper()}{title[1:]}"):
+                formatter.write_dl([record for record in records if record])
         self.format_commands(ctx, formatter)
 
 
@@ -111,7 +110,7 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
 
     Every option of the plugin is there under its own name. What is not given here is taken from the
     ini file of the project. The exit status is pytest's: 0 all passed, 1 failures or errors, 2
-    interrupted, 4 wrong use, 5 nothing to run.
+    interrupted, 4 wrong use, 5 nothing to run; 8 when a gate is inconclusive and none failed.
     """
     if ctx.invoked_subcommand is not None:
         return

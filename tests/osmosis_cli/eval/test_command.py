@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from osmosis_cli.eval import session
 from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
 from osmosis_cli.main import cli, main
+from pytest_osmosis.option_groups import GROUPS
 from pytest_osmosis.options import OPTIONS
 from tests.endpoints import Endpoint
 
@@ -169,6 +170,10 @@ def test_the_help_shows_options_and_subcommands():
     for option in OPTIONS:
         assert option.name == "only" or f"--{option.name}" in shown
     assert "--osmosis-" not in shown
+    at = [shown.index(f"\n{title[0].upper()}{title[1:]}:\n") for title in GROUPS]
+    assert at == sorted(at)
+    assert "--retry-failed [=all]" in shown
+    assert "8 when a gate is inconclusive" in " ".join(shown.split())
 
 
 AGENT = """

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_osmosis.option_groups import GROUPS
 from pytest_osmosis.options import OPTIONS
 from tests.endpoints import Endpoint
 from tests.project import AGENT, Project, Session
@@ -241,6 +242,42 @@ osmosis_output = "out.json"
         for option in OPTIONS:
             assert f"  {option.flag_name}" in told
             assert f"\n  {option.ini_name} (" in told
+        titles = [line for line in told.splitlines() if line.startswith("osmosis: ")]
+        assert [line.rpartition(": ")[2] for line in titles] == [f"{title}:" for title in GROUPS]
+
+    @pytest.mark.parametrize("key", ["osmosis_gate", "osmosis_gates"])
+    def test_keys_are_singular_or_plural(self, project: Project, key: str) -> None:
+        project.rows("a")
+        project.write("pytest.ini", f"[pytest]\n{key} =\n  mean >= 0.5\n  nonsense\n")
+        session = project.run(model="echo")
+        assert session.ret == 4 and session.mistake.startswith(f"{key} 'nonsense'"), session.err
+
+    def test_one_key_in_both_forms_is_refused(self, project: Project) -> None:
+        project.rows("a")
+        keys = "osmosis_eval_fn = rewards:exact\nosmosis_eval_fns = rewards:length\n"
+        project.write("pytest.ini", f"[pytest]\n{keys}")
+        told = project.run(eval_fn=None).mistake
+        assert told == "osmosis_eval_fn and osmosis_eval_fns are the same key: give one of them"
+
+    @pytest.mark.skipif(pytest.version_tuple < (9,), reason="[tool.pytest] is new in pytest 9")
+    def test_the_table_of_pytest_9_takes_values_with_their_types(self, project: Project) -> None:
+        project.rows("a", "b", "c")
+        table = (
+            "[tool.pytest]\nosmosis_n = 2\nosmosis_pass_threshold = 0.5\nosmosis_limit = '2'\n"
+            "osmosis_eval_fns = 'rewards:exact'\nosmosis_gates = ['mean >= 0.5']\n"
+            "osmosis_no_answers = true\n"
+        )
+        project.write("pyproject.toml", table)
+        session = project.run(model="echo", eval_fn=None)
+        assert session.outcomes == {"passed": 4, "gate": 1}, session.out
+        config = session.report["config"]
+        assert (config["n_runs"], config["pass_threshold"]) == (2, 0.5)
+        assert session.runs[0]["scores"] == {"rewards:exact": 1.0}
+        assert "answer" not in session.runs[0] or session.runs[0]["answer"] is None
+        project.write("pyproject.toml", "[tool.pytest]\nosmosis_n = 1.5\n")
+        assert project.run().mistake.startswith("osmosis_n '1.5': expected a whole number")
+        project.write("pyproject.toml", "[tool.pytest]\nosmosis_n = true\n")
+        assert "osmosis_n" in project.run().mistake
 
     def test_every_key_may_be_given_under_strict_config(self, project: Project) -> None:
         project.rows("a")
@@ -286,6 +323,11 @@ class TestPaths:
 
 
 class TestSpellings:
+    def test_a_wrong_value_is_told_by_the_spelling_that_was_typed(self, project: Project) -> None:
+        project.rows("a")
+        assert project.run("--n=0").mistake.startswith("--n '0': expected a whole number")
+        assert project.run("--osmosis-n", "0").mistake.startswith("--osmosis-n '0': expected")
+
     def test_the_short_ones_mean_the_same(self, project: Project) -> None:
         project.rows("a", "b")
         session = project.plain(

@@ -12,7 +12,7 @@ HEAVY = (
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
 OURS = (
-    *("plugin", "options", "compat", "hookspecs"),
+    *("plugin", "option_groups", "options", "compat", "hookspecs"),
     *("dataset", "dataset.formats", "reports", "reports.formats"),
 )
 """The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
