@@ -1,6 +1,7 @@
 """`osmosis eval runs`: the evaluations that are kept on this machine: list, show, prune.
 
-Reads journals; the plugin writes them. Knows nothing of how an evaluation is run.
+Reads journals; the plugin writes them. What one run said is `conversation.py`'s. Knows nothing of
+how an evaluation is run.
 """
 
 from __future__ import annotations
@@ -8,16 +9,21 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.reports.highlights import shown
+from pytest_osmosis.reports.terminal import suite_lines
+from pytest_osmosis.results import SuiteResult
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
+from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.resume import is_unfinished
 
 from ..buffered_output import printable
@@ -28,9 +34,11 @@ EPILOG = """\b
 Examples:
   osmosis eval runs list
   osmosis eval runs show test_data-my-model
+  osmosis eval runs show test_data-my-model row-3
   osmosis eval runs prune --archived --older-than 30
 """
 _DAY_S = 86_400.0
+_HEADER = ("name", "state", "runs done", "mean", "trend", "pass@1", "started", "size")
 _RUN_DIR = "osmosis_cli.eval.runs.run_dir"
 
 
@@ -53,6 +61,10 @@ class Run:
     pid: int | None = None
     """The process that works on it."""
     problem: str | None = None
+    mean: float | None = None
+    """Of the first eval function; None where no run has a score."""
+    pass_at_1: float | None = None
+    """None where each row has one run."""
 
 
 @click.group("runs", epilog=EPILOG)
@@ -81,26 +93,40 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
     if not found:
         click.echo(f"no evaluations are kept in {printable(str(folder))}")
         return
-    rows = [("name", "state", "runs done", "started", "size"), *map(_row, found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    rows = [_HEADER, *(_row(run, _trend(run, found)) for run in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         click.echo("  ".join(cells).rstrip())
 
 
-@runs_command.command("show", epilog="\b\nExample:\n  osmosis eval runs show test_data-my-model")
+@runs_command.command(
+    "show", epilog="\b\nExample:\n  osmosis eval runs show test_data-my-model row-3"
+)
 @click.argument("name", metavar="RUN")
+@click.argument("row", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def show_command(ctx: click.Context, name: str, as_json: bool) -> None:
-    """One of them: what was asked, what became of it."""
+def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) -> None:
+    """One of them: its figures, what was asked; of a ROW its runs and a whole conversation.
+
+    ROW is a name such as row-3, an index, or one run of a row, such as row-3[run-1].
+    """
     folder = _named(_runs_folder(ctx), name)
     run = _read(folder)
     if run.problem is not None:
         raise CommandError(run.problem, code="invalid")
     kept = replay(folder / FILE)
+    if row is not None:
+        from .conversation import row_document, row_lines
+
+        said = row_document(folder, kept, row) if as_json else row_lines(folder, kept, row)
+        for line in [json.dumps(said)] if as_json else said:
+            click.echo(line)
+        return
     identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
-    shown = {
+    suite = kept_suite(folder, kept)
+    told = {
         **{key: value for key, value in asdict(run).items() if key not in ("problem",)},
         "sessions": len(kept.sessions),
         "outcomes": dict(sorted(_outcomes(kept).items())),
@@ -108,11 +134,15 @@ def show_command(ctx: click.Context, name: str, as_json: bool) -> None:
         "eval_fns": list(identity.info.eval_fns),
         "sources": dict(identity.sources),
         "journal": str(folder / FILE),
+        "figures": {
+            function.name: {name: figure.value for name, figure in function.figures.items()}
+            for function in suite.functions
+        },
     }
     if as_json:
-        click.echo(json.dumps(shown))
+        click.echo(json.dumps(told))
         return
-    for line in _described(shown):
+    for line in _described(told, suite):
         click.echo(line)
 
 
@@ -220,7 +250,7 @@ def _read(folder: Path) -> Run:
     planned = set(identity.plan.runs())
     done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
     state = "in use" if pid is not None else _state(kept, identity.plan, done)
-    info = identity.info
+    info, figures = identity.info, _figures(folder, kept)
     return Run(
         folder.name,
         state,
@@ -230,8 +260,30 @@ def _read(folder: Path) -> Run:
         agent=info.agent,
         data=info.data,
         model=info.model,
+        mean=figures.get("mean"),
+        pass_at_1=figures.get("pass@1"),
         **common,
     )
+
+
+def _figures(folder: Path, kept: Replay) -> Mapping[str, float | None]:
+    """The figures of the first eval function; none where nothing has ended."""
+    functions = kept_suite(folder, kept).functions if kept.runs else ()
+    return {name: each.value for each_fn in functions[:1] for name, each in each_fn.figures.items()}
+
+
+def _trend(run: Run, others: Iterable[Run]) -> str:
+    """The change of the mean since the evaluation that this one took the place of."""
+    name = run.name.partition("@")[0]
+    before = [
+        other
+        for other in others
+        if other.name.partition("@")[0] == name and other.started_at < run.started_at
+    ]
+    last = max(before, key=lambda other: other.started_at, default=None)
+    if last is None or last.mean is None or run.mean is None:
+        return ""
+    return f"{run.mean - last.mean:+.3f}"
 
 
 def _state(kept: Replay, plan: RunPlan, done: int) -> str:
@@ -240,10 +292,12 @@ def _state(kept: Replay, plan: RunPlan, done: int) -> str:
     return "unfinished" if is_unfinished(kept, plan) else "ended"
 
 
-def _row(run: Run) -> tuple[str, ...]:
+def _row(run: Run, trend: str) -> tuple[str, ...]:
     done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
     state = f"{run.state} ({run.pid})" if run.pid else run.state
-    return printable(run.name), state, done, _when(run.started_at), _size(run.bytes)
+    mean, pass_at_1 = shown(run.mean), shown(run.pass_at_1)
+    began, size = _when(run.started_at), _size(run.bytes)
+    return printable(run.name), state, done, mean, trend, pass_at_1, began, size
 
 
 def _when(at: float) -> str:
@@ -264,14 +318,32 @@ def _outcomes(kept: Replay) -> Counter[str]:
     )
 
 
-def _described(shown: dict[str, Any]) -> Iterator[str]:
-    yield f"{printable(shown['name'])}: {shown['state']}, {shown['done']}/{shown['total']} runs"
-    outcomes = ", ".join(f"{number} {kind}" for kind, number in shown["outcomes"].items())
-    yield f"  runs      {outcomes or 'none yet'}"
-    yield f"  started   {_when(shown['started_at'])}, sessions: {shown['sessions']}"
-    yield f"  data      {printable(shown['data'])}"
-    yield f"  eval fns  {', '.join(map(printable, shown['eval_fns']))}"
-    for name, value in shown["asked"].items():
-        if value is not None and value != []:
-            yield f"  {name:<18}  {printable(str(value))}"
-    yield f"  journal   {printable(shown['journal'])} ({_size(shown['bytes'])})"
+def _described(told: dict[str, Any], suite: SuiteResult) -> Iterator[str]:
+    yield f"{printable(told['name'])}: {told['state']}, {told['done']}/{told['total']} runs"
+    outcomes = ", ".join(f"{number} {kind}" for kind, number in told["outcomes"].items())
+    lines = {
+        "runs": outcomes or "none yet",
+        "started": f"{_when(told['started_at'])}, sessions: {told['sessions']}",
+        "data": told["data"],
+        **{name: _told(value) for name, value in told["asked"].items()},
+        "journal": f"{told['journal']} ({_size(told['bytes'])})",
+    }
+    if "eval functions" not in lines:
+        lines["eval functions"] = _told(told["eval_fns"])
+    width = max(map(len, lines))
+    for name, text in lines.items():
+        if text:
+            yield f"  {name:<{width}}  {printable(text)}"
+    if suite.finished:
+        yield ""
+        for line in suite_lines(suite):
+            yield escape_control_chars(line)
+        yield f"one row: osmosis eval runs show {printable(told['name'])} ROW"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:g}"
+    return "" if value is None else str(value)

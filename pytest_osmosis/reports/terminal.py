@@ -49,6 +49,11 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     return lines
 
 
+def suite_lines(suite: SuiteResult, *, width: int = COLUMNS) -> list[str]:
+    """Return what there is to say of one evaluation: figures, gates, what to look at first."""
+    return list(_suite(suite, width, titled=False))
+
+
 def changes(each: Against, *, width: int = COLUMNS) -> Iterator[str]:
     """Yield the lines about one eval function against a baseline: the table, then the rows."""
     title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from ..analysis.aggregate import aggregate
 from ..analysis.baseline import Baseline, baseline_of
 from ..analysis.planned_rows import PlannedRows, row_key
 from ..dataset.dataset import DIGEST_LENGTH
-from ..results import RunResult, SuiteInfo, SuiteResult
+from ..results import SuiteInfo, SuiteResult
 from . import journal
 from .fingerprint import RunPlan
-from .journal import FILE, JournalError, Reader, Replay
-from .lines import result_of
+from .journal import FILE, JournalError
+from .kept_result import kept_runs, planned_info
 from .resume import is_complete
 
 
@@ -45,25 +44,11 @@ def _newest_first(folder: Path) -> Iterator[Path]:
 def _read(folder: Path, info: SuiteInfo) -> Baseline:
     kept = journal.replay(folder / FILE)
     plan = RunPlan.from_json(kept.plan)
-    told = _info(kept, plan)
-    suite = aggregate(told, _runs(folder, kept, plan, info), selected=plan.total)
+    told = planned_info(kept, plan)
+    runs = (run for run, _ in kept_runs(folder, kept, plan.runs(), suite=info.name))
+    suite = aggregate(told, runs, selected=plan.total)
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.header["created_at"]))
     return baseline_of(suite, f"{told.model} of {begun} UTC", _rows(plan, suite))
-
-
-def _info(kept: Replay, plan: RunPlan) -> SuiteInfo:
-    """The suite as the journal tells it; n and rows as they were last asked for."""
-    return replace(SuiteInfo.from_dict(kept.header["info"]), n=plan.n, rows=len(plan.indices))
-
-
-def _runs(folder: Path, kept: Replay, plan: RunPlan, info: SuiteInfo) -> Iterator[RunResult]:
-    reader = Reader(folder / FILE)
-    try:
-        for key in plan.runs():
-            fields, _ = reader.run(kept.runs[key])
-            yield result_of(fields, info.name, cached=True)
-    finally:
-        reader.close()
 
 
 def _rows(plan: RunPlan, suite: SuiteResult) -> PlannedRows:

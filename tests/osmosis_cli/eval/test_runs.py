@@ -11,15 +11,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from osmosis_cli.eval.runs import runs_command
-from pytest_osmosis.results import RunResult, SuiteInfo
+from pytest_osmosis.results import RolloutRecord, RunResult, SuiteInfo
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
+from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 
 
-def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2) -> Path:
+def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2, n: int = 1) -> Path:
     """An evaluation of two rows, of which some are done."""
-    info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", ("r:f",), 1, 1.0, rows, "x")
-    plan = RunPlan(1, list(range(rows)), "x" * 12 * rows)
+    info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", ("r:f",), n, 1.0, rows, "x")
+    plan = RunPlan(n, list(range(rows)), "x" * 12 * rows)
     data = EvalFingerprint(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
     told = data.pop("plan")
     path = folder / name
@@ -56,7 +57,9 @@ def document(*args: str) -> dict[str, Any]:
 
 def test_the_list_has_a_line_an_evaluation_the_newest_last(runs):
     lines = ran("list").stdout.splitlines()
-    assert re.split(r"  +", lines[0]) == ["name", "state", "runs done", "started", "size"]
+    assert re.split(r"  +", lines[0]) == [
+        "name", "state", "runs done", "mean", "trend", "pass@1", "started", "size",
+    ]  # fmt: skip
     assert [re.split(r"  +", line)[:3] for line in lines[1:]] == [
         ["d-m@20200101-000000", "complete", "2/2"],
         ["d-m", "unfinished", "1/2"],
@@ -93,7 +96,7 @@ def test_one_that_is_worked_on_names_the_process(runs):
 def test_show_tells_what_was_asked_and_what_became_of_it(runs):
     lines = ran("show", "e-m").stdout.splitlines()
     assert lines[0] == "e-m: complete, 2/2 runs"
-    assert lines[1] == "  runs      1 failed, 1 passed"
+    assert lines[1].split(maxsplit=1) == ["runs", "1 failed, 1 passed"]
     assert any(re.fullmatch(r"  seed +3", line) for line in lines)
     assert document("show", "e-m")["outcomes"] == {"failed": 1, "passed": 1}
 
@@ -140,3 +143,68 @@ def test_prune_wants_to_be_told_which(runs):
 def test_another_folder_can_be_named(runs, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     assert len(document("--run-dir", str(runs), "list")["runs"]) == 3
+
+
+@pytest.fixture
+def conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An evaluation and the one before it, of two rows with two runs each."""
+    folder = tmp_path / ".osmosis" / "runs"
+    for name, started, low in (("d-m@20200101-000000", 1.0e9, 0.0), ("d-m", 1.6e9, 0.5)):
+        path = kept(folder, name, done=0, started=started, n=2)
+        writer = TranscriptWriter("main")
+        writer.begin("d.jsonl", RunFolder(str(path), 1))
+        for row, run, score in ((0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, low)):
+            result = RunResult(
+                "d.jsonl", row, run, success=True, passed=score == 1.0, scores={"r:f": score},
+                llm_calls=1, tokens=9,
+            )  # fmt: skip
+            said = [{"role": "user", "content": f"row {row}\x1b[2J"},
+                    {"role": "assistant", "content": f"run {run}"}]  # fmt: skip
+            record = RolloutRecord(result, "", said, ground_truth="truth")
+            writer.write(record, redact=lambda text: text)
+            journal.add(path / journal.FILE, [journal.run_line(result.to_json(), "")])
+        writer.close()
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_the_list_shows_figures_and_how_they_have_changed(conversations):
+    lines = [re.split(r"  +", line) for line in ran("list").stdout.splitlines()]
+    assert [dict(zip(lines[0], line, strict=False))["mean"] for line in lines[1:]] == [
+        "0.750", "0.875",
+    ]  # fmt: skip
+    assert lines[2][4:6] == ["+0.125", "0.750"]
+
+
+def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):
+    lines = ran("show", "d-m").stdout.splitlines()
+    assert any(line.startswith("r:f") and "0.875" in line for line in lines)
+    assert "lowest rows: row-1 1/2" in lines
+    assert sum(line.lstrip().startswith("eval f") for line in lines) == 2  # what was asked, a table
+    assert document("show", "d-m")["figures"]["r:f"]["mean"] == 0.875
+
+
+@pytest.mark.parametrize("asked", ["row-1", "1", "row-1[run-1]", "d.jsonl::row-1[run-1]"])
+def test_show_of_a_row_has_its_scores_and_the_conversation_that_failed(conversations, asked):
+    lines = ran("show", "d-m", asked).stdout.splitlines()
+    assert lines[:2] == [
+        "row-1[run-0]  passed  r:f 1  1 turn, 9 tokens, 0.00 s",
+        "row-1[run-1]  failed  r:f 0.5  1 turn, 9 tokens, 0.00 s",
+    ]
+    assert lines[3:6] == [
+        "row-1[run-1]", "  user       row 1\\x1b[2J", "  assistant  run 1",
+    ]  # fmt: skip
+    assert lines[-1] == "  ground truth  truth"
+    found = document("show", "d-m", asked)
+    assert [run["scores"]["r:f"] for run in found["runs"]] == [1.0, 0.5]
+    assert found["messages"][1]["content"] == "run 1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("row-3", "there is no row 'row-3'"), ("row-1[run-7]", "row-1 has no run 7 that has ended")],
+)
+def test_a_row_or_run_that_is_not_there_is_said(conversations, asked, said):
+    result = ran("show", "d-m", asked)
+    assert result.exit_code == 1
+    assert said in result.output

@@ -1,0 +1,117 @@
+"""One row of an evaluation that is kept: its runs, and the whole conversation of one of them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any
+
+from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.reports.line_markup import hanging
+from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.rollouts.failure_text import conversation
+from pytest_osmosis.storage.fingerprint import RunPlan
+from pytest_osmosis.storage.journal import Replay
+from pytest_osmosis.storage.kept_result import kept_runs, planned_info
+from pytest_osmosis.storage.transcripts import Transcripts
+
+from ..errors import CommandError
+from ..lazy_group import nearest
+
+_RUN = re.compile(r"(?P<row>.*)\[run-(?P<run>\d+)[^]]*\]")
+
+
+def row_lines(folder: Path, kept: Replay, asked: str) -> Iterator[str]:
+    """Yield the runs of a row, a line each, then the conversation of the one to look at first.
+
+    Raises:
+        CommandError: when there is no such row or run.
+    """
+    row, runs, chosen = _found(folder, kept, asked)
+    for result, _ in runs:
+        yield escape_control_chars(f"{row}[run-{result.run_index}]  {_summary(result)}")
+    result, why = chosen
+    yield ""
+    yield escape_control_chars(f"{row}[run-{result.run_index}]")
+    record = _record(folder, result)
+    if record is None:  # it was kept without its conversation
+        yield from why.splitlines() or ["its conversation was not kept"]
+        return
+    if result.error:
+        yield escape_control_chars(result.error)
+    said = conversation(record.messages, limit=None).splitlines()
+    if record.ground_truth is not None:
+        said += ["", f"  ground truth  {record.ground_truth}"]
+    said += [
+        f"  judge         {name}: {reason}"
+        for name, all_ in record.reasons.items()
+        for reason in all_
+    ]
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in map(escape_control_chars, said):
+        yield from [line] if width is None else hanging(line, width)
+
+
+def row_document(folder: Path, kept: Replay, asked: str) -> dict[str, Any]:
+    """Return the same as JSON."""
+    row, runs, (chosen, _) = _found(folder, kept, asked)
+    record = _record(folder, chosen)
+    return {
+        "row": row,
+        "row_index": chosen.row_index,
+        "runs": [
+            {
+                "run_index": result.run_index,
+                "outcome": result.outcome,
+                "scores": dict(result.scores),
+                "error": result.error,
+                "tokens": result.tokens,
+                "duration_ms": round(result.duration_ms),
+            }
+            for result, _ in runs
+        ],
+        "run_index": chosen.run_index,
+        "ground_truth": None if record is None else record.ground_truth,
+        "messages": None if record is None else record.messages,
+    }
+
+
+def _found(
+    folder: Path, kept: Replay, asked: str
+) -> tuple[str, list[tuple[RunResult, str]], tuple[RunResult, str]]:
+    """Return the row's name, its runs, and the run that was named or else did not pass."""
+    plan = RunPlan.from_json(kept.plan)
+    name = asked.rpartition("::")[2]
+    match = _RUN.fullmatch(name)
+    row = match["row"] if match else name
+    rows = plan.row_of_name
+    index = int(row) if row.isdigit() and row not in rows else rows.get(row)
+    if index is None or index not in plan.indices:
+        raise CommandError(f"there is no row {row!r}.{nearest(row, list(rows))}", code="not_found")
+    row = next(each for each, at in rows.items() if at == index)
+    suite = planned_info(kept, plan).name
+    runs = list(kept_runs(folder, kept, ((index, run) for run in range(plan.n)), suite=suite))
+    if not runs:
+        raise CommandError(f"no run of {row} has ended", code="not_found")
+    wanted = None if match is None else int(match["run"])
+    chosen = [run for run in runs if run[0].run_index == wanted]
+    if wanted is not None and not chosen:
+        raise CommandError(f"{row} has no run {wanted} that has ended", code="not_found")
+    return row, runs, (chosen or [run for run in runs if not run[0].passed] or runs)[0]
+
+
+def _record(folder: Path, result: RunResult) -> RolloutRecord | None:
+    return Transcripts(folder).read((result.row_index, result.run_index))
+
+
+def _summary(result: RunResult) -> str:
+    """What became of a run: outcome, scores, what it took."""
+    scores = [f"{name} {score:g}" for name, score in result.scores.items()]
+    turns = "1 turn" if result.llm_calls == 1 else f"{result.llm_calls} turns"
+    tokens = [] if result.tokens is None else [f"{result.tokens} tokens"]
+    took = f"{result.duration_ms / 1000:.2f} s"
+    error = [result.error.partition("\n")[0]] if result.error else []
+    return "  ".join([f"{result.outcome:<6}", *scores, *error, ", ".join([turns, *tokens, took])])
