@@ -43,7 +43,11 @@ class Bridge:
         self._open_model = open_model
         self._accounts: dict[str, Account] = {}
         self._server = ThreadedServer(
-            self._handle, name="osmosis-bridge", max_body=MAX_BODY, resources=self._opened()
+            self._handle,
+            name="osmosis-bridge",
+            check=self._check,
+            max_body=MAX_BODY,
+            resources=self._opened(),
         )
         self.url = f"{self._server.url}/v1"
         """What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."""
@@ -83,20 +87,29 @@ class Bridge:
             self._server.loop.call_soon_threadsafe(account.cancel)
 
     def _handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
+        refusal = self._check(request)  # once more: the rollout may have ended since the head came
+        if refusal is not None:
+            return refusal
+        path, account = _route(request.path), self._accounts[_key(request.headers)]
+        if path == "/models":
+            return models(self._model.name)
+        if path == "/messages":
+            return self._message(account, request.body)
+        return self._completed(account, request.body)
+
+    def _check(self, request: Request) -> Response | None:
+        """Return the refusal of a request without a rollout's key, or to no route."""
         path = _route(request.path)
-        account = self._accounts.get(_key(request.headers))
-        if account is None:
+        if _key(request.headers) not in self._accounts:
             return _refused(path, 401, _NO_ROLLOUT, "authentication_error", "invalid_api_key")
         if path == "/models" and request.method == "GET":
-            return models(self._model.name)
+            return None
         if path not in ("", "/chat/completions", "/messages"):
             return _refused(path, 404, _NO_ROUTE.format(request.path), code="unknown_url")
         if request.method != "POST":
             said = f"{request.path} takes POST only"
             return _refused(path, 405, said, code="method_not_allowed")
-        if path == "/messages":
-            return self._message(account, request.body)
-        return self._completed(account, request.body)
+        return None
 
     async def _completed(self, account: Account, body: bytes) -> Response:
         try:

@@ -20,7 +20,8 @@ class EmbeddedEndpoint(ThreadedServer):
         self.model: str = persona.model
         "The model name that the endpoint answers to."
         self._chat = Chat(persona, seed=seed)
-        super().__init__(self._handle, name=f"{persona.model} endpoint", host=host)
+        name = f"{persona.model} endpoint"
+        super().__init__(self._handle, name=name, host=host, check=_check)
         self.base_url: str = f"{self.url}/v1"
         "What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."
 
@@ -35,13 +36,10 @@ class EmbeddedEndpoint(ThreadedServer):
         self.close()
 
     def _handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
-        allowed = _ROUTES.get(request.path)
-        if allowed is None:
-            return problem(404, f"There is no {request.path} here.", code="unknown_url")
-        if request.method != allowed:
-            refusal = problem(405, f"{request.path} takes {allowed} only.")
-            return Response(refusal.status, refusal.body, headers={"Allow": allowed})
-        if allowed == "GET":
+        refusal = _check(request)
+        if refusal is not None:
+            return refusal
+        if request.method == "GET":
             return Response(200, self._chat.models())
         try:
             answer = self._chat.complete(request.body)
@@ -49,6 +47,17 @@ class EmbeddedEndpoint(ThreadedServer):
             return problem(error.status, str(error), param=error.param, code=error.code)
         response = Response(200, answer.body)
         return _delayed(response, answer.latency_s) if answer.latency_s else response
+
+
+def _check(request: Request) -> Response | None:
+    """Return the refusal of a request to no route; there is no key to check."""
+    allowed = _ROUTES.get(request.path)
+    if allowed is None:
+        return problem(404, f"There is no {request.path} here.", code="unknown_url")
+    if request.method != allowed:
+        refusal = problem(405, f"{request.path} takes {allowed} only.")
+        return Response(refusal.status, refusal.body, headers={"Allow": allowed})
+    return None
 
 
 async def _delayed(response: Response, seconds: float) -> Response:

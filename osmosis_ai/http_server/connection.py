@@ -19,7 +19,17 @@ from .messages import Request, Response, encode, problem
 MAX_HEAD = 64 * 1024
 MAX_BODY = 8 * 1024 * 1024
 
+LINGER_S = 5.0
+"""How long a client that was refused may go on sending the body that is not read."""
+
 Handler = Callable[[Request], "Response | Coroutine[Any, Any, Response]"]
+Check = Callable[[Request], "Response | None"]
+"""Refuses a request by its head alone, before its body is read."""
+
+
+def accept(request: Request) -> None:
+    """Refuse nothing."""
+
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +38,15 @@ class Connection(asyncio.Protocol):
     """Serves one client; `connections` holds every open one, so that a server can close them."""
 
     def __init__(
-        self, handler: Handler, connections: set[Connection], *, max_body: int = MAX_BODY
+        self,
+        handler: Handler,
+        connections: set[Connection],
+        *,
+        check: Check = accept,
+        max_body: int = MAX_BODY,
     ) -> None:
         self._handler = handler
+        self._check = check
         self._connections = connections
         self._max_body = max_body
         self._transport: asyncio.Transport | None = None
@@ -38,7 +54,10 @@ class Connection(asyncio.Protocol):
         self._head_bytes = 0
         """Bytes of a head that is not complete yet."""
         self._refusal: Response | None = None
-        """Answer to a request that cannot be read; the last one of the connection."""
+        """Answer to a request that is not read; the last one of the connection."""
+        self._lingering: asyncio.TimerHandle | None = None
+        """Drops a client that goes on sending what is not read."""
+        self._is_refused_unread = False
         self._waiting: deque[tuple[Request | Response, bool]] = deque()
         """Requests that are not answered yet, or refusals; whether the connection is kept alive."""
         self.answering: asyncio.Task[None] | None = None
@@ -57,6 +76,8 @@ class Connection(asyncio.Protocol):
         """Drop the answers that are due."""
         self._connections.discard(self)
         self._waiting.clear()
+        if self._lingering is not None:
+            self._lingering.cancel()
         if self.answering is not None:
             self.answering.cancel()
 
@@ -105,12 +126,19 @@ class Connection(asyncio.Protocol):
         """Check the head, and ask for the body where the client waits for that."""
         self._in_head = False
         self._check_head(self._size)
+        if self._has_body() and self._refusal is None:
+            self._refusal = self._check(self._request(b""))
+            self._is_refused_unread = self._refusal is not None
+        if self._refusal is not None:
+            return
         expects = self._headers.get("expect", "").lower() == "100-continue"
         if expects and self._transport is not None and self._is_idle():
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, piece: bytes) -> None:
         """Keep a piece within the limit; beyond it, read on so that the client gets to listen."""
+        if self._is_refused_unread:
+            return
         self._body_size += len(piece)
         if self._body_size <= self._max_body:
             self._body.append(piece)
@@ -125,12 +153,18 @@ class Connection(asyncio.Protocol):
             if self._body_size > self._max_body:
                 self._refusal = self._too_large()
             else:
-                path = httptools.parse_url(self._url).path or b"/"
-                method = self._parser.get_method().decode("latin-1")
-                body = b"".join(self._body)
-                request = Request(method, path.decode("latin-1"), self._headers, body)
+                request = self._request(b"".join(self._body))
                 self._waiting.append((request, self._parser.should_keep_alive()))
         self.on_message_begin()
+
+    def _has_body(self) -> bool:
+        announced = self._headers.get("content-length", "0").strip()
+        return announced != "0" or "transfer-encoding" in self._headers
+
+    def _request(self, body: bytes) -> Request:
+        path = httptools.parse_url(self._url).path or b"/"
+        method = self._parser.get_method().decode("latin-1")
+        return Request(method, path.decode("latin-1"), self._headers, body)
 
     # Parsing and answering.
 
@@ -213,5 +247,14 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport.write(encode(response, keep_alive=keep_alive))
-        if not keep_alive:
+        if response is self._refusal and self._is_refused_unread:
+            self._linger(self._transport)
+        elif not keep_alive:
             self._transport.close()
+
+    def _linger(self, transport: asyncio.Transport) -> None:
+        """End our side, and ignore what comes: closing now would take the answer from a client
+        that is still sending.
+        """
+        transport.write_eof()
+        self._lingering = asyncio.get_running_loop().call_later(LINGER_S, transport.abort)

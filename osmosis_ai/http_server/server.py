@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from .connection import MAX_BODY, Connection, Handler
+from .connection import MAX_BODY, Check, Connection, Handler, accept
 
 GRACE_S = 2.0
 """How long a cancelled answer may take to clean up."""
@@ -34,10 +34,12 @@ class ThreadedServer:
         *,
         name: str,
         host: str = "127.0.0.1",
+        check: Check = accept,
         max_body: int = MAX_BODY,
         resources: AbstractAsyncContextManager[Any] | None = None,
     ) -> None:
         self._handler = handler
+        self._check = check
         self._max_body = max_body
         self._resources = resources
         self._connections: set[Connection] = set()
@@ -77,7 +79,9 @@ class ThreadedServer:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: Connection(self._handler, self._connections, max_body=self._max_body),
+            lambda: Connection(
+                self._handler, self._connections, check=self._check, max_body=self._max_body
+            ),
             sock=self._socket,
             backlog=1024,
         )

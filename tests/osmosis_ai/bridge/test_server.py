@@ -158,6 +158,26 @@ def test_another_key_is_refused_before_anything_else(
     assert endpoint.requests == 0
 
 
+def head_alone(url: str, head: str) -> bytes:
+    """What a server answers to a head whose body is not sent, until it is done."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port or 0)) as connection:
+        connection.sendall(head.encode("ascii") + b"\r\n\r\n")
+        received = b""
+        while piece := connection.recv(65536):
+            received += piece
+        connection.sendall(b"x" * 1024 * 1024)  # the answer is not lost to a client that sends on
+    return received
+
+
+@pytest.mark.parametrize("body", ["Content-Length: 60000000", "Transfer-Encoding: chunked"])
+def test_a_key_is_checked_before_a_body_is_read(bridge: Bridge, body: str) -> None:
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer guess\r\n{body}"
+    answer = head_alone(bridge.url, head)
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"Connection: close" in answer and b"invalid_api_key" in answer
+
+
 def test_a_key_may_come_in_the_header_of_other_clients(account: Account) -> None:
     for name in ("x-api-key", "api-key"):
         headers = {name: account.key.reveal()}

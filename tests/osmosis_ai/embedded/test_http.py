@@ -60,8 +60,9 @@ def exchange(endpoint: EmbeddedEndpoint, *pieces: bytes) -> bytes:
         (b"GET /v1/models SPDY/3\r\n\r\n", 400),
         (b"GET /v1/models HTTP/1.1\r\nno colon\r\n\r\n", 400),
         (b"POST /v1/models HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
-        (b"POST /v1/models HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"POST %b HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n" % CHAT.encode(), 400),
+        (b"POST %b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" % CHAT.encode(), 400),
+        (b"POST /v1/models HTTP/1.1\r\nContent-Length: 8000000\r\n\r\n", 405),
         (b"GET /v1/models HTTP/1.1\r\nX: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
         (b"POST /v1/models HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (
