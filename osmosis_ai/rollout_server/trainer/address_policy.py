@@ -20,14 +20,12 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from ...models.transport.base_url import DEFAULT_PORTS, BaseURL
+from .special_networks import is_special
 
 RESOLVE_TIMEOUT_S = 5.0
 CACHE_S = 15.0
 """A thousand rollouts of one trainer ask for its name once."""
 _CACHE_SIZE = 256
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class TrainerRefused(Exception):
@@ -94,26 +92,7 @@ class TrainerRules:
 
 def is_public(address: str) -> bool:
     """Return whether `address` names one machine on the whole internet."""
-    return _is_public(ipaddress.ip_address(address.partition("%")[0]))
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = _embedded(address)
-        if inner is not None:
-            return _is_public(inner)
-        if address.is_site_local:
-            return False
-    special = address.is_multicast or address.is_reserved or address.is_unspecified
-    return address.is_global and not special and not address.is_link_local
-
-
-def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that packets to `address` reach in the end."""
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    teredo = address.teredo
-    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+    return not is_special(ipaddress.ip_address(address.partition("%")[0]))
 
 
 def _parsed(url: str) -> Trainer:

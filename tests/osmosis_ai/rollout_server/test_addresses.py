@@ -43,6 +43,20 @@ NOT_PUBLIC = [
     "http://[2002:7f00:1::]",
     "http://[::127.0.0.1]",
     "http://[ff02::1]",
+    "http://192.0.0.192",
+    "http://192.88.99.1",
+    "http://168.63.129.16",
+    "http://[::ffff:168.63.129.16]",
+    "http://198.18.0.1",
+    "http://192.0.2.1",
+    "http://240.0.0.1",
+    "http://[2001::4136:e378:8000:63bf:3fff:fdd2]",
+    "http://[2001:db8::1]",
+    "http://[3fff::1]",
+    "http://[5f00::1]",
+    "http://[64:ff9b:1::1]",
+    "http://[100::1]",
+    "http://[fd00:ec2::254]",
 ]
 NO_ADDRESS = [
     "file:///etc/passwd",
@@ -86,7 +100,10 @@ def test_what_is_no_http_address_is_refused_by_the_rules(url: str):
 
 
 def test_public_addresses_are_public():
-    for address in ("1.1.1.1", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"):
+    for address in (
+        *("1.1.1.1", "8.8.8.8", "168.63.129.17", "192.0.1.1", "100.128.0.1", "172.32.0.1"),
+        *("2606:4700::1111", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808"),
+    ):
         assert is_public(address), address
 
 
