@@ -21,6 +21,7 @@ from .escaping import escape_control_chars
 from .options import BY_NAME, OptionReader
 from .reports.formats import REPORTS
 from .spec import Budget, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
+from .storage.atomic_write import is_special
 
 LAST = "last"
 """As a baseline: the suite's previous complete evaluation."""
@@ -83,7 +84,7 @@ def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
     """Return the file of whole conversations: where it was asked for, or beside the JSON report."""
     if folder := given("trajectories"):
         return given.resolved("trajectories", folder) / "trajectories.jsonl"
-    if report is None or given("no-answers"):
+    if report is None or given("no-answers") or is_special(report):
         return None
     return report.with_name(f"{report.stem}.trajectories.jsonl")
 

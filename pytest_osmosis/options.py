@@ -514,8 +514,15 @@ class OptionReader:
         return base / given
 
     def resolved(self, name: str, text: str) -> Path:
-        """Return the path without links; a loop of links shows when the file is opened."""
+        """Return the path without links; a loop of links shows when the file is opened.
+
+        What is no regular file stays as it is: `/dev/stdout` leads to what has no path.
+        """
+        from .storage.atomic_write import is_special
+
         path = self.path(name, text)
+        if is_special(path):
+            return Path(os.path.abspath(path))
         try:
             return path.resolve()
         except (OSError, RuntimeError):

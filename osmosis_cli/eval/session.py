@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.options import OptionReader
+from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
 from ..buffered_output import BufferedStream
 from ..option_words import KEY_VARIABLE, in_own_words
@@ -43,6 +44,7 @@ class ReportTaker(Guard):
     def __init__(self, terminal: BufferedStream, spare: Path) -> None:
         self._terminal = terminal
         self._spare = self._path = spare
+        self._copy_to: Path | None = None
         self._before: tuple[int, ...] | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -52,8 +54,11 @@ class ReportTaker(Guard):
         given = OptionReader(config)
         if (asked := given.raw("output")) is None:
             config.option.osmosis_output = str(self._spare)
+        elif is_special(path := given.path("output", asked)):  # which cannot be read again
+            self._copy_to = path
+            config.option.osmosis_output = str(self._spare)
         else:
-            self._path = given.path("output", asked)
+            self._path = path
         self._before = _identity(self._path)
 
     @pytest.hookimpl(tryfirst=True)
@@ -68,7 +73,11 @@ class ReportTaker(Guard):
     def report(self) -> str | None:
         """Return the report that this session wrote, if it did."""
         now = _identity(self._path)
-        return self._path.read_text("utf-8") if now and now != self._before else None
+        if now is None or now == self._before:
+            return None
+        if self._copy_to is not None:
+            write_whole(self._copy_to, self._path.read_bytes())
+        return self._path.read_text("utf-8")
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:

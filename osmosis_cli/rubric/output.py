@@ -23,10 +23,14 @@ _SEPARATORS = ("/", os.sep)
 
 def result_path(output: str | None, rubric_id: str, now: float) -> Path:
     """Return the file to write: the named one, or a new one in the named directory or the cache."""
+    from pytest_osmosis.storage.atomic_write import is_special
+
     name = f"rubric_eval_result_{int(now)}"
     if output is None:
         return _unused(_cache() / "eval_result" / _safe(rubric_id), name)
     path = Path(output)
+    if is_special(path):
+        return path
     if output.endswith(_SEPARATORS) or path.is_dir() or not path.suffix:
         return _unused(path, name)
     return path

@@ -1,9 +1,14 @@
-"""A file is written whole or not at all: temporary file, fsync, rename, fsync of the folder."""
+"""A file is written whole or not at all: temporary file, fsync, rename, fsync of the folder.
+
+What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written into, and never replaced.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,13 +19,14 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], *, mode: int | None =
 
     `mode` defaults to what the umask leaves of 0666, or to the mode of the file that is replaced.
     """
+    pieces = [data] if isinstance(data, bytes) else data
+    if is_special(path):
+        _write_into(path, pieces)
+        return
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
         try:
-            for piece in [data] if isinstance(data, bytes) else data:
-                left = memoryview(piece)
-                while left:
-                    left = left[os.write(handle, left) :]
+            _write(handle, pieces)
             os.fchmod(handle, _mode_of(path) if mode is None else mode)
             os.fsync(handle)
         finally:
@@ -33,10 +39,39 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], *, mode: int | None =
     _sync_folder(path.parent)
 
 
+def _write(descriptor: int, pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
+        left = memoryview(piece)
+        while left:
+            left = left[os.write(descriptor, left) :]
+
+
+def _write_into(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write into what is there; a FIFO waits for its reader."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        _write(descriptor, pieces)
+    finally:
+        os.close(descriptor)
+
+
+def is_special(path: Path) -> bool:
+    """Return whether there is something that is neither a regular file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 def check_writable(path: Path) -> None:
     """Raise OSError now if `write_whole` could not write there: creates and removes a probe."""
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a directory; name a file")
+    if is_special(path):
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return
     handle, name = tempfile.mkstemp(prefix=".osmosis-probe.", dir=path.parent)
     os.close(handle)
     os.unlink(name)

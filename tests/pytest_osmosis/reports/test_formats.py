@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as parquet
@@ -10,6 +11,7 @@ import pytest
 from pytest_osmosis.options import OPTIONS
 from pytest_osmosis.reports.formats import REPORTS
 from tests.project import Project
+from tests.pytest_osmosis.storage.test_atomic_write import Reader
 
 FILES = {
     "output": "r.json", "markdown": "r.md", "html": "r.html", "runs_table": "r.parquet",
@@ -19,6 +21,21 @@ FILES = {
 def test_every_report_has_its_option_and_its_writer():
     assert {each.option for each in REPORTS} <= {option.name for option in OPTIONS}
     assert all(callable(each.write) for each in REPORTS)
+
+
+def test_what_is_no_regular_file_is_written_into_by_every_report(project: Project):
+    readers = {name: Reader(project.path / name) for name in ("json", "md", "page", "table")}
+    project.rows("a")
+    session = project.run(
+        "--osmosis-markdown=md", "--osmosis-html=page", "--osmosis-runs-table=table", output="json"
+    )
+    assert session.ret == 0
+    written = {name: reader.data().decode() for name, reader in readers.items()}
+    assert json.loads(written["json"])["summary"]["total_runs"] == 1
+    assert written["md"].startswith("#")
+    assert "<html" in written["page"]
+    assert written["table"].startswith("suite,")
+    assert not list(project.path.glob("*.trajectories.jsonl"))
 
 
 def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
