@@ -10,6 +10,8 @@ from typing import Literal
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
 
+LARGE, HUGE = 1e4, 1e12
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -72,10 +74,11 @@ class GateResult:
         if self.figure is None:
             value = "no run has ended" if self.eval_fn is None else "no run has a score"
         else:
-            value = f"{self.figure:.4g}"
+            value = number_text(self.figure)
         if self.low == self.high:
             return value if self.figure is not None else f"{value}, which counts as {self.low:.4g}"
-        found = [f"{value}, between {self.low:.4g} and {self.high:.4g}"]
+        assert self.low is not None and self.high is not None
+        found = [f"{value}, between {number_text(self.low)} and {number_text(self.high)}"]
         if self.confidence:
             found.append(f"with {self.confidence:.4g} confidence")
         if self.unknown:
@@ -94,6 +97,11 @@ class GateResult:
         if self.more_rows:
             steps.append(f"about {counted(self.more_rows, 'more row')} would settle it")
         return steps
+
+
+def number_text(number: float) -> str:
+    """Four digits, all of a large sum's: 0.9167, 144,567."""
+    return f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ SUBCOMMANDS = {
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
     "compare": Entry("eval.compare:compare_command", "Compare two reports."),
     "merge": Entry("eval.merge:merge_command", "Merge the reports of several machines."),
+    "report": Entry("eval.report:report_command", "Show a saved report, or write it as HTML."),
     "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine."),
     "schema": Entry("eval.schema:schema_command", "Print the report's JSON Schema."),
 }

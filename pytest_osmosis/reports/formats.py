@@ -70,6 +70,16 @@ REPORTS = (
 )
 
 
+def write_as(form: str, result: EvalResult, path: Path, sections: Sections) -> None:
+    """Write a result in a form of `REPORTS`, named by its option or an ending of its file.
+
+    Raises:
+        OSError: when it cannot be written; the old file is then untouched.
+    """
+    [report] = (each for each in REPORTS if form == each.option or f".{form}" in each.suffixes)
+    report.write(result, path, sections)
+
+
 def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:
     """Return the reports that a session was asked for, and where each goes."""
     return ((each, spec.reports[each.option]) for each in REPORTS if each.option in spec.reports)

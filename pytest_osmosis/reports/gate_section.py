@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..results import RunId, RunResult, SuiteResult, passes
-from ..verdicts import GateResult, Interval, counted
+from ..verdicts import GateResult, Interval, counted, number_text
 from .highlights import Low, lowest_rows, run_name
 from .view import span
 
@@ -36,9 +36,9 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
         parts[0] += f" ({interval.confidence * 100:g}% {span(interval)})"
     short = verdict.threshold - verdict.figure
     if verdict.operator in (">=", ">") and short > 0:
-        parts.append(f"{short:.4g} short")
+        parts.append(f"{number_text(short)} short")
     elif verdict.operator in ("<=", "<") and short < 0:
-        parts.append(f"{-short:.4g} too much")
+        parts.append(f"{number_text(-short)} too much")
     return ", ".join(parts)
 
 

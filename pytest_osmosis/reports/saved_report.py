@@ -1,0 +1,192 @@
+"""A JSON report read back to be rendered: verdicts, baseline and conversations as they were.
+
+`json_reader` has the runs and the figures; here is what a report says beside them. The
+conversations are those of the `.trajectories.jsonl` beside the report, if that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from osmosis_ai.messages import text_of
+
+from ..analysis.aggregate import CONFIDENCE, aggregate
+from ..results import EvalResult, RowData, RowResult, RunId, RunResult, SuiteResult
+from ..rollouts.failure_text import explanation
+from ..verdicts import (
+    BaselineReport,
+    Change,
+    Comparison,
+    Count,
+    Difference,
+    GateOutcome,
+    GateResult,
+    Interval,
+    Paired,
+)
+from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport
+from .json_models import Difference as ToldDifference
+from .json_reader import UnreadableReport, read_report
+
+
+@dataclass(frozen=True, slots=True)
+class SavedReport:
+    """What reports are rendered from."""
+
+    result: EvalResult
+    sections: Mapping[RunId, str]
+    """Of the runs that did not pass, as far as their conversations are there."""
+
+
+def read_saved(path: Path) -> SavedReport:
+    """Return a report and the conversations beside it; UnreadableReport when it is none."""
+    result = read_report(path)
+    document = json.loads(path.read_bytes())
+    beside = path.with_name(f"{path.stem}.trajectories.jsonl").absolute()
+    said = dict(_conversations(beside, result))
+    try:
+        suites = tuple(_judged(suite, document, said) for suite in result.suites)
+    except ValueError as error:
+        raise UnreadableReport(f"{path}: its gates cannot be read: {error}") from None
+    result = replace(result, suites=suites)
+    sections = {
+        run.run_id: _section(run, said[run.run_id], suite, whole=beside)
+        for suite in suites
+        for row in suite.rows
+        for run in row.runs
+        if not run.passed and run.run_id in said
+    }
+    return SavedReport(result, sections)
+
+
+def _conversations(path: Path, result: EvalResult) -> Iterator[tuple[RunId, Mapping[str, Any]]]:
+    """Yield what each line of the conversations' file says of a run; nothing without a file."""
+    alone = result.suites[0].info.name if len(result.suites) == 1 else None
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnreadableReport(f"{path}: cannot be read: {error.strerror or error}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            told = json.loads(line)
+            yield RunId(alone or told["suite"], told["row_index"], told["run_index"]), told
+        except (ValueError, KeyError, TypeError):
+            raise UnreadableReport(f"{path}:{number}: not the line of a conversation") from None
+
+
+def _section(run: RunResult, told: Mapping[str, Any], suite: SuiteResult, *, whole: Path) -> str:
+    return explanation(
+        run,
+        threshold=suite.info.pass_threshold,
+        max_turns=suite.info.settings.get("max_turns") or run.llm_calls + 1,
+        messages=told["messages"],
+        ground_truth=told.get("ground_truth"),
+        frames=None,
+        reasons=told.get("reasons"),
+        whole=whole,
+    )
+
+
+def _judged(
+    suite: SuiteResult, document: Mapping[str, Any], said: Mapping[RunId, Mapping[str, Any]]
+) -> SuiteResult:
+    """The suite with its verdicts, what changed, and the questions of its rows."""
+    name = suite.info.name
+    gates = [GateReport.model_validate(each) for each in document.get("gates") or ()]
+    level = next((gate.confidence for gate in gates if gate.confidence), CONFIDENCE)
+    runs = (run for row in suite.rows for run in row.runs)
+    several = document.get("suites") or ()
+    part = next((each for each in several if each["name"] == name), document)
+    changes = part.get("baseline")
+    return replace(
+        suite,
+        rows=tuple(_asked(row, said) for row in suite.rows),
+        functions=aggregate(suite.info, runs, selected=suite.selected, confidence=level).functions,
+        verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not several),
+        baseline=None if changes is None else _baseline(BaselineChanges.model_validate(changes)),
+    )
+
+
+def _asked(row: RowResult, said: Mapping[RunId, Mapping[str, Any]]) -> RowResult:
+    told = next((said[run.run_id] for run in row.runs if run.run_id in said), None)
+    if told is None:
+        return row
+    asked = [text_of(m.get("content")) for m in told["messages"] if m.get("role") == "user"]
+    return replace(row, data=RowData(asked[0] if asked else "", told.get("ground_truth"), {}))
+
+
+def _verdict(gate: GateReport) -> GateResult:
+    figure = gate.figure
+    is_measured = figure is not None or gate.low is not None or gate.high is not None
+    outcome: GateOutcome = gate.outcome  # type: ignore[assignment]
+    return GateResult(
+        gate=gate.gate,
+        metric=gate.metric,
+        eval_fn=gate.eval_fn,
+        operator=gate.operator,
+        threshold=gate.threshold,
+        outcome=outcome,
+        figure=None if figure is None else figure.value,
+        low=_limit(gate.low, -math.inf, is_measured),
+        high=_limit(gate.high, math.inf, is_measured),
+        interval=_interval(figure),
+        rows=gate.rows,
+        unknown=gate.unknown,
+        more_rows=gate.more_rows,
+        is_measure=gate.eval_fn is None,
+        reason=None if is_measured else gate.sentence,
+        confidence=gate.confidence,
+        row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
+    )
+
+
+def _limit(told: float | None, unbounded: float, is_measured: bool) -> float | None:
+    return unbounded if told is None and is_measured else told
+
+
+def _interval(figure: Figure | None) -> Interval | None:
+    if figure is None or figure.low is None or figure.high is None:
+        return None
+    return Interval(figure.low, figure.high, figure.method or "", figure.confidence or 0.0)
+
+
+def _baseline(told: BaselineChanges) -> BaselineReport:
+    return BaselineReport(
+        tuple(_comparison(name, each) for name, each in told.eval_fns.items()),
+        tuple(told.notes),
+        told.source,
+    )
+
+
+def _comparison(name: str, told: FunctionChanges) -> Comparison:
+    return Comparison(
+        eval_fn=name,
+        rows=told.rows,
+        differences=tuple(map(_difference, told.differences)),
+        regressed=tuple(map(_change, told.broken)),
+        fixed=tuple(map(_change, told.mended)),
+    )
+
+
+def _difference(told: ToldDifference) -> Difference:
+    paired = Paired(told.difference.value, _interval(told.difference), told.p, told.p_method)
+    return Difference(told.metric, told.current, told.baseline, paired)
+
+
+def _change(told: ChangedRow) -> Change:
+    return Change(
+        name=told.name,
+        row=0,
+        baseline_row=0,
+        current=Count(told.passes, told.runs, 0),
+        baseline=Count(told.baseline_passes, told.baseline_runs, 0),
+        answer=told.answer,
+        baseline_answer=told.baseline_answer,
+    )

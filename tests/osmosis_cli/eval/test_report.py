@@ -1,0 +1,117 @@
+"""`osmosis eval report`: a saved report in other forms."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from osmosis_cli.main import cli
+from pytest_osmosis.reports import html, markdown
+from pytest_osmosis.reports.saved_report import read_saved
+from tests.endpoints import Endpoint
+from tests.project import Project
+
+
+def ran(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["eval", "report", *words])
+
+
+@pytest.fixture
+def saved(pytester: pytest.Pytester) -> Iterator[Project]:
+    """A session's report, with a baseline, gates and conversations beside it."""
+    with Endpoint() as endpoint:
+        yield evaluated(Project(pytester, endpoint))
+
+
+def evaluated(project: Project) -> Project:
+    project.endpoint.answers = lambda ask: ask.row
+    project.rows(*"abc")
+    gates = ("--osmosis-gate=mean >= 0.9", "--osmosis-gate=cost_usd <= 1")
+    project.run(output="before.json", n="2")
+    project.endpoint.answers = lambda ask: "wrong" if ask.row == "b" else ask.row
+    session = project.run(
+        "--osmosis-fresh", "--osmosis-baseline=before.json", "--osmosis-html=then.html",
+        "--osmosis-markdown=then.md", "--osmosis-runs-table=then.csv", *gates, n="2",
+    )  # fmt: skip
+    assert session.ret == 1
+    return project
+
+
+def test_what_is_rendered_later_is_what_was_shown_then(
+    saved: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved.path)
+    written = ("--html=now.html", "--markdown=now.md", "--csv=now.csv")
+    done = ran("out.json", *written)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [f"report: now.{form}" for form in ("html", "md", "csv")]
+
+    page, text = Path("now.html").read_text(), Path("now.md").read_text()
+    for shown in (page, text):
+        for part in ("row-1", "wrong", "gates failed", "before.json"):
+            assert part in shown
+    then = Path("then.md").read_text().splitlines()
+    left_out = [line for line in then if line.strip() and line not in text.splitlines()]
+    assert [line for line in left_out if "data" not in line and "command" not in line] == []
+
+    rows, kept = (
+        list(csv.DictReader(Path(name).read_text().splitlines()))
+        for name in ("now.csv", "then.csv")
+    )
+    for name in ("outcome", "score[rewards:exact]", "user_prompt", "ground_truth", "answer"):
+        assert [row[name] for row in rows] == [row[name] for row in kept]
+
+    shown = ran("out.json").stdout.splitlines()
+    assert next(line for line in shown if line.startswith("gate ")).endswith("FAILED")
+    assert any(line.startswith("lowest rows: row-1 0/2") for line in shown)
+    assert json.loads(ran("out.json", "--html=now.html", "--json").stdout)["written"] == [
+        "now.html"
+    ]
+
+
+def test_without_its_conversations_it_has_the_figures(
+    saved: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved.path)
+    Path("out.trajectories.jsonl").unlink()
+    found = read_saved(Path("out.json"))
+    assert found.sections == {}
+    assert "rewards:exact" in html.render(found.result) + markdown.render(found.result)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["none.json"], 1, "none.json: cannot be read: No such file"),
+        (["bad.json"], 1, "bad.json: not an evaluation's report"),
+        (["bad.json", "--csv=runs.txt"], 1, "bad.json: not an evaluation's report"),
+    ],
+)
+def test_what_is_no_report_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], status: int, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.json").write_text("{}")
+    done = ran(*words)
+    assert (done.exit_code, said in done.output) == (status, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--csv=runs.txt", "name a file that ends in .csv"),
+        ("--html=out.json", "this is the report that is read"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(
+    saved: Project, monkeypatch: pytest.MonkeyPatch, option: str, said: str
+) -> None:
+    monkeypatch.chdir(saved.path)
+    done = ran("out.json", option)
+    assert done.exit_code == 2
+    assert said in done.output
