@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _ASKED = pytest.StashKey[bool]()
 _MARKER = (
-    "osmosis(agent, data, n, pass_threshold): run this test on every row and run of a dataset; "
-    "its argument `rollout` is the finished rollout"
+    "osmosis(agent, data, n, pass_threshold, limit, offset, max_turns): run this test on every row "
+    "and run of a dataset; its argument `rollout` is the finished rollout"
 )
 
 

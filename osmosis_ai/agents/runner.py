@@ -52,7 +52,8 @@ async def run_rollout(
 
 def _checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
     if not isinstance(result, RolloutResult):
-        raise _broken(agent, f"returned {_type_name(result)}; expected RolloutResult")
+        expected = "expected RolloutResult, as `return ctx.complete(messages)` gives it"
+        raise _broken(agent, f"returned {_type_name(result)}; {expected}")
     if result.status not in ("COMPLETED", "ERROR"):
         raise _broken(agent, f"returned status {result.status!r}; expected COMPLETED or ERROR")
     messages: Any = result.final_messages

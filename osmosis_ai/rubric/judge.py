@@ -126,14 +126,20 @@ class Judge:
         messages = judge_messages(case)
         answers = [await self._ask(messages)]
         said = _said(answers[0].value)
-        try:
-            verdict = self._verdict(answers[0].value)
-        except NotJSON:
+        verdict = self._first_verdict(answers[0].value)
+        if verdict is None:
             again = [{"role": "assistant", "content": said[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
             again.append({"role": "user", "content": ASK_AGAIN})
             answers.append(await self._ask([*messages, *again]))
             verdict = self._verdict(answers[1].value, final=True)
         return _Asked(self._clamped(verdict, case, answers[-1].value), answers)
+
+    def _first_verdict(self, answer: Answer) -> Verdict | None:
+        """Return the verdict; None where the judge is to be reminded of JSON."""
+        try:
+            return self._verdict(answer)
+        except NotJSON:
+            return None
 
     async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> Success[Answer]:
         """One answer, in the schema if the provider has such a mode; raises our own errors."""

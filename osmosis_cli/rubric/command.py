@@ -133,6 +133,8 @@ def _config(config: Path | None, data: Path, rubric_id: str, model: str | None) 
 def _config_beside(data: Path) -> Path:
     from .config import DEFAULT_NAMES
 
+    if not data.exists():
+        raise _usage(f"--data {data}: no such file")
     places = [where / name for where in (data.parent, Path()) for name in DEFAULT_NAMES]
     for place in places:
         if place.is_file():

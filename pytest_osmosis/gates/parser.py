@@ -163,6 +163,8 @@ class _Parser:
     def _unknown_metric(self, word: str) -> str:
         if re.match(r"pass\W", word + " "):
             return f"{word!r} has no whole number K from 1 up, as in pass@5 or pass^5"
+        if found := re.fullmatch(r"pass[\W_]*([1-9]\d*)", word, re.IGNORECASE):
+            return f"{word!r} is not a metric; did you mean 'pass@{found[1]}'?"
         known = [f"{name}1" if metric.takes_k else name for name, metric in GATED.items()]
         close = get_close_matches(word.lower(), known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

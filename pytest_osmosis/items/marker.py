@@ -211,16 +211,26 @@ def _suite(evaluation: Host, definition: Any, marker: pytest.Mark) -> Suite:
     known = evaluation.suites.get(definition.nodeid)
     if known is not None:
         return known
-    try:
-        defaults = evaluation.spec.defaults
-        assert defaults is not None  # an evaluation is asked for
-        spec = _spec(defaults, definition, marker)
-        session = replace(evaluation.spec, roots=(definition.path.parent, *evaluation.spec.roots))
-        suite = prepare(spec, session, hooks=hooks_of(definition.config))
-    except ConfigurationError as error:
-        pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
+    suite = _prepared(evaluation.spec, definition, marker)
+    if isinstance(suite, str):
+        pytest.fail(f"{definition.nodeid}: {suite}", pytrace=False)
     evaluation.add(suite)
     return suite
+
+
+def _prepared(session: SessionSpec, definition: Any, marker: pytest.Mark) -> Suite | str:
+    """Return the suite, or what is wrong, in the words of the marker where it named it."""
+    assert session.defaults is not None  # an evaluation is asked for
+    try:
+        spec = _spec(session.defaults, definition, marker)
+        session = replace(session, roots=(definition.path.parent, *session.roots))
+        return prepare(spec, session, hooks=hooks_of(definition.config))
+    except ConfigurationError as error:
+        told = str(error)
+    for name in ("agent", "data"):
+        if name in marker.kwargs and told.startswith(f"--osmosis-{name} "):
+            return f"@pytest.mark.osmosis({name}=...): {told.removeprefix(f'--osmosis-{name} ')}"
+    return told
 
 
 def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:

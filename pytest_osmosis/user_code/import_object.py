@@ -82,7 +82,8 @@ def _split(spec: str, prefix: str) -> tuple[str, str]:
     drive = source[1:3] in (":\\", ":/")  # C:\agents\server.py:loop
     one_colon = ":" not in (source[2:] if drive else source)
     if not (colon and source and one_colon and all(name.isidentifier() for name in names)):
-        raise ImportingError(f"{prefix}: expected module:attribute, such as server:agent_loop")
+        source = spec.strip() if spec.strip().endswith(".py") else "server"
+        raise ImportingError(f"{prefix}: expected module:attribute, such as {source}:agent_loop")
     if not source.endswith(".py") and not all(part.isidentifier() for part in source.split(".")):
         raise ImportingError(
             f"{prefix}: {source!r} is neither a module's name nor a .py file; "

@@ -21,6 +21,8 @@ _UNGUARDED = (
     "version of litellm, or give the endpoint's address (--osmosis-base-url)"
 )
 _NETWORK_LIBRARIES = frozenset({"aiohttp", "botocore", "google", "httpx", "requests", "urllib3"})
+_PACKAGES = {"google": "google-auth"}
+"""What is installed under another name than it is imported by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFaul
         return _unreadable(error)
     root = _root(error)
     if isinstance(root, ImportError):
-        detail = f"LiteLLM needs a package for this provider that is not installed: {root.name}"
+        package = _PACKAGES.get(str(root.name).partition(".")[0], root.name)
+        detail = f"LiteLLM needs a package for this provider: pip install {package}"
         return CallFault("bad_request", detail, reason=UNSUPPORTED)
     status = getattr(error, "status_code", None)
     message = _words(error)

@@ -181,6 +181,7 @@ def test_a_judge_that_never_answers_in_json_is_an_error() -> None:
         assert judge.requests == 2
     assert error.kind == "verdict"
     assert "twice no JSON object" in str(error) and "Nine out of ten." in str(error)
+    assert error.__context__ is None  # its traceback begins with what the judge said
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,8 @@ def test_a_missing_rubric_file_names_the_places_and_the_option(
     (here / "rubric_configs.yaml").unlink()
     told = refused(capsys, judge)
     assert "no rubric_configs.yaml beside data.jsonl" in told and "--config" in told
+    (here / "data.jsonl").unlink()
+    assert "--data data.jsonl: no such file" in refused(capsys, judge)
 
 
 def test_the_rubric_file_beside_the_data_is_found(

@@ -463,8 +463,11 @@ def test_answer(rollout):
                 'agent="agent:agent_loop", data="data.jsonl", pass_threshold="1"',
                 "@pytest.mark.osmosis(pass_threshold='1'): expected a number",
             ),
-            ('agent="agent:agnt", data="data.jsonl"', "module 'agent' has no 'agnt'"),
-            ('agent="agent:agent_loop", data="no.jsonl"', "no.jsonl: no such file"),
+            (
+                'agent="agent:agnt", data="data.jsonl"',
+                "@pytest.mark.osmosis(agent=...): 'agent:agnt': module 'agent' has no 'agnt'",
+            ),
+            ('agent="agent:agent_loop", data="no.jsonl"', "@pytest.mark.osmosis(data=...): /"),
         ],
     )
     def test_a_wrong_mark_is_told_at_collection(
@@ -475,6 +478,7 @@ def test_answer(rollout):
         assert session.ret == 2
         assert sentence in session.out
         assert "pytest_osmosis/" not in session.out
+        assert "During handling" not in session.out
         assert project.endpoint.requests == 0
 
     def test_a_mark_without_a_model_is_told(self, project: Project) -> None:

@@ -102,6 +102,8 @@ def test_a_gates_name_is_its_text_with_single_blanks():
     [
         ("", "does not start with a metric"),
         ("maen >= 1", "did you mean 'mean'"),
+        ("pass5 >= 1", "'pass5' is not a metric; did you mean 'pass@5'?"),
+        ("Pass_12 >= 1", "did you mean 'pass@12'?"),
         ("p95_duration >= 1", "did you mean 'p95_duration_s'"),
         ("pass@0 >= 1", "no whole number K from 1 up"),
         ("pass@1.5 >= 1", "no whole number K from 1 up"),

@@ -95,6 +95,8 @@ class TestNames:
     )
     def test_another_form_is_refused(self, spec):
         assert refusal(spec) == "expected module:attribute, such as server:agent_loop"
+        expected = "expected module:attribute, such as agents/one.py:agent_loop"
+        assert refusal("agents/one.py") == expected
 
     @pytest.mark.parametrize("spec", ["my server:loop", "agents/server:loop", "..server:loop"])
     def test_what_is_neither_a_module_nor_a_file_is_refused(self, spec):
