@@ -16,6 +16,7 @@ from .lazy_group import Entry, LazyGroup
 
 COMMANDS = {
     "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
+    "train": Entry("platform.train:train_group", "Check config files of training runs."),
     "eval-rubric": Entry(
         "rubric.command:rubric_command", "Score recorded answers with an LLM judge."
     ),

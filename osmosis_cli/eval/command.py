@@ -27,7 +27,10 @@ SUBCOMMANDS = {
     "merge": Entry("eval.merge:merge_command", "Merge the reports of several machines."),
     "report": Entry("eval.report:report_command", "Show a saved report, or write it as HTML."),
     "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine."),
-    "schema": Entry("eval.schema:schema_command", "Print the report's JSON Schema."),
+    "check": Entry(
+        "platform.check:eval_check_command", "Check config files of submitted evaluations."
+    ),
+    "schema": Entry("eval.schema:schema_command", "Print the JSON Schema of reports or configs."),
 }
 
 EPILOG = """\b

@@ -1,0 +1,1 @@
+"""Submitting evaluations and training runs: config files, and where they are in a workspace."""

@@ -1,0 +1,347 @@
+"""Read a config file: every problem of it at once, with key, line, rule and the nearest name.
+
+`read_config` checks what the file says. `load_config` checks its place and its entrypoint in the
+workspace too. Nothing is sent, no value of [env] is shown.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from . import workspace
+from .config_models import (
+    ENV_NAME,
+    KINDS,
+    MAX_ENV_BYTES,
+    RESERVED_PREFIX,
+    SECRET_NAME,
+    Rule,
+    RunConfig,
+)
+from .toml_source import MAX_BYTES, KeyPath, TomlError, TomlSource
+
+C = TypeVar("C", bound=RunConfig)
+RISKY_ENV = {"PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"}
+"""Variables that change which code runs."""
+_KEY_LIKE = re.compile(
+    r"(sk|pk|rk)-[\w-]{8,}|gh[pousr]_\w{8,}|github_pat_\w+|xox[abprs]-[\w-]+|hf_\w{8,}|AKIA\w{12,}"
+    r"|AIza[\w-]{20,}|eyJ[\w-]{10,}\.[\w-]+\..*|[0-9a-fA-F]{40,}"
+)
+_NAME_LIKE = re.compile(r"[A-Za-z0-9_]{1,40}")
+_TOML_TYPES = {
+    str: "a string",
+    bool: "a boolean",
+    int: "an integer",
+    float: "a number",
+    dict: "a table",
+    list: "an array",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a file."""
+
+    message: str
+    key: str = ""
+    """The path of the key, as `experiment.rollout`."""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.line is None else f"line {self.line}: "
+        return place + (f"{self.key}: " if self.key else "") + self.message
+
+
+class ConfigError(Exception):
+    """A config file that cannot be used, with every problem that it has."""
+
+    def __init__(self, path: Path, problems: Iterable[Problem]) -> None:
+        self.path = path
+        self.problems = tuple(problems)
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{_shown(str(self.path))}: {self.problems[0]}"
+        lines = [f"{_shown(str(self.path))}: {len(self.problems)} problems"]
+        return "\n".join([*lines, *(f"  {problem}" for problem in self.problems)])
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile(Generic[C]):
+    """A config file that can be used."""
+
+    path: Path
+    config: C
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> ConfigFile[C]:
+    """Return the config of a file in the workspace around `start`, the current directory.
+
+    Raises:
+        ConfigError: with every problem of the file, its place and its entrypoint.
+    """
+    problems: list[Problem] = []
+    root: Path | None = None
+    try:
+        root = workspace.find_root(start or Path.cwd())
+        workspace.check_place(path, root, kind.folder)
+    except workspace.WorkspaceError as error:
+        problems.append(Problem(str(error)))
+    try:
+        found, source = _read(kind, path)
+    except ConfigError as error:
+        raise ConfigError(path, [*problems, *error.problems]) from None
+    if root is not None:
+        experiment = found.config.experiment
+        try:
+            workspace.find_entrypoint(root, experiment.rollout, experiment.entrypoint)
+        except workspace.EntrypointError as error:
+            key = ("experiment", error.key)
+            problems.append(Problem(str(error), ".".join(key), source.line_of(key)))
+    if problems:
+        raise ConfigError(path, problems)
+    return found
+
+
+def read_config(kind: type[C], path: Path) -> ConfigFile[C]:
+    """Return the config of a file, wherever it is; raise ConfigError with every problem of it."""
+    return _read(kind, path)[0]
+
+
+def _read(kind: type[C], path: Path) -> tuple[ConfigFile[C], TomlSource]:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        source = TomlSource.parse(raw)
+    except OSError as error:
+        raise ConfigError(path, [Problem(f"cannot be read: {error.strerror}")]) from None
+    except TomlError as error:
+        raise ConfigError(path, [Problem(error.message, line=error.line)]) from None
+    config: C | None = None
+    problems: list[Problem] = []
+    try:
+        config = kind.model_validate(source.data)
+    except ValidationError as error:
+        problems += _validation_problems(kind, error, source)
+    problems += _name_problems(source)
+    if config is None or problems:
+        unique = dict.fromkeys(problems)
+        raise ConfigError(path, sorted(unique, key=lambda problem: problem.line or 0))
+    return ConfigFile(path, config, tuple(_warnings(config, source))), source
+
+
+# ---- what pydantic found
+
+
+def _validation_problems(
+    kind: type[RunConfig], error: ValidationError, source: TomlSource
+) -> Iterator[Problem]:
+    missing: dict[KeyPath, Problem] = {}
+    meant: set[KeyPath] = set()
+    for found in error.errors(include_url=False, include_context=False):
+        path = tuple(str(part) for part in found["loc"])
+        key, line = ".".join(map(_shown, path)), source.line_of(path)
+        if found["type"] == "missing":
+            missing[path] = Problem(_missing(kind, path), key, line)
+        elif found["type"] == "extra_forbidden":
+            hint, near = _unknown(kind, path)
+            meant.add(near)
+            yield Problem(hint, key, line)
+        else:
+            yield Problem(_wrong(kind, path, _value(source.data, path)), key, line)
+    for path, problem in missing.items():
+        if path not in meant:  # an unknown key has been told what it is meant for
+            yield problem
+
+
+def _missing(kind: type[RunConfig], path: KeyPath) -> str:
+    if path == ("secrets",):
+        return (
+            f"the table [secrets] is missing; an {kind.kind} names its secrets: write [secrets] "
+            "and required = [...], which is empty where none is needed"
+        )
+    if path == ("secrets", "required"):
+        return "missing; write the names of the secrets, or required = []"
+    if len(path) == 1:
+        return f"the table [{path[0]}] is missing"
+    return f"missing; must be {_rule(kind, path)}"
+
+
+def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
+    """Return what to say of an unknown key, and the path of the key that is meant."""
+    *tables, name = path
+    noun = "unknown key" if tables else "unknown key or table"
+    known = _fields(kind, path[:-1]) if tables else kind.model_fields
+    elsewhere = [table for table in _sections(kind) if name in _fields(kind, (table,))]
+    if elsewhere:
+        return f"{noun}; it belongs into [{elsewhere[0]}]", (elsewhere[0], name)
+    others = [other for other in KINDS if other is not kind and name in other.model_fields]
+    if others and not tables:
+        there = f"files in {others[0].folder}/ have it, those in {kind.folder}/ do not"
+        return f"{noun}; {there}", path
+    from difflib import get_close_matches  # only for a mistake
+
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"{noun}; did you mean {close[0]!r}?", (*tables, close[0])
+    return f"{noun}; known: {', '.join(known)}", path
+
+
+def _wrong(kind: type[RunConfig], path: KeyPath, value: object) -> str:
+    """Return what a value must be, and what it is; of [env], which may hold a key, the type."""
+    rule = f"must be {_rule(kind, path)}"
+    if len(path) > 1 and path[0] == "advanced":
+        return rule  # the value may be a table that is wrong deep inside
+    if path[0] == "env" and isinstance(value, str):
+        return rule
+    return f"{rule}, not {_described(value, hidden=path[0] == 'env')}"
+
+
+def _described(value: object, *, hidden: bool) -> str:
+    kind = _TOML_TYPES.get(type(value), "a date or time")
+    if hidden or isinstance(value, bool | dict | list):
+        return kind
+    if isinstance(value, str):
+        return _quoted(value)
+    text = repr(value) if isinstance(value, int | float) else kind
+    return text if len(text) < 30 else f"an integer of {len(text)} digits"
+
+
+def _rule(kind: type[RunConfig], path: KeyPath) -> str:
+    """The words for what a value must be."""
+    field: FieldInfo | None = None
+    model: type[BaseModel] | None = kind
+    annotation: Any = kind
+    for part in path:
+        if model is not None and part in model.model_fields:
+            field = model.model_fields[part]
+            rules = [item for item in field.metadata if isinstance(item, Rule)]
+            if rules and part == path[-1]:
+                return rules[0].text
+            annotation = field.annotation
+        else:
+            arguments = [a for a in _flat(annotation) if typing.get_origin(a) in (list, dict)]
+            annotation = typing.get_args(arguments[0])[-1] if arguments else Any
+        model = next((a for a in _flat(annotation) if _is_model(a)), None)
+    return _rule_of(annotation)
+
+
+def _rule_of(annotation: Any) -> str:
+    for part in _flat(annotation):
+        rule = next((m for m in getattr(part, "__metadata__", ()) if isinstance(m, Rule)), None)
+        if rule is not None:
+            return rule.text
+        if _is_model(part) or typing.get_origin(part) is dict or part is dict:
+            return "a table"
+        if typing.get_origin(part) is list:
+            return "an array of strings"
+    return "of another type"
+
+
+def _flat(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, without None."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return tuple(a for a in typing.get_args(annotation) if a is not type(None))
+    return (annotation,)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _sections(kind: type[RunConfig]) -> list[str]:
+    return [name for name in kind.model_fields if _fields(kind, (name,))]
+
+
+def _fields(kind: type[RunConfig], path: KeyPath) -> Mapping[str, FieldInfo]:
+    """The keys of a table that has fixed ones."""
+    field = kind.model_fields.get(path[0])
+    model = next((a for a in _flat(field.annotation) if _is_model(a)), None) if field else None
+    return {} if model is None else model.model_fields
+
+
+def _value(data: Any, path: KeyPath) -> object:
+    for part in path:
+        if isinstance(data, Mapping) and part in data:
+            data = data[part]
+        elif isinstance(data, list) and part.isdigit() and int(part) < len(data):
+            data = data[int(part)]
+        else:
+            return data
+    return data
+
+
+# ---- names of variables and secrets
+
+
+def _name_problems(source: TomlSource) -> Iterator[Problem]:
+    env = source.data.get("env")
+    names = env if isinstance(env, dict) else {}
+    for name, value in names.items():
+        yield from _env_problems(name, value, source.line_of(("env", name)))
+    secrets = source.data.get("secrets")
+    required = secrets.get("required") if isinstance(secrets, dict) else None
+    line = source.line_of(("secrets", "required"))
+    seen: set[str] = set()
+    for number, name in enumerate(required if isinstance(required, list) else (), start=1):
+        if not isinstance(name, str):
+            continue
+        key = f"secrets.required: {_secret_name(name, number)}"
+        if not SECRET_NAME.fullmatch(name):
+            yield Problem(f"{key} is no name of a secret: [A-Z][A-Z0-9_]*", line=line)
+        elif name in seen:
+            yield Problem(f"{key} is named twice", line=line)
+        elif name in names:
+            place = source.line_of(("env", name))
+            also = "" if place is None else f" (line {place})"
+            yield Problem(f"{key} is in [env]{also} too; keep it in one of them", line=line)
+        seen.add(name)
+
+
+def _secret_name(name: str, number: int) -> str:
+    """Return how to call an entry of `required`, which may be a key in the wrong place."""
+    is_harmless = _NAME_LIKE.fullmatch(name) and not _KEY_LIKE.fullmatch(name)
+    return f"'{name}'" if is_harmless else f"entry {number}"
+
+
+def _env_problems(name: str, value: object, line: int | None) -> Iterator[Problem]:
+    key = f"env.{_shown(name)}" if name else "env"
+    if not ENV_NAME.fullmatch(name):
+        yield Problem(f"{_quoted(name)} is no name of a variable: [A-Z_][A-Z0-9_]*", key, line)
+    elif name.startswith(RESERVED_PREFIX):
+        yield Problem(f"names that start with {RESERVED_PREFIX} are the platform's", key, line)
+    if isinstance(value, str) and len(f"{name}={value}".encode()) > MAX_ENV_BYTES:
+        limit = f"{MAX_ENV_BYTES:,} bytes with their name"
+        yield Problem(f"too long: a program is started with values of up to {limit}", key, line)
+
+
+def _warnings(config: RunConfig, source: TomlSource) -> Iterator[Problem]:
+    for name, value in (config.env or {}).items():
+        line = source.line_of(("env", name))
+        if name in RISKY_ENV:
+            yield Problem(
+                "changes which code the rollout runs; is that meant?", f"env.{name}", line
+            )
+        if _KEY_LIKE.fullmatch(value):
+            told = "looks like a key, and is kept and sent as it is: use [secrets] instead"
+            yield Problem(told, f"env.{name}", line)
+
+
+def _shown(text: str) -> str:
+    """The text with what a terminal would not print escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _quoted(text: str) -> str:
+    return f"'{_shown(text[:60])}'" + ("…" if len(text) > 60 else "")

@@ -1,0 +1,253 @@
+"""What a config file of an evaluation or of a training run may say, and what is sent of it.
+
+    RunConfig           [experiment] [advanced] [env]
+    ├── EvalConfig      [evaluation] [secrets], required
+    └── TrainingConfig  [training] [sampling] [checkpoints] [secrets], optional
+
+These models are the single definition: the checks, the templates and the JSON Schema read them.
+Types are strict, and unknown keys are refused. A value that a file leaves out is not sent: its
+default is the platform's. Knows no file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.functional_validators import AfterValidator, BeforeValidator
+
+INT64_MAX = 2**63 - 1
+ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+RESERVED_PREFIX = "_OSMOSIS_"
+MAX_ENV_BYTES = 128 * 1024 - 1
+"""Of `NAME=value` in UTF-8: Linux starts no program with a longer string."""
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
+_SEGMENT = re.compile(r"[^/\\]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a value must be, in words for its writer."""
+
+    text: str
+
+
+def _line_of_text(text: str) -> str:
+    if not text or text != text.strip() or not text.isprintable():
+        raise ValueError
+    return text
+
+
+def _segment(text: str) -> str:
+    if not _SEGMENT.fullmatch(_line_of_text(text)) or text in (".", ".."):
+        raise ValueError
+    return text
+
+
+def _commit(text: str) -> str:
+    if not _COMMIT.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _json_only(value: Any) -> Any:
+    """Return a value that JSON can hold; raise ValueError for a date, a time, nan and inf."""
+    if isinstance(value, Mapping):
+        return {key: _json_only(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_only(item) for item in value]
+    if not isinstance(value, str | int | float) or not (
+        isinstance(value, str) or math.isfinite(value)
+    ):
+        raise ValueError
+    return value
+
+
+def _env_value(value: str) -> str:
+    if "\0" in value or "\n" in value or "\r" in value:
+        raise ValueError
+    return value
+
+
+Count = Annotated[int, Field(ge=1, le=INT64_MAX), Rule("an integer, 1 or more")]
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False), Rule("a number above 0")]
+Finite = Annotated[float, Field(allow_inf_nan=False), Rule("a finite number")]
+Temperature = Annotated[float, Field(ge=0, allow_inf_nan=False), Rule("a number, 0 or more")]
+TopP = Annotated[
+    float, Field(gt=0, le=1, allow_inf_nan=False), Rule("a number above 0, and 1 at most")
+]
+Line = Annotated[
+    str, AfterValidator(_line_of_text), Rule("one line of text without spaces around it")
+]
+Segment = Annotated[str, AfterValidator(_segment), Rule("the name of a directory in rollouts/")]
+Commit = Annotated[
+    str,
+    AfterValidator(_commit),
+    Field(pattern="^[0-9a-fA-F]{7,40}$"),
+    Rule("7 to 40 hexadecimal digits of a commit"),
+]
+EnvValue = Annotated[
+    str, AfterValidator(_env_value), Rule("a string without line breaks and NUL characters")
+]
+Json = Annotated[
+    Any,
+    BeforeValidator(_json_only),
+    Rule("something that JSON can hold: no date, no time, no nan, no inf"),
+]
+
+
+class Section(BaseModel):
+    """A table of a config file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def given(self) -> dict[str, Any]:
+        """Return what the file says, without what it leaves out."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Experiment(Section):
+    """What runs, on which rows, with which model."""
+
+    rollout: Segment = Field(description="Rollout directory under rollouts/")
+    entrypoint: Line = Field(description="Python file, relative to the rollout directory")
+    model_path: Line = Field(description="The model")
+    dataset: Line = Field(description="Platform dataset, from `osmosis dataset list`")
+    commit_sha: Commit | None = Field(
+        None, description="Pin the code to a commit", examples=["0123abc"]
+    )
+
+
+class Evaluation(Section):
+    """How an evaluation goes about it; what is left out is the platform's default."""
+
+    limit: Count | None = Field(
+        None, description="First N rows; left out: a random tenth", examples=[200]
+    )
+    n: Count | None = Field(None, description="Runs per row", examples=[1])
+    batch_size: Count | None = Field(None, description="Rollouts in flight at once", examples=[1])
+    pass_threshold: Finite | None = Field(
+        None, description="A score that reaches it passes", examples=[1.0]
+    )
+    agent_workflow_timeout_s: Above0 | None = Field(
+        None, description="Agent timeout per run, seconds", examples=[450]
+    )
+    grader_timeout_s: Above0 | None = Field(
+        None, description="Grader timeout per run, seconds", examples=[150]
+    )
+
+
+class Training(Section):
+    """How a training run goes about it; what is left out is the platform's default."""
+
+    lr: Above0 | None = Field(None, description="Learning rate", examples=[1e-6])
+    total_epochs: Count | None = Field(None, description="Training epochs", examples=[1])
+    n_samples_per_prompt: Count | None = Field(
+        None, description="Rollouts per prompt", examples=[8]
+    )
+    rollout_batch_size: Count | None = Field(
+        None, description="Prompts per rollout batch", examples=[32]
+    )
+    max_prompt_length: Count | None = Field(
+        None, description="Tokens of a prompt at most", examples=[8192]
+    )
+    max_response_length: Count | None = Field(
+        None, description="Tokens of a response at most", examples=[8192]
+    )
+    agent_workflow_timeout_s: Above0 | None = Field(
+        None, description="Agent timeout per row, seconds", examples=[450]
+    )
+    grader_timeout_s: Above0 | None = Field(
+        None, description="Grader timeout per row, seconds", examples=[150]
+    )
+
+
+class Sampling(Section):
+    """How the trained model samples."""
+
+    rollout_temperature: Temperature | None = Field(
+        None, description="Sampling temperature", examples=[1.0]
+    )
+    rollout_top_p: TopP | None = Field(None, description="Top-p sampling", examples=[1.0])
+
+
+class Checkpoints(Section):
+    """How often is evaluated and saved."""
+
+    eval_interval: Count | None = Field(
+        None, description="Evaluate every N rollout steps", examples=[10]
+    )
+    checkpoint_save_freq: Count | None = Field(
+        None, description="Save a checkpoint every N rollout steps", examples=[20]
+    )
+
+
+class Secrets(Section):
+    """The names of the secrets that the platform resolves and gives to the rollout."""
+
+    required: list[Annotated[str, Rule("the name of a secret, as [A-Z][A-Z0-9_]*")]] = Field(
+        description="Names of secrets, registered with `osmosis secret set`",
+        json_schema_extra={"uniqueItems": True},
+    )
+
+
+class RunConfig(Section):
+    """What the config files of evaluations and training runs have in common."""
+
+    kind: ClassVar[str]
+    folder: ClassVar[str]
+    """Where such files are in a workspace."""
+    needs_secrets: ClassVar[bool] = False
+
+    experiment: Experiment
+    advanced: dict[str, Json] | None = Field(
+        None, description="Fields of the backend, sent as they are"
+    )
+    env: dict[str, EnvValue] | None = Field(
+        None, description="Environment variables of the rollout that are no secrets"
+    )
+    secrets: Secrets | None = None
+
+    def payload(self) -> dict[str, Any]:
+        """Return the body of the request that submits this config."""
+        sections = {
+            "secrets" if name == "secrets" else f"{name}_config": value
+            for name, value in self.given().items()
+        }
+        return {name: value for name, value in sections.items() if value is not None}
+
+
+class EvalConfig(RunConfig):
+    """An evaluation: `configs/eval/*.toml`."""
+
+    kind = "evaluation"
+    folder = "configs/eval"
+    needs_secrets = True
+
+    evaluation: Evaluation | None = None
+    secrets: Secrets
+
+
+class TrainingConfig(RunConfig):
+    """A training run: `configs/training/*.toml`."""
+
+    kind = "training"
+    folder = "configs/training"
+
+    training: Training | None = None
+    sampling: Sampling | None = None
+    checkpoints: Checkpoints | None = None
+
+
+KINDS: tuple[type[RunConfig], ...] = (EvalConfig, TrainingConfig)
+
+
+def json_schema(config: type[RunConfig]) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of config file, for editors."""
+    schema = config.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

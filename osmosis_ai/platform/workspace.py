@@ -1,0 +1,90 @@
+"""The workspace: a Git work tree with `rollouts/`, `configs/eval/` and `configs/training/`.
+
+Finds it around a directory and checks where its files are. Runs no program and reads no file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROLLOUTS = "rollouts"
+
+
+class WorkspaceError(Exception):
+    """There is no workspace, or a config file is in a place where none belongs."""
+
+
+class EntrypointError(Exception):
+    """The rollout of a config file, or its entrypoint, is not there."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+        """Of [experiment], which names it."""
+
+
+def find_root(start: Path) -> Path:
+    """Return the top of the Git work tree around a directory, resolved.
+
+    Raises:
+        WorkspaceError: when there is none.
+    """
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists():
+            return folder
+    raise WorkspaceError(
+        f"{start} is in no Git work tree; change to your workspace, or make one with git init"
+    )
+
+
+def check_place(path: Path, root: Path, folder: str) -> None:
+    """Check that a config file is in its folder of the workspace.
+
+    Raises:
+        WorkspaceError: when it is elsewhere, also through a symlink, or no .toml file.
+    """
+    if path.suffix != ".toml":
+        raise WorkspaceError(f"a config file ends in .toml, not in {path.suffix or 'nothing'!r}")
+    home = root / folder
+    # The folder of the path as it is written, and the file that it leads to.
+    for place in (path.parent.resolve() / path.name, path.resolve()):
+        if not place.is_relative_to(home):
+            led = " (a symlink)" if path.is_symlink() else ""
+            raise WorkspaceError(f"it is at {place}{led}; files of this kind belong in {home}")
+
+
+def find_entrypoint(root: Path, rollout: str, entrypoint: str) -> Path:
+    """Return the entrypoint of a rollout, resolved.
+
+    Raises:
+        EntrypointError: when it is no regular file in the rollout's directory.
+    """
+    home = root / ROLLOUTS / rollout
+    if not home.is_dir():
+        raise EntrypointError(
+            "rollout", f"there is no directory {ROLLOUTS}/{rollout}/{_near(home)}"
+        )
+    if not home.resolve().is_relative_to(root / ROLLOUTS):
+        raise EntrypointError("rollout", f"{ROLLOUTS}/{rollout}/ leads out of {ROLLOUTS}/")
+    file = home / entrypoint
+    if not file.resolve().is_relative_to(home.resolve()):
+        raise EntrypointError("entrypoint", f"it is outside of {ROLLOUTS}/{rollout}/")
+    if not file.exists():
+        raise EntrypointError(
+            "entrypoint", f"there is no file {ROLLOUTS}/{rollout}/{entrypoint}{_near(file)}"
+        )
+    if not file.is_file():
+        raise EntrypointError("entrypoint", f"{ROLLOUTS}/{rollout}/{entrypoint} is not a file")
+    return file.resolve()
+
+
+def _near(missing: Path) -> str:
+    """A hint at the name that is nearest to one that is missing."""
+    from difflib import get_close_matches  # only for a mistake
+
+    if not missing.parent.is_dir():
+        return ""
+    names = sorted(entry.name for entry in missing.parent.iterdir())
+    close = get_close_matches(missing.name, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,115 @@
+"""`osmosis eval check` and `osmosis train check`: config files, checked without a network.
+
+One command for each kind of config file; `osmosis train schema` prints the JSON Schema of one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from ..shared_options import complete_files
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.config_file import ConfigFile
+    from osmosis_ai.platform.config_models import RunConfig
+
+STATUS = 2
+"""A config file that cannot be used is a wrong use of the command."""
+
+
+def _epilog(folder: str, group: str) -> str:
+    return f"""\b
+Example:
+  osmosis {group} check {folder}/my-rollout.toml
+"""
+
+
+def _check_command(group: str, kind_name: str, folder: str, noun: str) -> click.Command:
+    """The `check` command of a kind; its model is imported when it runs."""
+
+    @click.command(
+        "check",
+        epilog=_epilog(folder, group),
+        help=f"Check the config files of {noun}, without a network.\n\n"
+        "Prints every problem of every file, with its line. Checks the place of a file in the "
+        "workspace, its rollout and its entrypoint too; runs and sends nothing. "
+        "Status 2: a file cannot be used.",
+    )
+    @click.argument(
+        "paths",
+        metavar="CONFIG...",
+        nargs=-1,
+        required=True,
+        type=click.Path(path_type=Path),
+        shell_complete=complete_files,
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    def command(paths: tuple[Path, ...], as_json: bool) -> None:
+        from osmosis_ai.platform import config_models
+
+        _check(getattr(config_models, kind_name), paths, as_json=as_json)
+
+    return command
+
+
+def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> None:
+    from osmosis_ai.platform.config_file import ConfigError, load_config
+
+    files: list[ConfigFile[RunConfig]] = []
+    errors: list[ConfigError] = []
+    for path in paths:
+        try:
+            files.append(load_config(kind, path))
+        except ConfigError as error:
+            errors.append(error)
+    if errors:
+        raise CommandError(
+            "\n".join(str(error) for error in errors),
+            code="invalid_config",
+            status=STATUS,
+            details={"files": [_error_document(error) for error in errors]},
+        )
+    if as_json:
+        click.echo(json.dumps({"files": [_document(file) for file in files]}))
+        return
+    for file in files:
+        experiment = file.config.experiment
+        click.echo(
+            f"{printable(str(file.path))}: valid "
+            f"({experiment.rollout}, {experiment.model_path} on {experiment.dataset})"
+        )
+        for warning in file.warnings:
+            click.echo(f"  warning: {warning}", err=True)
+
+
+def _document(file: ConfigFile[RunConfig]) -> dict[str, Any]:
+    warnings = [_problem(warning) for warning in file.warnings]
+    return {"path": str(file.path), "valid": True, "warnings": warnings}
+
+
+def _error_document(error: Any) -> dict[str, Any]:
+    problems = [_problem(problem) for problem in error.problems]
+    return {"path": str(error.path), "valid": False, "problems": problems}
+
+
+def _problem(problem: Any) -> dict[str, Any]:
+    return {"line": problem.line, "key": problem.key or None, "message": problem.message}
+
+
+eval_check_command = _check_command("eval", "EvalConfig", "configs/eval", "evaluations")
+train_check_command = _check_command("train", "TrainingConfig", "configs/training", "training runs")
+
+
+@click.command("schema", epilog="\b\nExample:\n  osmosis train schema > training.schema.json\n")
+@click.option("--json", "as_json", is_flag=True, help="No difference: the schema is JSON.")
+def train_schema_command(as_json: bool) -> None:
+    """Print the JSON Schema of the config file of a training run, for editors."""
+    from osmosis_ai.platform.config_models import TrainingConfig, json_schema
+
+    click.echo(json.dumps(json_schema(TrainingConfig), indent=None if as_json else 2))

@@ -1,0 +1,123 @@
+"""`osmosis eval check` and `osmosis train check`, as typed in a workspace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+
+EVAL = """\
+[experiment]
+rollout = "my-rollout"
+entrypoint = "main.py"
+model_path = "openai/gpt-5-mini"
+dataset = "my-dataset"
+[secrets]
+required = []
+"""
+TRAINING = EVAL.split("[secrets]", maxsplit=1)[0] + "[training]\nlr = 1e-6\n"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def osmosis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The command in a workspace with a config file of each kind."""
+    for folder in ("rollouts/my-rollout", "configs/eval", "configs/training", ".git"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "rollouts/my-rollout/main.py").write_text("raise SystemExit('never run')\n")
+    (tmp_path / "configs/eval/one.toml").write_text(EVAL)
+    (tmp_path / "configs/training/one.toml").write_text(TRAINING)
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, words)
+        return status, *capsys.readouterr()
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("group", "path"), [("eval", "configs/eval/one.toml"), ("train", "configs/training/one.toml")]
+)
+def test_a_good_file_is_one_line(osmosis: Command, group: str, path: str):
+    said = f"{path}: valid (my-rollout, openai/gpt-5-mini on my-dataset)\n"
+    assert osmosis(group, "check", path) == (0, said, "")
+    status, out, err = osmosis(group, "check", "--json", path)
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {"files": [{"path": path, "valid": True, "warnings": []}]}
+
+
+def test_every_problem_of_every_file_is_told_and_the_status_is_2(osmosis: Command):
+    Path("configs/eval/two.toml").write_text(EVAL.replace("main.py", "gone.py"))
+    Path("configs/eval/three.toml").write_text(EVAL.replace("[secrets]", "[env]\na = 1\n[secret]"))
+    paths = [f"configs/eval/{name}.toml" for name in ("one", "two", "three")]
+    status, out, err = osmosis("eval", "check", *paths)
+    assert (status, out) == (2, "")
+    assert err == (
+        "Error: configs/eval/two.toml: line 3: experiment.entrypoint: there is no file "
+        "rollouts/my-rollout/gone.py\n"
+        "configs/eval/three.toml: 3 problems\n"
+        "  line 7: env.a: must be a string without line breaks and NUL characters, not an integer\n"
+        "  line 7: env.a: 'a' is no name of a variable: [A-Z_][A-Z0-9_]*\n"
+        "  line 8: secret: unknown key or table; did you mean 'secrets'?\n"
+    )
+
+
+def test_with_json_the_problems_are_one_document_on_stderr(osmosis: Command):
+    Path("configs/eval/two.toml").write_text(EVAL + 'requried = ["A"]\n')
+    status, out, err = osmosis("eval", "check", "configs/eval/two.toml", "--json")
+    assert (status, out) == (2, "")
+    error = json.loads(err)["error"]
+    assert (error["code"], error["exit_code"]) == ("invalid_config", 2)
+    problem = {
+        "line": 8,
+        "key": "secrets.requried",
+        "message": "unknown key; did you mean 'required'?",
+    }
+    assert error["details"]["files"] == [
+        {"path": "configs/eval/two.toml", "valid": False, "problems": [problem]}
+    ]
+
+
+def test_a_file_of_the_other_kind_is_refused(osmosis: Command):
+    status, _, err = osmosis("eval", "check", "configs/training/one.toml")
+    assert status == 2
+    assert "files of this kind belong in" in err
+    assert "training: unknown key or table; files in configs/training/ have it" in err
+
+
+def test_warnings_go_to_stderr_and_show_no_value(osmosis: Command):
+    key = "sk-not-to-be-seen-0123456789"
+    Path("configs/eval/one.toml").write_text(EVAL + f'[env]\nTOKEN = "{key}"\n')
+    status, out, err = osmosis("eval", "check", "configs/eval/one.toml")
+    assert (status, out.count("\n")) == (0, 1)
+    assert err.startswith("  warning: line 9: env.TOKEN: looks like a key")
+    assert key not in out + err
+    status, out, err = osmosis("eval", "check", "--json", "configs/eval/one.toml")
+    assert key not in out + err
+    assert json.loads(out)["files"][0]["warnings"][0]["key"] == "env.TOKEN"
+
+
+def test_the_name_of_a_file_is_printed_escaped(osmosis: Command):
+    Path("configs/eval/a\x1b[2Jb.toml").write_text(EVAL)
+    _, out, _ = osmosis("eval", "check", "configs/eval/a\x1b[2Jb.toml")
+    assert out.startswith(r"configs/eval/a\x1b[2Jb.toml: valid")
+
+
+@pytest.mark.parametrize("words", [("eval", "schema", "--config"), ("train", "schema")])
+def test_the_schema_of_a_config_file_is_printed(osmosis: Command, words: tuple[str, ...]):
+    status, out, _ = osmosis(*words)
+    assert status == 0
+    assert json.loads(out)["required"][0] == "experiment"
+
+
+def test_a_misspelt_subcommand_is_told_the_nearest(osmosis: Command):
+    status, _, err = osmosis("train", "chek")
+    assert status == 2 and "Did you mean 'check'" in err
