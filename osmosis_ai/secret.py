@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NoReturn
 
 MASK = "***"
@@ -17,6 +18,9 @@ MIN_MASKABLE = 8
 ROLLOUT_KEY_PREFIX = "sk-osmosis-"
 """What the bridge's keys begin with: there are too many of them to be known one by one."""
 _ROLLOUT_KEY = re.compile(ROLLOUT_KEY_PREFIX + r"[\w-]{43}")
+_ROLLOUT_KEY_BEGUN = re.compile(ROLLOUT_KEY_PREFIX + r"[\w-]{0,42}$")
+_ROLLOUT_KEY_ENDED = re.compile(r"^[\w-]{16,53}")
+"""What may be the end of a rollout's key: its characters are random."""
 
 _COMMON = frozenset(
     {
@@ -130,8 +134,26 @@ class Redactor:
                 text = text.replace(spelling, MASK)
         return _ROLLOUT_KEY.sub(MASK, text) if ROLLOUT_KEY_PREFIX in text else text
 
+    def beginning(self, text: str) -> str:
+        """Redact the beginning of a text that goes on, and any piece of a secret at its end."""
+        redacted = self(text)
+        piece = max(map(partial(_piece_at_end, redacted), self._spellings), default=0)
+        return _ROLLOUT_KEY_BEGUN.sub("", redacted[: len(redacted) - piece])
+
+    def end(self, text: str) -> str:
+        """Redact the end of a longer text, and any piece of a secret at its beginning."""
+        redacted = self(text)
+        piece = max((_piece_at_end(redacted[::-1], s[::-1]) for s in self._spellings), default=0)
+        return _ROLLOUT_KEY_ENDED.sub("", redacted[piece:])
+
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"
+
+
+def _piece_at_end(text: str, spelling: str) -> int:
+    """Return how many characters at the end of a text are how the spelling begins."""
+    longest = min(len(text), len(spelling) - 1)
+    return next((k for k in range(longest, 0, -1) if text.endswith(spelling[:k])), 0)
 
 
 def is_maskable(value: str) -> bool:

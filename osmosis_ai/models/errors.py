@@ -49,7 +49,9 @@ def fault_of_status(
     status: int, headers: Mapping[str, str], body: bytes, *, model: str, policy: RetryPolicy
 ) -> CallFault:
     """Return the fault of a reply whose status is not 2xx."""
-    text = body[:_BODY_CHARS].decode("utf-8", "replace")
+    text = body.decode("utf-8", "replace")
+    if len(text) > _BODY_CHARS:  # what is quoted of it is redacted long before this end
+        text = " ".join(text.split())[:_BODY_CHARS]
     message, codes = _error_fields(text)
     if 300 <= status < 400:
         return CallFault("redirect", _printable_location(headers), status=status)

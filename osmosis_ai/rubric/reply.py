@@ -24,6 +24,8 @@ _THOUGHTS_END = re.compile(rf".*</{_THOUGHTS}", re.DOTALL | re.IGNORECASE)
 _TORN_THOUGHTS = re.compile(rf"\s*<{_THOUGHTS}", re.IGNORECASE)
 """Thinking that was cut off before its end: what is in there was never the judge's word."""
 
+_LAST_WORD = re.compile(r"\s\S{0,1000}$")
+
 
 class NotJSON(ValueError):
     """The reply holds no complete JSON object: worth one reminder."""
@@ -50,8 +52,11 @@ def read_verdict(text: str) -> Verdict:
 
 
 def printable(text: str, limit: int = MAX_EXPLANATION_CHARS) -> str:
-    """`text` cut to `limit` characters, its control characters and lone surrogates escaped."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    """`text` cut to `limit` characters, its control characters and lone surrogates escaped.
+
+    No word is cut in two: a key would no longer be recognised.
+    """
+    cut = text if len(text) <= limit else _LAST_WORD.sub("", text[: limit - 1]) + "…"
     return "".join(c if c in "\n\t" or c.isprintable() else _escaped(c) for c in cut)
 
 

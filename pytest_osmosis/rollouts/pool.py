@@ -167,8 +167,7 @@ class RolloutPool:
         return self._ended(key, captured, finished)
 
     def _ended(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
-        redact = self._suites[key.suite].redact
-        if sections := [(title, redact(text)) for title, text in captured.sections()]:
+        if sections := captured.sections(self._suites[key.suite].redact):
             finished = replace(finished, sections=sections)
         if self._engine.is_abandoned:
             return finished

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.messages import last_assistant_text
 
 from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
+from ..storage.excerpt import masked, plain
 from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors
 from .errors import AgentEnded, Failure
@@ -254,13 +255,15 @@ class Rollout:
         }
 
     def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
+        """What the item prints; redacted ahead, because texts are cut for it."""
+        redact, truth = self.suite.redact, self.row.ground_truth
         frames = "\n\n".join(self._scoring.shown) if self.failure is None else self.failure.frames
         return explanation(
             result,
             threshold=self.suite.spec.pass_threshold,
             max_turns=self.suite.spec.max_turns,
-            messages=messages,
-            ground_truth=self.row.ground_truth,
+            messages=masked(plain(messages), redact),
+            ground_truth=None if truth is None else redact(truth),
             frames=frames,
             reasons=self._scoring.reasons,
             whole=self.suite.trajectories,

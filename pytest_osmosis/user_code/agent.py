@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from osmosis_ai.agents.schemas import RolloutSample
     from osmosis_ai.bridge import Account, Bridge
     from osmosis_ai.models.base import ChatModel
+    from osmosis_ai.secret import Redactor
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ class AgentRun:
     """What goes with every model call: those, and what tells the embedded endpoint its rollouts."""
     max_turns: int
     services: Services
-    redact: Callable[[str], str]
+    redact: Redactor
     debug_dir: str | None = None
     llm: ModelLLM | None = None
     """What the rollout takes; the agent leaves it here as soon as there is one."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.secret import Redactor
 
 from .agent import PROGRAM, AgentFailed, AgentResult, AgentRun, count_tool_results
 from .child_process import ProcessResult, Program, TooMuchOutput
@@ -23,6 +24,7 @@ from .import_object import ImportingError
 
 STDERR_QUOTED = 400
 """Characters of the last of standard error that an error quotes."""
+_STDERR_KEPT = 40 * STDERR_QUOTED
 _NOT_INHERITED = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
 
 
@@ -55,7 +57,7 @@ class CommandAgent:
         finally:
             program.kill()
         if ended.status:
-            raise AgentFailed(f"{self._named} {_said(ended)}{last_words.quoted()}")
+            raise AgentFailed(f"{self._named} {_said(ended)}{last_words.quoted(run.redact)}")
         return read_printed(ended.stdout, prompt=run.messages, recorded=run.recorded())
 
     @property
@@ -114,12 +116,17 @@ class _Tail:
 
     def __init__(self) -> None:
         self._text = ""
+        self._is_cut = False
 
     def add(self, text: str) -> None:
-        self._text = (self._text + text)[-STDERR_QUOTED:]
+        self._text += text
+        self._is_cut = self._is_cut or len(self._text) > _STDERR_KEPT
+        self._text = self._text[-_STDERR_KEPT:]
 
-    def quoted(self) -> str:
-        text = self._text.strip()
+    def quoted(self, redact: Redactor) -> str:
+        """Return the end, redacted before it is cut to what an error quotes."""
+        text = redact.end(self._text) if self._is_cut else redact(self._text)
+        text = text.strip()[-STDERR_QUOTED:]
         return f":\n{text}" if text else ""
 
 

@@ -190,3 +190,15 @@ def test_a_key_that_cannot_travel_is_refused_by_name(value: str, words: str) -> 
         check_api_key(value, "MY_KEY")
     assert str(caught.value).startswith(words)
     assert "secret" not in str(caught.value)
+
+
+def test_a_text_that_is_cut_ends_and_begins_with_no_piece_of_a_secret() -> None:
+    redact = Redactor([Secret("sk-abc/def+0123456789")])
+    for cut in range(1, 21):
+        before, after = "said sk-abc/def+0123456789 twice"[: 5 + cut], "x/def+0123456789 said"[1:]
+        assert redact.beginning(before) == "said "
+        assert redact.end(after) == " said"
+    assert redact.beginning("sk-abc/def+0123456789 and sk-abc%2Fde") == "*** and "
+    assert redact.beginning("a key sk-osmosis-0123456789") == "a key "
+    assert redact.end("qwertyuiop_asdfghjkl-ABC was it") == " was it"
+    assert redact.beginning("nothing") == redact.end("nothing") == "nothing"

@@ -8,7 +8,6 @@ import ssl
 
 import aiohttp
 
-from ..base import clip
 from .exchange import NOT_CONNECTED, TransportError
 from .proxy import Proxy
 
@@ -29,7 +28,7 @@ def transport_error(error: Exception, *, replied: bool, proxy: Proxy | None) -> 
     if is_disconnect(error) or _is_cut_short(error):
         return TransportError("unreachable", f"the connection was closed {_stage(error, replied)}")
     if isinstance(error, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError)):
-        detail = clip(str(getattr(error, "message", "") or error), 100)
+        detail = str(getattr(error, "message", "") or error)
         return TransportError("protocol", detail, summary="not an HTTP reply")
     if isinstance(error, OSError):
         return TransportError("unreachable", _plain(error))

@@ -134,7 +134,7 @@ def _fault_of(reply: Reply, policy: RetryPolicy) -> CallFault:
     failed = reply.status >= 500
     return CallFault(
         "overloaded" if failed else "bad_request",
-        reply.body[:4096].decode("utf-8", "replace"),
+        reply.body.decode("utf-8", "replace"),
         status=reply.status,
         retried=failed and policy.retries_status(reply.status, reply.headers),
         retry_after_s=parse_retry_after(reply.headers) if failed else None,

@@ -58,7 +58,7 @@ async def register(options: AppOptions) -> None:
             "registration_failed",
             logging.WARNING,
             platform=login.platform_url,
-            error=clip(Redactor(secrets)(str(error))),
+            error=clip(Redactor(secrets)(str(error)), 300),
             next="the server goes on; use --skip-register to do without the platform",
         )
         return
@@ -155,9 +155,9 @@ def _message(body: bytes) -> str:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        return clip(body.decode("utf-8", "replace"), 200)
+        return body.decode("utf-8", "replace")
     message = (found.get("error") or found.get("message")) if isinstance(found, dict) else None
-    return clip(message if isinstance(message, str) else json.dumps(found), 200)
+    return message if isinstance(message, str) else json.dumps(found)
 
 
 def _reachable(host: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from osmosis_ai.secret import Redactor
+
 MAX_STREAM_CHARS = 64 * 1024
 """Characters of one stream that are kept: the first and the last half of that."""
 
@@ -34,13 +36,16 @@ class _ClippedText:
                 self._dropped += excess
                 self._tail = self._tail[excess:]
 
-    def text(self) -> str:
+    def text(self, redact: Redactor) -> str:
         dropped, tail = self._dropped, self._tail
         if len(tail) > MAX_STREAM_CHARS // 2:
             dropped += len(tail) - MAX_STREAM_CHARS // 2
             tail = tail[-MAX_STREAM_CHARS // 2 :]
-        gap = f"\n[... {dropped} characters left out ...]\n" if dropped else ""
-        return "".join(self._head) + gap + tail
+        head = "".join(self._head)
+        if not dropped:
+            return redact(head + tail)
+        gap = f"\n[... {dropped} characters left out ...]\n"
+        return redact.beginning(head) + gap + redact.end(tail)
 
 
 class Captured:
@@ -58,9 +63,11 @@ class Captured:
             clipped = self._texts[kind] = _ClippedText()
         clipped.write(text)
 
-    def sections(self) -> list[tuple[str, str]]:
-        """Title and text of each kind, as pytest reports hold them."""
-        return [(f"Captured {kind} rollout", kept.text()) for kind, kept in self._texts.items()]
+    def sections(self, redact: Redactor) -> list[tuple[str, str]]:
+        """Title and redacted text of each kind, as pytest reports hold them."""
+        return [
+            (f"Captured {kind} rollout", kept.text(redact)) for kind, kept in self._texts.items()
+        ]
 
 
 def capture() -> Captured:

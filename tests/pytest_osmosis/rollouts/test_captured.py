@@ -2,6 +2,7 @@
 
 import asyncio
 
+from osmosis_ai.secret import Redactor, Secret
 from pytest_osmosis.rollouts.guards.captured import (
     MAX_STREAM_CHARS,
     Captured,
@@ -11,7 +12,7 @@ from pytest_osmosis.rollouts.guards.captured import (
 
 
 def sections(captured: Captured) -> dict[str, str]:
-    return dict(captured.sections())
+    return dict(captured.sections(Redactor()))
 
 
 def test_tasks_and_threads_write_to_the_rollout_that_started_them() -> None:
@@ -40,7 +41,7 @@ def test_a_short_text_is_kept_whole_and_by_kind() -> None:
     for text in ("one ", "two"):
         captured.write("stdout", text)
     captured.write("log", "three")
-    assert captured.sections() == [
+    assert captured.sections(Redactor()) == [
         ("Captured stdout rollout", "one two"),
         ("Captured log rollout", "three"),
     ]
@@ -56,3 +57,15 @@ def test_of_a_long_text_head_and_tail_are_kept_and_the_gap_is_named() -> None:
     written = sum(len(f"{number}\n") for number in range(100_000))
     assert f"[... {written - MAX_STREAM_CHARS} characters left out ...]" in text
     assert len(text) < MAX_STREAM_CHARS + 100
+
+
+def test_a_key_that_the_gap_cuts_in_two_shows_no_piece() -> None:
+    key, half = "sk-0123456789abcdefghijklmnop", MAX_STREAM_CHARS // 2
+    captured = Captured()
+    captured.write("stdout", "p" * (half - 20) + key + "q" * MAX_STREAM_CHARS)
+    captured.write("stderr", "p" * MAX_STREAM_CHARS + key + "q" * (half - 20))
+    texts = dict(captured.sections(Redactor([Secret(key)])))
+    assert key[:20] + "\n" not in texts["Captured stdout rollout"]
+    for text in texts.values():
+        assert "characters left out" in text
+        assert not any(key[at : at + 6] in text for at in range(len(key) - 6))
