@@ -65,6 +65,7 @@ def build(config: pytest.Config) -> SessionSpec:
         deciding=_deciding(given),
         keeping=_keeping(given),
         rescore=rescore,
+        by=_by(given),
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
@@ -73,6 +74,14 @@ def build(config: pytest.Config) -> SessionSpec:
         pass_env=given("pass-env"),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
     )
+
+
+def _by(given: OptionReader) -> tuple[str, ...]:
+    names: tuple[str, ...] = given("by")
+    for number, name in enumerate(names):
+        earlier = [each.casefold() for each in names[:number]]
+        _refuse_twice(given, "by", name, name.casefold() in earlier)
+    return names
 
 
 def _reports(given: OptionReader) -> dict[str, Path]:

@@ -344,6 +344,12 @@ OPTIONS: tuple[Option, ...] = (
         _shard,
         metavar="I/K",
     ),
+    Option(
+        "by",
+        "show the figures for each value of this column of the dataset too",
+        metavar="COLUMN",
+        repeatable=True,
+    ),
     *(Option(report.option, report.help, metavar="FILE") for report in REPORTS),
     Option(
         "trajectories",

@@ -20,7 +20,7 @@ from .report_files import gates_of, read
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Shard
     from pytest_osmosis.reports.json_reader import AskedGate
-    from pytest_osmosis.results import EvalResult, SuiteInfo, SuiteResult
+    from pytest_osmosis.results import Breakdown, EvalResult, SuiteInfo, SuiteResult
 
 EPILOG = """\b
 Examples:
@@ -265,7 +265,24 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None
     return replace(
         joined,
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
+        breakdowns=_breakdowns(joined, [suite for _, suite in shards], confidence or CONFIDENCE),
         baseline_model_result=_joined(baseline_models, confidence) if baseline_models else None,
+    )
+
+
+def _breakdowns(
+    joined: SuiteResult, shards: Sequence[SuiteResult], confidence: float
+) -> tuple[Breakdown, ...]:
+    """Return the figures by each column that a shard has them by, over the rows of all."""
+    from pytest_osmosis.analysis.breakdown import breakdown_of, united
+
+    by_column: dict[str, list[Breakdown]] = {}
+    for shard in shards:
+        for found in shard.breakdowns:
+            by_column.setdefault(found.column, []).append(found)
+    return tuple(
+        breakdown_of(joined, column, united(parts), confidence=confidence)
+        for column, parts in by_column.items()
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ..results import RunId, RunResult, SuiteResult, passes
 from ..verdicts import GateResult, Interval, counted, number_text
 from .highlights import Low, lowest_rows, run_name
-from .view import span
+from .tables import span
 
 ROWS_SHOWN = 3
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.aggregate import aggregate
-from ..results import RUN_FIELDS, EvalResult, RunResult, SuiteInfo, SuiteResult, passes
+from ..analysis.breakdown import breakdown_of
+from ..results import RUN_FIELDS, Breakdown, EvalResult, RunResult, SuiteInfo, SuiteResult, passes
 
 MOST_RUNS = 1_000_000
 """Runs of one row; a report that claims more is damaged."""
@@ -128,7 +129,15 @@ def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
     return replace(
         suite,
         rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
+        breakdowns=tuple(_breakdown(suite, told) for told in _several(part, "by")),
     )
+
+
+def _breakdown(suite: SuiteResult, told: _Fields) -> Breakdown:
+    rows_of = {
+        _text(value, "value"): _wholes(value, "row_indices") for value in _list(told, "values")
+    }
+    return breakdown_of(suite, _text(told, "column"), rows_of, confidence=None)
 
 
 def _recorded(summary: _Fields) -> dict[str, float | None]:

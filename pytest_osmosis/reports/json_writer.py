@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.metrics import estimates
-from ..results import EvalResult, FunctionResult, RowResult, SuiteResult
+from ..results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult
 from ..storage.atomic_write import write_whole
 from ..verdicts import Change, Comparison, GateResult, Interval
 from ..verdicts import Difference as Found
 from .formats import Sections
 from .json_models import (
     BaselineChanges,
+    ByColumn,
+    ByValue,
     ChangedRow,
     Config,
     Difference,
@@ -51,6 +53,7 @@ def report_of(result: EvalResult) -> Report:
         suites=suites if several else [],
         gates=[_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
         baseline=None if several else suites[0].baseline,
+        by=[] if several else suites[0].by,
         baseline_models=[_other_model(other, result) for other in others if other is not None],
         saved=None if result.saved is None else Savings.model_validate(result.saved),
         environment=Environment.model_validate(result.environment) if result.environment else None,
@@ -75,7 +78,23 @@ def _described(suite: SuiteResult, result: EvalResult) -> dict[str, Any]:
         "config": _config(suite),
         "summary": _summary(suite, result),
         "baseline": _baseline(suite),
+        "by": [_by_column(each) for each in suite.breakdowns],
     }
+
+
+def _by_column(found: Breakdown) -> ByColumn:
+    return ByColumn(
+        column=found.column,
+        values=[
+            ByValue(
+                value=each.value,
+                row_indices=list(each.row_indices),
+                total_runs=each.finished,
+                eval_fns={function.name: _function(function) for function in each.functions},
+            )
+            for each in found.values
+        ],
+    )
 
 
 def _other_model(suite: SuiteResult, result: EvalResult) -> OtherModel:

@@ -14,8 +14,10 @@ from ..escaping import escape_control_chars
 from ..results import EvalResult
 from ..storage.atomic_write import write_whole
 from ..verdicts import Change, counted
+from .breakdowns import ByColumn
 from .formats import Sections
-from .view import Against, Bad, SuiteView, Table, View, view_of
+from .tables import Table
+from .view import Against, Bad, SuiteView, View, view_of
 
 SIZE_LIMIT = 900_000
 """Bytes; GitHub refuses a step summary of more than 1 MiB."""
@@ -91,12 +93,22 @@ def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
     if suite.table.rows:
         yield from table(suite.table)
         yield ""
+    for each in suite.by:
+        yield from _by_column(each)
     yield from (f"- {escaped(fact)}" for fact in suite.facts)
     yield from _baseline(suite)
     if rows:
         yield from _worst(suite)
     if suite.slowest:
         yield from ["", "Slowest: " + ", ".join(code(each) for each in suite.slowest)]
+
+
+def _by_column(found: ByColumn) -> Iterator[str]:
+    yield from [f"#### {escaped(found.title[0].upper() + found.title[1:])}", ""]
+    yield from table(found.table)
+    if found.left_out:
+        yield from ["", f"and {counted(found.left_out, 'more value')}"]
+    yield ""
 
 
 def _verdicts(suite: SuiteView) -> Iterator[str]:

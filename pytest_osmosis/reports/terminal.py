@@ -12,8 +12,10 @@ from textwrap import wrap
 from ..escaping import escape_control_chars
 from ..results import EvalResult, RowResult, RunResult, Saved, SuiteResult, may_differ
 from ..verdicts import Change, GateResult, counted
+from .breakdowns import ByColumn, by_columns
 from .highlights import lowest_rows, refusal, row_name, slow_runs, some_error_kinds
-from .view import Against, Table, against, figure_metrics, figures, usage
+from .tables import Table, figure_metrics, figures
+from .view import Against, against, usage
 
 COLUMNS = 80
 """The width where there is no terminal."""
@@ -108,8 +110,10 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool) -> Iterator[str]:
     if titled:
         yield suite.info.name
     if suite.functions:
-        yield from _table(suite, width)
+        yield from _table(lambda metrics: figures(suite, metrics), suite, width)
         yield ""
+    for number, found in enumerate(by_columns(suite)):
+        yield from _by_column(number, found, suite, width)
     if suite.verdicts:
         yield from _gates(suite.verdicts, width)
         yield ""
@@ -123,14 +127,24 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool) -> Iterator[str]:
     yield from _notes(suite, width)
 
 
-def _table(suite: SuiteResult, width: int) -> list[str]:
-    """The figures of each function; what does not fit gives way: modules, the middle k, names.
+def _by_column(number: int, found: ByColumn, suite: SuiteResult, width: int) -> Iterator[str]:
+    """One of the tables by a column."""
+    yield from _wrapped(found.title, width)
+    lines = _table(lambda metrics: by_columns(suite, metrics)[number].table, suite, width)
+    yield from lines
+    if found.left_out:
+        yield f"and {counted(found.left_out, 'more value')}"
+    yield ""
+
+
+def _table(make: Callable[[list[str]], Table], suite: SuiteResult, width: int) -> list[str]:
+    """A table of figures; what does not fit gives way: modules, the middle k, names.
 
     Where that is not enough, a figure a line.
     """
     metrics = figure_metrics(suite)
     while True:
-        table = figures(suite, metrics)
+        table = make(metrics)
         for names in (table, _without_modules(table)):
             lines = aligned(names, names=NAME_LIMIT)
             if _longest(lines) <= width:
@@ -143,7 +157,7 @@ def _table(suite: SuiteResult, width: int) -> list[str]:
     room = max(min(len(name), NAME_LIMIT) for name, *_ in names.rows) - over
     if room >= SHORT_NAME:
         return aligned(names, names=room)
-    return list(_listed(figures(suite), ""))
+    return list(_listed(make(figure_metrics(suite)), ""))
 
 
 def _without_modules(table: Table) -> Table:

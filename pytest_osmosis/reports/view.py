@@ -10,12 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..analysis.aggregate import CONFIDENCE
-from ..analysis.metrics import METRICS, Metric
-from ..analysis.statistics.estimators import reported_ks
-from ..results import EvalResult, FunctionResult, RowResult, RunResult, SuiteResult
+from ..results import EvalResult, RowResult, RunResult, SuiteResult
 from ..rollouts.failure_text import below_threshold
-from ..verdicts import Change, Comparison, Interval, counted
+from ..verdicts import Change, Comparison, counted
+from .breakdowns import ByColumn, by_columns
 from .formats import Sections
 from .highlights import (
     error_kinds,
@@ -28,6 +26,7 @@ from .highlights import (
     unscored_rows,
     unscored_share,
 )
+from .tables import Table, figures, interval_title, span
 
 State = Literal["passed", "failed", "inconclusive"]
 
@@ -36,14 +35,6 @@ RUNS_SHOWN = 3
 """Runs of one row."""
 SECTION_LIMIT = 6_000
 """Characters of one run's section."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells of text; the first column is names, the others are figures."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +70,8 @@ class SuiteView:
     facts: Sequence[str]
     """Tokens, cost, errors and what is missing; a sentence each."""
     table: Table
+    by: Sequence[ByColumn]
+    """The figures by the values of columns."""
     verdicts: Sequence[tuple[State, str, str]]
     """Outcome, gate, sentence."""
     baseline: str
@@ -162,6 +155,7 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         subject=_subject(suite),
         facts=facts(suite),
         table=figures(suite),
+        by=by_columns(suite),
         verdicts=[
             (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in suite.verdicts
         ],
@@ -195,42 +189,6 @@ def _subject(suite: SuiteResult) -> str:
     where = f" at {info.endpoint}" if info.endpoint else ""
     on = f": {info.agent} on {info.name}" if info.agent else f": {info.name}"
     return f"{info.model}{where}{on}, {counted(info.rows, 'row')} x {counted(info.n, 'run')}"
-
-
-def figure_metrics(suite: SuiteResult) -> list[str]:
-    """Return the metrics that tables show, in the order of their columns."""
-    wanted: list[str] = []
-    for definition in METRICS.values():
-        ks = reported_ks(suite.info.n) if definition.takes_k else (None,)
-        shown = {"no": (), "yes": ks, "largest k": ks[-1:]}[definition.in_tables]
-        wanted += [Metric(definition.name, k).label for k in shown]
-    return wanted
-
-
-def figures(suite: SuiteResult, metrics: Sequence[str] | None = None) -> Table:
-    """Return a line for each eval function: the metrics, the mean's interval, what is scored."""
-    metrics = figure_metrics(suite) if metrics is None else metrics
-    header = ["eval function"]
-    for metric in metrics:
-        shown = [f.figures[metric] for f in suite.functions if metric in f.figures]
-        intervals = [figure.interval for figure in shown]
-        header += [metric, _interval_title(intervals)] if metric == "mean" else [metric]
-    return Table([*header, "scored"], [_cells(each, metrics, suite) for each in suite.functions])
-
-
-def _interval_title(intervals: Sequence[Interval | None]) -> str:
-    confidence = next((each.confidence for each in intervals if each), CONFIDENCE)
-    return f"{100 * confidence:g}% interval"
-
-
-def _cells(function: FunctionResult, metrics: Sequence[str], suite: SuiteResult) -> list[str]:
-    cells = [function.name]
-    for metric in metrics:
-        figure = function.figures.get(metric)
-        cells.append(shown(None if figure is None else figure.value))
-        if metric == "mean":
-            cells.append(span(None if figure is None else figure.interval) or "-")
-    return [*cells, f"{function.scored}/{suite.finished}"]
 
 
 def facts(suite: SuiteResult) -> list[str]:
@@ -271,7 +229,7 @@ def _unknown(runs: int) -> str:
 
 def against(comparison: Comparison) -> Against:
     """One eval function here and in the baseline."""
-    title = _interval_title([each.paired.interval for each in comparison.differences])
+    title = interval_title([each.paired.interval for each in comparison.differences])
     return Against(
         eval_fn=comparison.eval_fn,
         rows=comparison.rows,
@@ -295,14 +253,6 @@ def against(comparison: Comparison) -> Against:
         regressed=comparison.regressed,
         fixed=comparison.fixed,
     )
-
-
-def span(interval: Interval | None, *, signed: bool = False) -> str:
-    """Both limits, or nothing where they are undefined."""
-    if interval is None:
-        return ""
-    sign = "+" if signed else ""
-    return f"{shown(interval.low, sign)} .. {shown(interval.high, sign)}"
 
 
 def p_value(p: float) -> str:

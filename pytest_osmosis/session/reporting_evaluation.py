@@ -81,6 +81,8 @@ class ReportingEvaluation(Evaluation):
         if not self.config.option.collectonly:
             preflight.check(self.config, self.spec)
         self._prepare()
+        with preflight.usage_errors():
+            preflight.check_columns(self.spec.by, self.suites.values())
         if self.config.option.collectonly:
             return
         for persona in preflight.personas(self.spec):

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import parse_gate
@@ -62,6 +63,21 @@ def test_merged_shards_are_the_whole(count: int):
     assert merged == expected
     assert "report: whole.json" in done.output
     assert "shard" not in Path("whole.json").read_text()
+
+
+def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
+    def by_level(suite: SuiteResult) -> SuiteResult:
+        levels = {0: ["a"], 1: ["b"], 2: ["a"], 3: ["b"]}
+        rows_of = {
+            name: [row.row_index for row in suite.rows if name in levels.get(row.row_index, ["a"])]
+            for name in ("a", "b")
+        }
+        found = breakdown_of(suite, "level", rows_of, confidence=None)
+        return replace(suite, breakdowns=(found,))
+
+    merge(*(write(f"s{i}.json", by_level(shard(i, 2))) for i in (1, 2)))
+    [merged] = read_report(Path("whole.json")).suites
+    assert merged.breakdowns == by_level(merged).breakdowns
 
 
 def test_it_has_the_environment_and_the_longest_time():
