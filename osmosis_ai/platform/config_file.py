@@ -257,7 +257,10 @@ def _flat(annotation: Any) -> tuple[Any, ...]:
 
 
 def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    # On Python 3.10 list[str] is a type too, which issubclass refuses.
+    if typing.get_origin(annotation) is not None or not isinstance(annotation, type):
+        return False
+    return issubclass(annotation, BaseModel)
 
 
 def _sections(kind: type[RunConfig]) -> list[str]:

@@ -344,9 +344,6 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
         "line 22: secrets.required: defined twice, on line 21 too",
     ]),
     ("table twice", EVAL + "[experiment]\n", ["line 22: experiment: defined twice, on line 1 too"]),
-    ("no TOML", EVAL.replace("[secrets]", "[secrets"), [
-        "line 20: not TOML: Expected ']' at the end of a table declaration (column 9)",
-    ]),
     ("UTF-16", EVAL.encode("utf-16"), ["it is UTF-16; save it as UTF-8"]),
     ("byte order mark", EVAL.encode("utf-8-sig"), [
         "line 1: it starts with a byte order mark; save it as UTF-8 without one",
@@ -367,6 +364,11 @@ def test_a_wrong_file_is_told_in_one_go(tmp_path: Path, text: str | bytes, told:
     assert [line.removeprefix("experiment: ").removeprefix("secrets: ") for line in found] == [
         line.removeprefix("experiment: ").removeprefix("secrets: ") for line in told
     ]
+
+
+def test_what_is_no_toml_is_told_in_the_parsers_words_with_the_line(tmp_path: Path):
+    (found,) = problems(tmp_path, EVAL.replace("[secrets]", "[secrets"))
+    assert re.fullmatch(r"line 20: not TOML: Expected .* \(column 9\)", found)
 
 
 def test_a_number_of_too_many_digits_is_told(tmp_path: Path):
