@@ -68,6 +68,14 @@ def breakdown_of(
     return Breakdown(column, tuple(values))
 
 
+def at_confidence(suite: SuiteResult, confidence: float) -> tuple[Breakdown, ...]:
+    """Return the suite's breakdowns with intervals of this confidence."""
+    return tuple(
+        breakdown_of(suite, each.column, united([each]), confidence=confidence)
+        for each in suite.breakdowns
+    )
+
+
 def united(breakdowns: Sequence[Breakdown]) -> dict[str, set[int]]:
     """Return the row indices by value of several breakdowns by one column."""
     found: defaultdict[str, set[int]] = defaultdict(set)

@@ -16,6 +16,7 @@ from typing import Any
 from osmosis_ai.messages import text_of
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
+from ..analysis.breakdown import at_confidence
 from ..results import EvalResult, RowData, RowResult, RunId, RunResult, SuiteResult
 from ..rollouts.failure_text import explanation
 from ..verdicts import (
@@ -109,6 +110,7 @@ def _judged(
         suite,
         rows=tuple(_asked(row, said) for row in suite.rows),
         functions=aggregate(suite.info, runs, selected=suite.selected, confidence=level).functions,
+        breakdowns=at_confidence(suite, level),
         verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not several),
         baseline=None if changes is None else _baseline(BaselineChanges.model_validate(changes)),
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.analysis.breakdown import NoColumn, broken_down, check_column
+from pytest_osmosis.analysis.breakdown import NoColumn, at_confidence, broken_down, check_column
 from pytest_osmosis.reports.breakdowns import VALUES_SHOWN, by_columns
-from pytest_osmosis.reports.json_reader import result_of as read
-from pytest_osmosis.reports.json_writer import report_of
+from pytest_osmosis.reports.json_reader import read_report
+from pytest_osmosis.reports.json_writer import write
+from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.results import RowData, SuiteResult
 from tests.made_results import EXACT, RunSpec, result_of, suite_of
@@ -44,10 +46,13 @@ def test_numbers_are_in_order_of_size_and_texts_as_they_come() -> None:
     assert values("two", "one", None, "two", True) == ["two", "one", "null", "true"]
 
 
-def test_a_report_read_back_has_the_same_breakdown() -> None:
+def test_a_report_read_back_has_the_same_breakdown(tmp_path: Path) -> None:
     suite = by_level([[1.0, 0.5], [0.0, 0.0]], ["a", "b"])
-    document = json.loads(report_of(result_of(suite)).model_dump_json())
-    assert read(document).suites[0].breakdowns == suite.breakdowns
+    write(result_of(suite), tmp_path / "out.json")
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert read_report(tmp_path / "out.json").suites[0].breakdowns == suite.breakdowns
+    [rendered] = read_saved(tmp_path / "out.json").result.suites
+    assert rendered.breakdowns == at_confidence(suite, 0.95) != suite.breakdowns
     [value, _] = document["by"][0]["values"]
     assert (value["value"], value["row_indices"], value["total_runs"]) == ("a", [0], 2)
     assert value["eval_fns"][EXACT]["mean"] == 0.75
