@@ -78,12 +78,13 @@ class GateResult:
         if self.low == self.high:
             return value if self.figure is not None else f"{value}, which counts as {self.low:.4g}"
         assert self.low is not None and self.high is not None
-        found = [f"{value}, between {number_text(self.low)} and {number_text(self.high)}"]
+        known = [f"{number_text(self.low)} .. {number_text(self.high)}"]
         if self.confidence:
-            found.append(f"with {self.confidence:.4g} confidence")
+            known.append(f"{100 * self.confidence:.4g}% confidence")
         if self.unknown:
-            found.append(f"whatever {counted(self.unknown, 'unknown run')} would have given")
-        return " ".join(found)
+            runs = counted(self.unknown, "run")
+            known.append(f"{runs} unknown" if self.eval_fn is None else f"{runs} without a score")
+        return f"{value} ({', '.join(known)})"
 
     def _next(self) -> list[str]:
         if self.outcome != "inconclusive":

@@ -45,10 +45,17 @@ Examples:
     metavar="N",
     help="Show only the first N; all are checked and counted.",
 )
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    metavar="COLUMN=NAME",
+    help="Which column of a dataset serves as which, such as question=user_prompt; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the file as one JSON document.")
-def preview_command(path: Path, limit: int | None, as_json: bool) -> None:
+def preview_command(path: Path, limit: int | None, mapping: tuple[str, ...], as_json: bool) -> None:
     """Check a rubric file or a dataset, and show what is in it."""
-    kind, total, entries = _read(path, limit)
+    kind, total, entries = _read(path, limit, mapping)
     if as_json:
         click.echo(json.dumps({"path": str(path), "kind": kind, "total": total, kind: entries}))
         return
@@ -62,14 +69,16 @@ def preview_command(path: Path, limit: int | None, as_json: bool) -> None:
         click.echo(f"\nand {total - len(entries)} more")
 
 
-def _read(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
+def _read(
+    path: Path, limit: int | None, mapping: tuple[str, ...]
+) -> tuple[str, int, list[dict[str, Any]]]:
     """Return what the file holds, how many of it, and the first `limit` of them."""
     if path.suffix.lower() in YAML_SUFFIXES:
         return _rubrics(path, limit)
     from pytest_osmosis.dataset.errors import DatasetError
 
     try:
-        return _records(path, limit) if _holds_answers(path) else _rows(path, limit)
+        return _records(path, limit) if _holds_answers(path) else _rows(path, limit, mapping)
     except DatasetError as error:
         raise CommandError(str(error), code="invalid") from None
 
@@ -91,10 +100,17 @@ def _records(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, An
     return "records", len(found), [record.shown() for record in found[:limit]]
 
 
-def _rows(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
+def _rows(
+    path: Path, limit: int | None, mapping: tuple[str, ...]
+) -> tuple[str, int, list[dict[str, Any]]]:
+    from pytest_osmosis.dataset.columns import mapping_of
     from pytest_osmosis.dataset.dataset import load_dataset
 
-    dataset = load_dataset(path)
+    try:
+        named = mapping_of(mapping)
+    except ValueError as error:
+        raise CommandError(f"--map: {error}", code="usage", status=2) from None
+    dataset = load_dataset(path, mapping=named)
     shown = dataset.row_indices[:limit]
     return "rows", len(dataset), [asdict(dataset.row(row_index)) for row_index in shown]
 

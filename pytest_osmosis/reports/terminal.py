@@ -241,7 +241,7 @@ def _remarks(suite: SuiteResult) -> Iterator[str]:
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:
-        yield f"partial: selected {suite.selected} of {suite.info.total_runs} runs"
+        yield f"partial: {suite.selected} of {suite.info.total_runs} runs selected"
     if suite.finished < suite.selected:
         yield f"partial: {suite.finished} of {suite.selected} selected runs have ended"
     if suite.short_rows and suite.info.n > 1:

@@ -23,6 +23,7 @@ from .journal import FILE, JournalEntry, JournalError, NewerJournal, Replay
 from .lines import RowRun
 from .transcripts import Transcripts
 
+FRESH = "--osmosis-fresh:"
 _DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"
 
 
@@ -58,7 +59,7 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
     except JournalError as error:
         if not keeping.fresh:
             raise ConfigurationError(f"{error}; {_DAMAGED}") from None
-        return _archive(folder, identity, "--osmosis-fresh was given")
+        return _archive(folder, identity, FRESH)
     return _decide(folder, identity, keeping, kept)
 
 
@@ -67,7 +68,7 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
     recovered = _recovered(folder, kept)
     unfinished = is_unfinished(kept, plan, recovered.keys())
     if keeping.fresh:
-        return _archive(folder, identity, "--osmosis-fresh was given", unfinished=unfinished)
+        return _archive(folder, identity, FRESH, unfinished=unfinished)
     changes, sizes = identity.changes(kept.header, plan), identity.resized(plan)
     if sizes and not changes and not keeping.extend:
         sizes[-1] += "; --osmosis-extend uses the runs that are there"
@@ -107,7 +108,8 @@ def _archive(
 ) -> Opened:
     aside = run_directory.archive_path(folder, _stamp(folder))
     which = "the unfinished one" if unfinished else "the one before"
-    notes = [f"starting anew: {reason}; {which} is kept as {aside.name}"] if reason else []
+    anew = reason if reason == FRESH else f"starting anew: {reason};"
+    notes = [f"{anew} {which} is kept as {aside.name}"] if reason else []
     return _new(folder, identity, notes, aside=aside)
 
 

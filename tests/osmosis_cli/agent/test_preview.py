@@ -79,8 +79,11 @@ def test_csv_holds_rows_and_never_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text('system_prompt,user_prompt,"""solution_str"""\n,u,x\n')
-    assert preview(path) == 0
+    path.write_text('system_prompt,Question,"""solution_str"""\n,u,x\n')
+    assert preview(path) == 1
+    assert "; try --map Question=user_prompt" in capsys.readouterr().err
+    assert preview(path, "--map", "Question=prompt") == 2
+    assert preview(path, "--map", "Question=user_prompt") == 0
     assert "Loaded 1 row " in (told := capsys.readouterr().out)
     assert "  user_prompt: u\n" in told
 

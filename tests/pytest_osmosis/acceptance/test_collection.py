@@ -96,7 +96,7 @@ def test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing(
     summary = session.report["summary"]
     assert (summary["selected"], summary["total"]) == (len(runs), 6)
     assert summary["complete"] is False
-    assert f"partial: selected {len(runs)} of 6 runs" in session.lines
+    assert f"partial: {len(runs)} of 6 runs selected" in session.lines
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_a_selection_means_the_same_under_xdist(three: Project) -> None:
     assert chosen(session) == [(0, 0), (0, 1), (1, 1), (2, 1)]
     summary = session.report["summary"]
     assert (summary["selected"], summary["total"], summary["complete"]) == (4, 6, False)
-    assert "partial: selected 4 of 6 runs" in session.lines
+    assert "partial: 4 of 6 runs selected" in session.lines
 
 
 def test_a_whole_evaluation_is_not_told_as_partial(three: Project) -> None:
@@ -129,7 +129,7 @@ def test_the_last_failures_are_run_again(three: Project) -> None:
     assert three.run(n="2").outcomes == {"passed": 4, "failed": 2}
     session = three.run("--lf", n="2")
     assert chosen(session) == [(1, 0), (1, 1)]
-    assert "partial: selected 2 of 6 runs" in session.lines
+    assert "partial: 2 of 6 runs selected" in session.lines
     first = three.run("--ff", n="2")
     assert first.report["summary"]["complete"] is True
 

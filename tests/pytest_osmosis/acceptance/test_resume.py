@@ -337,7 +337,7 @@ def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, mod
 
 def test_fresh_starts_anew_in_any_case(unfinished, model):
     session = unfinished.run("--osmosis-fresh")
-    assert "starting anew: --osmosis-fresh was given; the unfinished one is kept as" in session.out
+    assert "osmosis: --osmosis-fresh: the unfinished one is kept as" in session.out
     assert set(model.asked.values()) == {1} and len(model.asked) == len(ROWS)
 
 

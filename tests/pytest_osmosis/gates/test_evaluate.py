@@ -314,7 +314,7 @@ def test_what_was_never_started_is_in_no_value_but_in_both_bounds():
         assert (found.outcome, found.unknown) == ("inconclusive", 11)
     lost = evaluate(parse_gate("mean >= 0"), tally_of([[LOST]]))
     assert (lost.outcome, lost.figure) == ("passed", None)
-    assert lost.sentence().startswith("no run has a score, between 0 and 1")
+    assert lost.sentence().startswith("no run has a score (0 .. 1, ")
 
 
 def test_a_slice_looks_at_its_rows_only():
@@ -421,9 +421,7 @@ def test_no_number_of_rows_settles_a_figure_at_its_threshold():
 
 def test_it_says_how_many_runs_to_repeat():
     verdict = evaluate(parse_gate("mean >= 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
-    assert verdict.sentence() == (
-        "0.9474, between 0.9 and 1 whatever 2 unknown runs would have given"
-    )
+    assert verdict.sentence() == ("0.9474 (0.9 .. 1, 2 runs without a score)")
     verdict = evaluate(parse_gate("mean > 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
     assert verdict.sentence().endswith("; repeat 2 runs to settle it")
     verdict = evaluate(parse_gate("cost_usd <= 1"), tally_of([[1.0], [UNKNOWN]]))

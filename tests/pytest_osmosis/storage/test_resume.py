@@ -89,7 +89,7 @@ def test_fresh_keeps_aside_what_could_go_on(tmp_path: Path) -> None:
     folder = keep(tmp_path, ended(0, 0))
     found = opened(folder, Keeping(fresh=True))
     assert found.cached == {}
-    assert found.notes[0].startswith("starting anew: --osmosis-fresh was given; the unfinished")
+    assert found.notes[0].startswith("--osmosis-fresh: the unfinished one is kept as")
 
 
 @pytest.mark.parametrize(
