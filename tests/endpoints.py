@@ -25,6 +25,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -481,6 +482,14 @@ class EndpointProcess:
         with opener.open(f"{self.base_url}/tally", timeout=10) as answer:
             counts: dict[str, Any] = json.load(answer)
         return counts
+
+
+@contextmanager
+def refusing_address() -> Iterator[str]:
+    """A host and port where connections are refused, and that no other server can take."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, and never listening
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 def main() -> None:

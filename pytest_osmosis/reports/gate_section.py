@@ -43,12 +43,20 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
 
 
 def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
-    """The interval of the same figure in the summary's table."""
-    for function in suite.functions:
-        figure = function.figures.get(verdict.metric)
-        if function.name == verdict.eval_fn and figure and verdict.row_indices is None:
-            return figure.interval
-    return None
+    """The interval of the same figure in the summary's tables, which are about all rows."""
+    if verdict.row_indices is not None:
+        return None
+    metric = verdict.metric.removesuffix(" - baseline")
+    if metric != verdict.metric:
+        differences = (
+            (comparison.eval_fn, each.metric, each.paired.interval)
+            for comparison in (suite.baseline.comparisons if suite.baseline else ())
+            for each in comparison.differences
+        )
+        wanted = (verdict.eval_fn, metric)
+        return next((found for *key, found in differences if tuple(key) == wanted), None)
+    figures = (each.figures.get(metric) for each in suite.functions if each.name == verdict.eval_fn)
+    return next((figure.interval for figure in figures if figure is not None), None)
 
 
 def _lowest(verdict: GateResult, suite: SuiteResult) -> list[Low]:

@@ -26,6 +26,7 @@ NAME_LIMIT, SHORT_NAME = 36, 16
 ROW_LIMIT = 40
 """Characters of a row's name."""
 _GATE = "gate  "
+_GO_ON = "run the same command again to go on"
 _BELOW_ERROR = " " * len("ERROR: ")
 
 
@@ -37,17 +38,19 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     for suite in result.suites:
         if lines:
             lines.append("")
-        lines.extend(_suite(suite, width, titled=len(result.suites) > 1))
+        is_cut = bool(result.interrupted or result.halted) and len(result.suites) == 1
+        lines.extend(_suite(suite, width, titled=len(result.suites) > 1, counts=not is_cut))
     if result.halted:
         lines += ["", f"stopped: {result.halted}"]
     if result.saved is not None:
         return [*lines, _saved(result.saved)]
-    if result.interrupted or result.halted:
+    if result.interrupted:  # pytest says above its last line what is done
+        return [*lines, *([_GO_ON] if kept else [])]
+    if result.halted:
         done = sum(suite.finished for suite in result.suites)
         selected = sum(suite.selected for suite in result.suites)
-        how = "interrupted" if result.interrupted else "not complete"
-        step = "; run the same command again to go on" if kept else ""
-        lines += [f"{how}: {done} of {selected} runs are done{step}"]
+        step = f"; {_GO_ON}" if kept else ""
+        lines += [f"not complete: {done} of {selected} runs are done{step}"]
     return lines
 
 
@@ -106,7 +109,8 @@ def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
         yield from _wrapped(f"gates: {gates}", width, _BELOW_ERROR)
 
 
-def _suite(suite: SuiteResult, width: int, *, titled: bool) -> Iterator[str]:
+def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True) -> Iterator[str]:
+    """What there is to say of one evaluation; `counts` unless something else says what ended."""
     if titled:
         yield suite.info.name
     if suite.functions:
@@ -124,7 +128,7 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool) -> Iterator[str]:
         for comparison in suite.baseline.comparisons:
             yield from changes(against(comparison), width=width)
         yield ""
-    yield from _notes(suite, width)
+    yield from _notes(suite, width, counts=counts)
 
 
 def _by_column(number: int, found: ByColumn, suite: SuiteResult, width: int) -> Iterator[str]:
@@ -222,7 +226,7 @@ def _saved(saved: Saved) -> str:
     return f"{saved.runs} of {saved.of} runs ({share}) did not have to be run{more}"
 
 
-def _notes(suite: SuiteResult, width: int) -> Iterator[str]:
+def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
     if lowest := _lowest(suite):
         yield from _named("lowest rows", lowest, width)
     if slowest := slow_runs(suite):
@@ -232,17 +236,17 @@ def _notes(suite: SuiteResult, width: int) -> Iterator[str]:
         runs = counted(sum(suite.errors.values()), "run")
         yield from _wrapped(f"{runs} ended in an error; a missing score counts as 0.0", width)
         yield from _wrapped(", ".join(some_error_kinds(suite)), width, "  ")
-    for note in _remarks(suite):
+    for note in _remarks(suite, counts=counts):
         yield from _wrapped(note, width)
 
 
-def _remarks(suite: SuiteResult) -> Iterator[str]:
+def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:
         yield f"partial: {suite.selected} of {suite.info.total_runs} runs selected"
-    if suite.finished < suite.selected:
+    if counts and suite.finished < suite.selected:
         yield f"partial: {suite.finished} of {suite.selected} selected runs have ended"
     if suite.short_rows and suite.info.n > 1:
         rows = "1 row has" if suite.short_rows == 1 else f"{suite.short_rows} rows have"

@@ -21,6 +21,7 @@ import pytest
 
 from .. import compat
 from ..results import RunResult
+from ..verdicts import counted
 
 REDRAW_S = 0.2
 """How often the live line is redrawn, at most."""
@@ -85,24 +86,34 @@ class ProgressCounter:
         self._recent[-1].runs += 1
         self._recent[-1].tokens += tokens
 
-    def line(self) -> str:
-        """Return how far the session is, in one line; empty before runs are selected."""
-        with self._lock:
-            return "  ".join(self._parts()) if self._total() else ""
+    def line(self, width: int | None = None) -> str:
+        """Return how far the session is, in one line; empty before runs are selected.
 
-    def _parts(self) -> list[str]:
+        What is worth least goes first where the line is longer than `width`.
+        """
+        with self._lock:
+            parts = self._parts() if self._total() else {}
+        for name in ("tokens", "cost", "flight", "errors", "pass"):
+            if width is None or len("  ".join(parts.values())) <= width:
+                break
+            parts.pop(name, None)
+        return "  ".join(parts.values())
+
+    def _parts(self) -> dict[str, str]:
         total = max(self._total(), self.done)
-        parts = [f"{self.done}/{total}"]
+        parts = {"done": f"{self.done}/{total}"}
         if self._scored:
-            parts.append(f"pass {100 * self._passed // self.done}%")
-        parts.append(f"{self._in_flight(total - self.done)} in flight")
+            parts["pass"] = f"pass {100 * self._passed // self.done}%"
+        if errors := self.done - self._scored:
+            parts["errors"] = counted(errors, "error")
+        parts["flight"] = f"{self._in_flight(total - self.done)} in flight"
         rate, tokens = self._rates()
         if tokens:
-            parts.append(f"{short(tokens)} tok/s")
+            parts["tokens"] = f"{short(tokens)} tok/s"
         if self._cost_usd:
-            parts.append(f"${self._cost_usd:.2f}")
+            parts["cost"] = f"${self._cost_usd:.2f}"
         if rate and total > self.done:
-            parts.append(f"eta {clock_time((total - self.done) / rate)}")
+            parts["eta"] = f"eta {clock_time((total - self.done) / rate)}"
         return parts
 
     def _rates(self) -> tuple[float, float]:
@@ -242,7 +253,7 @@ class LiveProgress:
                 if time.monotonic() < self._aside_until:
                     continue
                 try:
-                    self._draw(self._counter.line())
+                    self._draw(self._counter.line(max(20, int(self._writer.fullwidth)) - 1))
                 except OSError:
                     return  # the terminal is gone
 

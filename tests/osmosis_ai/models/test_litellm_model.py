@@ -16,7 +16,7 @@ from osmosis_ai.models.litellm.library import load
 from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
-from tests.endpoints import Ask, Endpoint, Step, completion, reply, tool_call
+from tests.endpoints import Ask, Endpoint, Step, completion, refusing_address, reply, tool_call
 
 KEY = "sk-provider-0123456789abcdef"
 QUICK = RetryPolicy(max_tries=3, base_s=0.01, cap_s=0.02)
@@ -395,9 +395,8 @@ def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
 
 
 def test_nobody_there_is_told_with_the_address() -> None:
-    with Endpoint() as gone:
-        base = gone.base_url
-    error = failure("openai/m", base)
+    with refusing_address() as netloc:
+        error = failure("openai/m", f"http://{netloc}/v1")
     assert (error.kind, error.tries) == ("unreachable", 3)
     assert f"cannot reach {error.endpoint} after 3 tries" in str(error)
     assert "connection refused" in str(error)

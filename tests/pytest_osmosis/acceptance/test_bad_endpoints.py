@@ -13,7 +13,7 @@ import pytest
 
 from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoint_faults import misbehave
-from tests.endpoints import Ask, Endpoint
+from tests.endpoints import Ask, Endpoint, refusing_address
 from tests.modes import each_mode
 from tests.project import Project
 
@@ -159,10 +159,9 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
 def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     faulty: Project,
 ) -> None:
-    with Endpoint() as gone:
-        netloc = gone.netloc
     faulty.rows(*"abcdefghij")
-    session = faulty.run("--junitxml=out.xml", base_url=f"http://{netloc}/v1")
+    with refusing_address() as netloc:
+        session = faulty.run("--junitxml=out.xml", base_url=f"http://{netloc}/v1")
     assert session.ret == 1
     assert "lowest rows" not in session.out and "0.000" not in session.out
     assert "osmosis_mean" not in (faulty.path / "out.xml").read_text()

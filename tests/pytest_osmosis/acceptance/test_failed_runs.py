@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.endpoints import Endpoint
+from tests.endpoints import refusing_address
 from tests.modes import each_mode
 from tests.project import Project, Session
 
@@ -77,30 +78,37 @@ def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> 
     assert session.section("short test summary info")[-1].startswith("FAILED test_unit.py")
 
 
-def gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    with Endpoint() as endpoint:
-        return {"base_url": endpoint.base_url}
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """A base URL where nothing answers."""
+    with refusing_address() as netloc:
+        yield f"http://{netloc}/v1"
 
 
-def refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed: another address is asked."""
+
+
+def refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.endpoint.api_key = "another"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-that-nobody-may-see")
-    return {}
 
 
-def unknown(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def unknown(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.endpoint.models = {"another"}
-    return {}
 
 
 @each_mode
 @pytest.mark.parametrize("spoil", [gone, refused, unknown])
 def test_what_no_run_survives_is_said_once_in_few_lines(
-    wrong: Project, monkeypatch: pytest.MonkeyPatch, spoil: Any, workers: int
+    wrong: Project, monkeypatch: pytest.MonkeyPatch, nowhere: str, spoil: Any, workers: int
 ) -> None:
-    options = spoil(wrong, monkeypatch)
+    spoil(wrong, monkeypatch)
+    base_url = nowhere if spoil is gone else wrong.endpoint.base_url
     gate = "--osmosis-gate=errors == 0"
-    session = wrong.run("--batch-size=16", gate, n="5", output=None, workers=workers, **options)
+    session = wrong.run(
+        "--batch-size=16", gate, n="5", output=None, workers=workers, base_url=base_url
+    )
     lines = after_header(session)
     assert len(lines) <= 12, "\n".join(lines)
     assert "ERROR at setup" not in session.out

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.retry import RetryPolicy
-from tests.endpoints import Ask, Endpoint, error_reply
+from tests.endpoints import Ask, error_reply, refusing_address
 from tests.project import AGENT, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -304,9 +304,8 @@ def test_a_rollout_without_a_reward_is_an_error_when_nothing_else_scores_it(
 
 def test_an_endpoint_that_is_not_there_is_an_error_after_all_tries(project: Project) -> None:
     project.rows("a")
-    with Endpoint() as gone:
-        netloc = gone.netloc
-    session = project.run(base_url=f"http://{netloc}/v1")
+    with refusing_address() as netloc:
+        session = project.run(base_url=f"http://{netloc}/v1")
     [run] = session.runs
     assert (run["outcome"], run["error_type"]) == ("error", "provider")
     assert run["retries"] == 2

@@ -41,10 +41,19 @@ def test_the_line_tells_done_pass_rate_flight_rates_cost_and_time_left():
         clock.now += 0.25
         tally.ended(replace(RUN, passed=number % 10 != 0))
     assert tally.line() == "40/100  pass 90%  16 in flight  2.0k tok/s  $0.80  eta 0:15"
+    assert tally.line(40) == "40/100  pass 90%  16 in flight  eta 0:15"
+    assert tally.line(20) == "40/100  eta 0:15"
     for _ in range(60):
         tally.ended(RUN)
     assert tally.line().startswith("100/100  pass 96%  0 in flight")
     assert "eta" not in tally.line()
+
+
+def test_errors_are_counted_where_there_are_any():
+    tally = ProgressCounter(lambda: 3, lambda left: left)
+    tally.ended(replace(RUN, passed=False, error_type="provider", tokens=None, cost_usd=None))
+    tally.ended(replace(RUN, tokens=None, cost_usd=None))
+    assert tally.line().startswith("2/3  pass 50%  1 error  1 in flight")
 
 
 def test_runs_of_an_earlier_session_count_but_set_no_pace():
