@@ -182,8 +182,8 @@ def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
     """Return what to say of an unknown key, and the path of the key that is meant."""
     *tables, name = path
     noun = "unknown key" if tables else "unknown key or table"
-    known = _fields(kind, path[:-1]) if tables else kind.model_fields
-    elsewhere = [table for table in _sections(kind) if name in _fields(kind, (table,))]
+    known = section_fields(kind, path[0]) if tables else kind.model_fields
+    elsewhere = [table for table in _sections(kind) if name in section_fields(kind, table)]
     if elsewhere:
         return f"{noun}; it belongs into [{elsewhere[0]}]", (elsewhere[0], name)
     others = [other for other in KINDS if other is not kind and name in other.model_fields]
@@ -264,12 +264,12 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _sections(kind: type[RunConfig]) -> list[str]:
-    return [name for name in kind.model_fields if _fields(kind, (name,))]
+    return [name for name in kind.model_fields if section_fields(kind, name)]
 
 
-def _fields(kind: type[RunConfig], path: KeyPath) -> Mapping[str, FieldInfo]:
-    """The keys of a table that has fixed ones."""
-    field = kind.model_fields.get(path[0])
+def section_fields(kind: type[RunConfig], name: str) -> Mapping[str, FieldInfo]:
+    """Return the keys of a table that has fixed ones, none for another."""
+    field = kind.model_fields.get(name)
     model = next((a for a in _flat(field.annotation) if _is_model(a)), None) if field else None
     return {} if model is None else model.model_fields
 

@@ -34,7 +34,8 @@ def find_root(start: Path) -> Path:
         if (folder / ".git").exists():
             return folder
     raise WorkspaceError(
-        f"{start} is in no Git work tree; change to your workspace, or make one with git init"
+        f"{start} is in no Git work tree; change to your workspace, or make one here with "
+        "`osmosis workspace init`"
     )
 
 

@@ -1,0 +1,110 @@
+"""`osmosis workspace` and `osmosis rollout`: the files of a workspace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import click
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from ..lazy_group import Entry, LazyGroup
+
+WORKSPACE_EPILOG = """\b
+Example:
+  mkdir my-workspace && cd my-workspace && osmosis workspace init
+"""
+ROLLOUT_EPILOG = """\b
+Example:
+  osmosis rollout init my-rollout
+"""
+
+workspace_group = LazyGroup(
+    "workspace",
+    table={"init": Entry("platform.workspace:workspace_init", "Create a workspace's files.")},
+    help="Look after a workspace: a Git work tree of rollouts and config files.",
+    epilog=WORKSPACE_EPILOG,
+)
+rollout_group = LazyGroup(
+    "rollout",
+    table={"init": Entry("platform.workspace:rollout_init", "Create a rollout that works.")},
+    help="Look after the rollouts of a workspace.",
+    epilog=ROLLOUT_EPILOG,
+)
+
+
+@click.command("init", epilog=WORKSPACE_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def workspace_init(as_json: bool) -> None:
+    """Make the Git work tree around the current directory a workspace.
+
+    Creates rollouts/, datasets/, configs/eval/ and configs/training/, the JSON Schemas of config
+    files, and a .gitignore that covers .osmosis/ and .env. Where there is no Git work tree, makes
+    one. Replaces no file, and may be repeated.
+    """
+    from osmosis_ai.platform import skeleton
+
+    root = _work_tree()
+    made = skeleton.create_workspace(root)
+    _show(root, made, as_json=as_json, then=["osmosis rollout init my-rollout"])
+
+
+@click.command("init", epilog=ROLLOUT_EPILOG)
+@click.argument("name", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def rollout_init(name: str, as_json: bool) -> None:
+    """Create a rollout, its two config files and a dataset of five rows.
+
+    It runs at once, against the embedded endpoint. Replaces no file.
+    """
+    from osmosis_ai.platform import skeleton, workspace
+
+    try:
+        root = workspace.find_root(Path.cwd())
+        made = skeleton.create_rollout(root, name)
+    except workspace.WorkspaceError as error:
+        raise CommandError(str(error), code="workspace") from None
+    evaluate = f"osmosis eval -m rollouts/{name}/main.py:Answer -d datasets/{name}.jsonl"
+    then = [f"{evaluate} --model embedded", f"osmosis eval check configs/eval/{name}.toml"]
+    _show(root, made, as_json=as_json, then=then)
+
+
+def _work_tree() -> Path:
+    """The Git work tree around the current directory; a new one where there is none."""
+    from osmosis_ai.platform import workspace
+
+    try:
+        return workspace.find_root(Path.cwd())
+    except workspace.WorkspaceError:
+        _git_init()
+        return Path.cwd().resolve()
+
+
+def _git_init() -> None:
+    try:
+        done = subprocess.run(
+            ["git", "init", "--quiet"], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise CommandError(
+            "a workspace is a Git work tree, and git is not installed", code="workspace"
+        ) from None
+    if done.returncode:
+        said = printable(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "")
+        raise CommandError(f"git init failed: {said}", code="workspace")
+
+
+def _show(root: Path, made: list[Path], *, as_json: bool, then: list[str]) -> None:
+    names = [path.relative_to(root).as_posix() for path in made]
+    if as_json:
+        click.echo(json.dumps({"root": str(root), "written": names}))
+        return
+    where = printable(str(root))
+    click.echo(f"created in {where}:" if names else f"nothing is missing in {where}")
+    for name in names:
+        click.echo(f"  {printable(name)}")
+    click.echo("next:")
+    for line in then:
+        click.echo(f"  {line}")

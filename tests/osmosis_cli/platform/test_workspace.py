@@ -1,0 +1,162 @@
+"""`osmosis workspace init` and `osmosis rollout init`, and what can be done right after them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from osmosis_ai.platform.config_file import read_config
+from osmosis_ai.platform.config_models import EvalConfig, RunConfig, TrainingConfig
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+
+Command = Callable[..., tuple[int, str, str]]
+WORKSPACE = {
+    "rollouts/.gitkeep",
+    "datasets/.gitkeep",
+    "configs/eval/.gitkeep",
+    "configs/training/.gitkeep",
+    "configs/eval.schema.json",
+    "configs/training.schema.json",
+    ".gitignore",
+}
+ROLLOUT = {
+    "rollouts/one/main.py",
+    "rollouts/one/pyproject.toml",
+    "datasets/one.jsonl",
+    "configs/eval/one.toml",
+    "configs/training/one.toml",
+}
+
+
+@pytest.fixture
+def osmosis(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Command]:
+    """The command in an empty directory; afterwards modules of the workspace are forgotten."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, words)
+        return status, *capfd.readouterr()
+
+    yield command
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(pytester.path)):
+            del sys.modules[name]
+
+
+def written(out: str) -> set[str]:
+    return set(json.loads(out)["written"])
+
+
+def test_a_new_workspace_is_a_git_work_tree_with_everything_in_it(
+    osmosis: Command, pytester: pytest.Pytester
+):
+    status, out, _ = osmosis("workspace", "init", "--json")
+    assert status == 0
+    assert json.loads(out)["root"] == str(pytester.path)
+    assert written(out) == WORKSPACE
+    assert (pytester.path / ".git").is_dir()
+    ignored = (pytester.path / ".gitignore").read_text()
+    assert ignored == ".osmosis/\n.env\n"
+
+
+def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
+    osmosis: Command, pytester: pytest.Pytester
+):
+    (pytester.path / ".gitignore").write_text("*.pyc\n.env")
+    osmosis("workspace", "init")
+    assert (pytester.path / ".gitignore").read_text() == "*.pyc\n.env\n.osmosis/\n"
+    schema = pytester.path / "configs/eval.schema.json"
+    schema.write_text("mine")
+    status, out, _ = osmosis("workspace", "init")
+    assert (status, out.splitlines()[0]) == (0, f"nothing is missing in {pytester.path}")
+    assert schema.read_text() == "mine"
+
+
+def test_from_a_subfolder_the_top_of_the_work_tree_is_the_workspace(
+    osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    subprocess.run(["git", "init", "--quiet"], check=True, cwd=pytester.path)
+    (pytester.path / "deep" / "er").mkdir(parents=True)
+    monkeypatch.chdir(pytester.path / "deep" / "er")
+    assert osmosis("workspace", "init")[0] == 0
+    assert (pytester.path / "rollouts").is_dir()
+
+
+def test_without_git_that_is_said(
+    osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", str(pytester.path))
+    status, out, err = osmosis("workspace", "init")
+    assert (status, out) == (1, "")
+    assert err == "Error: a workspace is a Git work tree, and git is not installed\n"
+
+
+def test_a_new_rollout_passes_its_checks_and_runs_at_once(
+    osmosis: Command, pytester: pytest.Pytester
+):
+    osmosis("workspace", "init")
+    status, out, _ = osmosis("rollout", "init", "one")
+    assert status == 0
+    listed = {line.strip() for line in out.splitlines()}
+    assert listed >= ROLLOUT
+    for group, folder in (("eval", "eval"), ("train", "training")):
+        status, _, err = osmosis(group, "check", f"configs/{folder}/one.toml")
+        assert (status, err) == (0, "")
+    told = next(line for line in out.splitlines() if line.startswith("  osmosis eval -m"))
+    status, out, err = osmosis(*told.split()[1:])
+    assert status == 0, out + err
+    assert "5 passed" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [(EvalConfig, "configs/eval/one.toml"), (TrainingConfig, "configs/training/one.toml")],
+)
+def test_its_config_files_name_every_key_and_are_right_with_all_of_them(
+    osmosis: Command, pytester: pytest.Pytester, kind: type[RunConfig], path: str
+):
+    osmosis("workspace", "init")
+    osmosis("rollout", "init", "one")
+    file = pytester.path / path
+    text = file.read_text()
+    assert text.startswith(f"#:schema ../{file.parent.name}.schema.json\n")
+    assert (file.parent / f"../{file.parent.name}.schema.json").exists()
+    file.write_text(re.sub(r"^# ", "", text, flags=re.MULTILINE))
+    config = read_config(kind, file).config
+    for name in kind.model_fields:
+        section = getattr(config, name)
+        if name not in ("advanced", "env"):
+            assert section.model_fields_set == set(type(section).model_fields), name
+
+
+def test_a_rollout_that_is_there_is_left_alone(osmosis: Command, pytester: pytest.Pytester):
+    osmosis("workspace", "init")
+    dataset = pytester.path / "datasets" / "one.jsonl"
+    dataset.write_text("mine")
+    status, out, err = osmosis("rollout", "init", "one")
+    assert (status, out) == (1, "")
+    assert err == "Error: choose another name; there already: datasets/one.jsonl\n"
+    assert dataset.read_text() == "mine"
+    assert not (pytester.path / "rollouts" / "one").exists()
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", ".", "-x", "", "é", "a b", "a\n", "x" * 101])
+def test_a_name_that_is_no_folder_is_refused(osmosis: Command, name: str):
+    osmosis("workspace", "init")
+    status, _, err = osmosis("rollout", "init", "--", name)
+    assert status == 1
+    assert "cannot name a rollout" in err
+
+
+def test_outside_of_a_workspace_the_next_step_is_said(osmosis: Command):
+    status, _, err = osmosis("rollout", "init", "one")
+    assert status == 1
+    assert "is in no Git work tree" in err
