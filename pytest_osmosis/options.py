@@ -1,33 +1,22 @@
-"""One table of options and their ini twins, their registration, and their values.
+"""One table of options and their ini twins, and their registration.
 
-A wrong value is a `pytest.UsageError` of one sentence, raised before anything runs. Every pytest
-session imports this; `build_spec`, which makes the spec of a session, is imported only then.
+Every pytest session imports this. `option_reader` reads what was given; `build_spec`, which makes
+the spec of a session of it, is imported only then.
 """
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from . import compat
+from . import option_values as values
 from .dataset.formats import SUFFIXES_SHOWN
 from .option_groups import FIRST, group_of, in_groups
 from .reports.formats import REPORTS
-
-EXPLICIT = "explicit"
-"""When the evaluation of the ini file runs: only where the command line asks for it."""
-
-
-def _text(text: str) -> str:
-    if not text.strip():
-        raise ValueError("expected a value")
-    return text
 
 
 @dataclass(frozen=True)
@@ -36,7 +25,7 @@ class Option:
 
     name: str
     help: str
-    parse: Callable[[str], Any] = _text
+    parse: Callable[[str], Any] = values.any_text
     default: Any = None
     metavar: str | None = None
     short: str | None = None
@@ -77,79 +66,6 @@ class Option:
         return group_of(self.name)
 
 
-def _whole(minimum: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise ValueError(f"expected a whole number of at least {minimum}") from None
-        if value < minimum:
-            raise ValueError(f"expected a whole number of at least {minimum}")
-        return value
-
-    return parse
-
-
-def _number(
-    what: str, accept: Callable[[float], bool] = lambda value: True
-) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(f"expected {what}") from None
-        if not math.isfinite(value) or not accept(value):
-            raise ValueError(f"expected {what}")
-        return value
-
-    return parse
-
-
-def _share(text: str) -> str:
-    from .dataset.errors import DatasetError
-    from .dataset.sampling import sample_size
-
-    try:
-        sample_size(text, 1)
-    except DatasetError:
-        raise ValueError("expected a share like 10% or a number of rows like 50") from None
-    return text
-
-
-def _shard(text: str) -> str:
-    from .dataset.sampling import parse_shard
-
-    return str(parse_shard(text))
-
-
-def _when(text: str) -> str:
-    if text not in ("always", EXPLICIT):
-        raise ValueError(f"expected 'always' or '{EXPLICIT}'")
-    return text
-
-
-def _retry(text: str) -> str:
-    if text not in ("errors", "all"):
-        raise ValueError("expected nothing, or =all")
-    return text
-
-
-def _map(text: str) -> str:
-    from .dataset.columns import parse_map
-
-    parse_map(text)
-    return text
-
-
-def _rows(text: str) -> str:
-    from .dataset.sampling import parse_rows
-
-    parse_rows(text)
-    return text
-
-
-_positive_s = _number("a number of seconds above 0", lambda value: value > 0)
-
 OPTIONS: tuple[Option, ...] = (
     Option(
         "agent",
@@ -168,7 +84,7 @@ OPTIONS: tuple[Option, ...] = (
         "map",
         "which column of the dataset serves as which, such as question=user_prompt; "
         "none=system_prompt sends no system message",
-        _map,
+        values.column_map,
         metavar="COLUMN=NAME",
         repeatable=True,
     ),
@@ -205,11 +121,11 @@ OPTIONS: tuple[Option, ...] = (
         metavar="NAME",
         repeatable=True,
     ),
-    Option("n", "runs per row", _whole(1), 1, metavar="N", short="--n"),
+    Option("n", "runs per row", values.whole_number(1), 1, metavar="N", short="--n"),
     Option(
         "pass-threshold",
         "minimum score for a run to pass",
-        _number("a number"),
+        values.number("a number"),
         1.0,
         metavar="SCORE",
         short="--pass-threshold",
@@ -217,54 +133,59 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max-turns",
         "max model calls per rollout; the agent gets it as request.max_turns, and must obey it",
-        _whole(1),
+        values.whole_number(1),
         10,
         metavar="N",
     ),
     Option(
         "temperature",
         "sampling temperature (not sent unless given)",
-        _number("a number of at least 0", lambda value: value >= 0),
+        values.number("a number of at least 0", lambda value: value >= 0),
         metavar="T",
     ),
     Option(
         "max-tokens",
         "max tokens per model reply, sent as max_tokens (not sent unless given)",
-        _whole(1),
+        values.whole_number(1),
         metavar="N",
     ),
     Option(
         "top-p",
         "nucleus sampling (not sent unless given)",
-        _number("a number above 0 and at most 1", lambda value: 0 < value <= 1),
+        values.number("a number above 0 and at most 1", lambda value: 0 < value <= 1),
         metavar="P",
     ),
     Option(
         "seed",
         "base sampling seed; run i of a row is sent S + i (not sent unless given)",
-        _whole(0),
+        values.whole_number(0),
         metavar="S",
     ),
     Option(
         "batch-size",
         "rollouts in flight at once, over all workers (default: 1, or W with -n W)",
-        _whole(1),
+        values.whole_number(1),
         metavar="B",
         short="--batch-size",
     ),
     Option(
         "max-cost",
         "stop starting runs at this cost in dollars; needs a model whose price is known",
-        _number("a number of dollars above 0", lambda value: value > 0),
+        values.number("a number of dollars above 0", lambda value: value > 0),
         metavar="USD",
     ),
     Option(
         "max-total-tokens",
         "stop starting runs once this many tokens are used",
-        _whole(1),
+        values.whole_number(1),
         metavar="N",
     ),
-    Option("max-time", "stop starting runs after this many seconds", _positive_s, metavar="S"),
+    Option(
+        "max-time",
+        "stop starting runs after this many seconds",
+        values.positive_seconds,
+        metavar="S",
+    ),
     Option(
         "gate",
         'condition that decides the exit status, such as "pass@5 >= 0.9"; '
@@ -277,7 +198,7 @@ OPTIONS: tuple[Option, ...] = (
         "confidence",
         "confidence level of all intervals (0.95 in the summary unless given); if given, a gate "
         "passes only if its whole interval does",
-        _number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1),
+        values.number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1),
         metavar="C",
     ),
     Option(
@@ -310,38 +231,40 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "worker-timeout",
         "restart a worker process that sends no heartbeat for this many seconds",
-        _positive_s,
+        values.positive_seconds,
         30.0,
         metavar="S",
     ),
-    Option("limit", "evaluate only this many rows", _whole(1), metavar="N"),
-    Option("offset", "skip this many rows first", _whole(0), 0, metavar="N"),
-    Option("rows", "evaluate only these rows, such as 3,7,10-20", _rows, metavar="ROWS"),
+    Option("limit", "evaluate only this many rows", values.whole_number(1), metavar="N"),
+    Option("offset", "skip this many rows first", values.whole_number(0), 0, metavar="N"),
+    Option(
+        "rows", "evaluate only these rows, such as 3,7,10-20", values.row_indices, metavar="ROWS"
+    ),
     Option(
         "sample",
         "draw this many rows at random: a number or a share such as 10%%",
-        _share,
+        values.share,
         metavar="N|P%",
     ),
-    Option("sample-seed", "seed of --osmosis-sample", _whole(0), 0, metavar="S"),
+    Option("sample-seed", "seed of --osmosis-sample", values.whole_number(0), 0, metavar="S"),
     Option(
         "agent-timeout",
         "seconds that the agent may take for one run",
-        _positive_s,
+        values.positive_seconds,
         450.0,
         metavar="S",
     ),
     Option(
         "grader-timeout",
         "seconds that each eval function may take for one run",
-        _positive_s,
+        values.positive_seconds,
         150.0,
         metavar="S",
     ),
     Option(
         "shard",
         "evaluate the I-th of K shards of the rows; `osmosis eval merge` joins their reports",
-        _shard,
+        values.shard,
         metavar="I/K",
     ),
     Option(
@@ -362,7 +285,7 @@ OPTIONS: tuple[Option, ...] = (
         "run",
         "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
         "its data file or a node id in it, or an agent on the command line",
-        _when,
+        values.when,
         "always",
         metavar="WHEN",
     ),
@@ -388,7 +311,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "retry-failed",
         "resume, and run again what ended in an error; =all: also runs below the threshold",
-        _retry,
+        values.retry,
         metavar="all",
         const="errors",
     ),
@@ -461,99 +384,3 @@ def _help(option: Option) -> str:
 
 def _ini_default(option: Option) -> Any:
     return [] if option.repeatable else False if option.flag else ""
-
-
-class OptionReader:
-    """Reads options: command line before ini file before default, converted and checked."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-
-    def raw(self, name: str) -> Any:
-        """Return the text (or list, or bool) that was given, or None; never a default."""
-        option = BY_NAME[name]
-        value = getattr(self._config.option, option.dest, None)
-        if value is not None:
-            return value
-        return self._ini(option) or None
-
-    def _ini(self, option: Option) -> Any:
-        if option.flag:
-            return self._config.getini(option.ini_name)
-        value = compat.ini_value(self._config, option.ini_name, is_list=option.repeatable)
-        if option.ini_twin is None:
-            return value
-        twin = compat.ini_value(self._config, option.ini_twin, is_list=True)
-        if value and twin:
-            raise pytest.UsageError(
-                f"{option.ini_name} and {option.ini_twin} are the same key: give one of them"
-            )
-        return value or twin
-
-    def on_command_line(self, name: str) -> bool:
-        """Return whether the command line gave it, and not the ini file."""
-        return getattr(self._config.option, BY_NAME[name].dest, None) is not None
-
-    def __call__(self, name: str) -> Any:
-        """Return the checked value, or the option's default."""
-        option = BY_NAME[name]
-        value = self.raw(name)
-        if value is None:
-            return () if option.repeatable else False if option.flag else option.default
-        if option.flag:
-            return bool(value)
-        if option.repeatable:
-            return tuple(self._parsed(option, text) for text in value)
-        return self._parsed(option, str(value))
-
-    def path(self, name: str, text: str) -> Path:
-        """Return the path, from the current directory, or from the root if the ini file gave it."""
-        base = (
-            self._config.invocation_params.dir
-            if self.on_command_line(name)
-            else self._config.rootpath
-        )
-        try:
-            given = Path(text).expanduser()
-        except RuntimeError:  # `~unknown`: reported as missing when it is opened
-            given = Path(text)
-        return base / given
-
-    def resolved(self, name: str, text: str) -> Path:
-        """Return the path without links; a loop of links shows when the file is opened.
-
-        What is no regular file stays as it is: `/dev/stdout` leads to what has no path.
-        """
-        from .storage.atomic_write import is_special
-
-        path = self.path(name, text)
-        if is_special(path):
-            return Path(os.path.abspath(path))
-        try:
-            return path.resolve()
-        except (OSError, RuntimeError):
-            return Path(os.path.abspath(path))
-
-    def spelled(self, name: str) -> str:
-        """Return the name by which the user gave it: the option or the ini key."""
-        option = BY_NAME[name]
-        if self.on_command_line(name):
-            words = [str(word).partition("=")[0] for word in self._config.invocation_params.args]
-            is_short = option.short in words and option.flag_name not in words
-            return option.short if option.short and is_short else option.flag_name
-        twin = option.ini_twin
-        if twin is not None and compat.ini_value(self._config, twin, is_list=True):
-            return twin
-        return option.ini_name
-
-    def _parsed(self, option: Option, text: str) -> Any:
-        try:
-            return option.parse(text)
-        except ValueError as error:
-            raise pytest.UsageError(f"{self.spelled(option.name)} {text!r}: {error}") from None
-
-
-def named(config: pytest.Config) -> bool:
-    """Return whether options or ini name an evaluation, or the model of marked tests."""
-    given = OptionReader(config)
-    return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import options
+from . import option_reader, options
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -45,7 +45,7 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if options.named(config):
+    if option_reader.named(config):
         from . import build_spec
         from .distributed import processes
         from .distributed.compat import is_worker
@@ -60,7 +60,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the evaluation up, if options or ini ask for one."""
     config.addinivalue_line("markers", _MARKER)
-    if options.named(config):
+    if option_reader.named(config):
         from .session.selection import selection_of
 
         if selection_of(config).what != "nothing":
@@ -130,7 +130,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect marked tests that run only where they are asked for."""
-    if _of(config) is None and options.named(config):
+    if _of(config) is None and option_reader.named(config):
         from .session.selection import deselect_unasked
 
         deselect_unasked(config, items)

@@ -58,6 +58,9 @@ STOPS = f"{BAD_END}::test_what_refuses_every_row_stops_the_session_at_the_first"
 HTTP = "osmosis_ai/models/test_openai.py"
 POOL = "osmosis_ai/models/transport/test_client.py"
 OPTIONS = "pytest_osmosis/acceptance/test_options.py"
+CSV = "pytest_osmosis/dataset/test_csv_file.py"
+COLUMNS = "pytest_osmosis/dataset/test_columns.py"
+FORMS = "pytest_osmosis/acceptance/test_datasets.py"
 WRONG = f"{OPTIONS}::test_a_wrong_input_is_one_sentence_before_any_request"
 LOST = "pytest_osmosis/robustness/test_lost_workers.py"
 KILL = "pytest_osmosis/robustness/test_kill.py"
@@ -154,6 +157,29 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault("a row is no object", "refused with line and type", [REFUSED_DATA]),
         Fault(
+            "a CSV row has too many or too few cells, or a quote that is never closed",
+            "refused with the line that it begins at; the other rows are checked too",
+            [f"{CSV}::test_wrong_rows_are_named_by_the_line_they_begin_at"],
+        ),
+        Fault(
+            "a CSV file has semicolons, two columns of one name, or another encoding",
+            "refused with the line and what to do",
+            [f"{CSV}::test_a_file_that_cannot_be_used_is_told"],
+        ),
+        Fault(
+            "a conversation in `messages` is no list of messages, or stands beside a prompt",
+            "refused with line and place",
+            [
+                f"{COLUMNS}::TestPrompts::test_a_wrong_chat_is_told_with_its_place",
+                f"{COLUMNS}::TestPrompts::test_messages_beside_a_prompt_are_refused",
+            ],
+        ),
+        Fault(
+            "`--osmosis-map` or `--osmosis-rows` names what is not there",
+            "refused before any request, with the columns or the number of rows that there are",
+            [f"{FORMS}::test_a_wrong_map_or_row_is_one_sentence"],
+        ),
+        Fault(
             "a column is missing",
             "refused with line, column, the columns there are, and a guess",
             [REFUSED_DATA],
@@ -169,7 +195,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
         ),
         Fault(
-            "a prompt is null, a list, empty or blank",
+            "a prompt is null, a list or blank, or the user's is empty",
             "refused with line, column and type",
             [REFUSED_DATA],
         ),

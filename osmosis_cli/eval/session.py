@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.options import OptionReader
+from pytest_osmosis.option_reader import OptionReader
 from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
 from ..buffered_output import BufferedStream

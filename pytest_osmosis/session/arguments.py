@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .. import options
 from ..items.gates import take_named
+from ..option_reader import OptionReader
 from ..spec import SessionSpec
 
 
@@ -23,7 +23,7 @@ def narrow(config: pytest.Config, spec: SessionSpec) -> None:
         config.args[:] = files
     if not files:
         return
-    given = options.OptionReader(config)
+    given = OptionReader(config)
     if config.args_source is config.ArgsSource.ARGS:
         if not given.on_command_line("agent"):
             return

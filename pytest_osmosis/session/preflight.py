@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .. import build_spec, options
+from .. import build_spec
 from ..api_keys import key_of
 from ..errors import ConfigurationError
+from ..option_reader import OptionReader
 from ..reports.formats import ReportFormat, asked_reports, step_summary
 from ..spec import SessionSpec
 from ..storage import atomic_write
@@ -165,7 +166,7 @@ def _check_keys(spec: SessionSpec) -> None:
 
 def _warn_of_key(config: pytest.Config) -> None:
     """Warn of a key on the command line; where warnings are errors, raise a usage error."""
-    if not options.OptionReader(config).on_command_line("api-key"):
+    if not OptionReader(config).on_command_line("api-key"):
         return
     text = (
         "--osmosis-api-key: every user of this machine can read a command line; "

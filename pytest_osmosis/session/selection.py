@@ -21,7 +21,8 @@ from ..hookspecs import hooks_of
 from ..items import nodeids
 from ..items.collection import MARKER
 from ..items.gates import ROOT, is_gate
-from ..options import EXPLICIT, OptionReader
+from ..option_reader import OptionReader
+from ..option_values import EXPLICIT
 from ..rollouts.prepare import read_rows
 from ..spec import EvalSpec, Keeping
 from .arguments import is_below_any

@@ -12,8 +12,8 @@ HEAVY = (
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
 OURS = (
-    *("plugin", "option_groups", "options", "compat", "hookspecs"),
-    *("dataset", "dataset.formats", "reports", "reports.formats"),
+    *("plugin", "options", "option_groups", "option_reader", "option_values", "compat"),
+    *("hookspecs", "dataset", "dataset.formats", "reports", "reports.formats"),
 )
 """The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
 

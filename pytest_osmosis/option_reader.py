@@ -1,0 +1,111 @@
+"""The values of options in one session: command line before ini file before default.
+
+A wrong value is a `pytest.UsageError` of one sentence, raised before anything runs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import compat
+from .options import BY_NAME, Option
+
+
+class OptionReader:
+    """Reads options: command line before ini file before default, converted and checked."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def raw(self, name: str) -> Any:
+        """Return the text (or list, or bool) that was given, or None; never a default."""
+        option = BY_NAME[name]
+        value = getattr(self._config.option, option.dest, None)
+        if value is not None:
+            return value
+        return self._ini(option) or None
+
+    def _ini(self, option: Option) -> Any:
+        if option.flag:
+            return self._config.getini(option.ini_name)
+        value = compat.ini_value(self._config, option.ini_name, is_list=option.repeatable)
+        if option.ini_twin is None:
+            return value
+        twin = compat.ini_value(self._config, option.ini_twin, is_list=True)
+        if value and twin:
+            raise pytest.UsageError(
+                f"{option.ini_name} and {option.ini_twin} are the same key: give one of them"
+            )
+        return value or twin
+
+    def on_command_line(self, name: str) -> bool:
+        """Return whether the command line gave it, and not the ini file."""
+        return getattr(self._config.option, BY_NAME[name].dest, None) is not None
+
+    def __call__(self, name: str) -> Any:
+        """Return the checked value, or the option's default."""
+        option = BY_NAME[name]
+        value = self.raw(name)
+        if value is None:
+            return () if option.repeatable else False if option.flag else option.default
+        if option.flag:
+            return bool(value)
+        if option.repeatable:
+            return tuple(self._parsed(option, text) for text in value)
+        return self._parsed(option, str(value))
+
+    def path(self, name: str, text: str) -> Path:
+        """Return the path, from the current directory, or from the root if the ini file gave it."""
+        base = (
+            self._config.invocation_params.dir
+            if self.on_command_line(name)
+            else self._config.rootpath
+        )
+        try:
+            given = Path(text).expanduser()
+        except RuntimeError:  # `~unknown`: reported as missing when it is opened
+            given = Path(text)
+        return base / given
+
+    def resolved(self, name: str, text: str) -> Path:
+        """Return the path without links; a loop of links shows when the file is opened.
+
+        What is no regular file stays as it is: `/dev/stdout` leads to what has no path.
+        """
+        from .storage.atomic_write import is_special
+
+        path = self.path(name, text)
+        if is_special(path):
+            return Path(os.path.abspath(path))
+        try:
+            return path.resolve()
+        except (OSError, RuntimeError):
+            return Path(os.path.abspath(path))
+
+    def spelled(self, name: str) -> str:
+        """Return the name by which the user gave it: the option or the ini key."""
+        option = BY_NAME[name]
+        if self.on_command_line(name):
+            words = [str(word).partition("=")[0] for word in self._config.invocation_params.args]
+            is_short = option.short in words and option.flag_name not in words
+            return option.short if option.short and is_short else option.flag_name
+        twin = option.ini_twin
+        if twin is not None and compat.ini_value(self._config, twin, is_list=True):
+            return twin
+        return option.ini_name
+
+    def _parsed(self, option: Option, text: str) -> Any:
+        try:
+            return option.parse(text)
+        except ValueError as error:
+            raise pytest.UsageError(f"{self.spelled(option.name)} {text!r}: {error}") from None
+
+
+def named(config: pytest.Config) -> bool:
+    """Return whether options or ini name an evaluation, or the model of marked tests."""
+    given = OptionReader(config)
+    return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))

@@ -1,0 +1,103 @@
+"""What the values of options may be: text to value, or ValueError with what was expected.
+
+Every pytest session imports this; what reads a value is imported when there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+EXPLICIT = "explicit"
+"""When the evaluation of the ini file runs: only where the command line asks for it."""
+
+
+def any_text(text: str) -> str:
+    """Return the text, which must not be blank."""
+    if not text.strip():
+        raise ValueError("expected a value")
+    return text
+
+
+def whole_number(minimum: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers from `minimum` up."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValueError(f"expected a whole number of at least {minimum}") from None
+        if value < minimum:
+            raise ValueError(f"expected a whole number of at least {minimum}")
+        return value
+
+    return parse
+
+
+def number(
+    what: str, accept: Callable[[float], bool] = lambda value: True
+) -> Callable[[str], float]:
+    """Return a parser of finite numbers that `accept` takes; `what` says which these are."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"expected {what}") from None
+        if not math.isfinite(value) or not accept(value):
+            raise ValueError(f"expected {what}")
+        return value
+
+    return parse
+
+
+def share(text: str) -> str:
+    """Return a share or a number of rows, as `sampling.draw` takes it."""
+    from .dataset.errors import DatasetError
+    from .dataset.sampling import sample_size
+
+    try:
+        sample_size(text, 1)
+    except DatasetError:
+        raise ValueError("expected a share like 10% or a number of rows like 50") from None
+    return text
+
+
+def shard(text: str) -> str:
+    """Return the shard I/K."""
+    from .dataset.sampling import parse_shard
+
+    return str(parse_shard(text))
+
+
+def when(text: str) -> str:
+    """Return when the evaluation of the ini file runs."""
+    if text not in ("always", EXPLICIT):
+        raise ValueError(f"expected 'always' or '{EXPLICIT}'")
+    return text
+
+
+def retry(text: str) -> str:
+    """Return which runs of the kept evaluation are run again."""
+    if text not in ("errors", "all"):
+        raise ValueError("expected nothing, or =all")
+    return text
+
+
+def column_map(text: str) -> str:
+    """Return COLUMN=NAME, as `columns.mapping_of` takes it."""
+    from .dataset.columns import parse_map
+
+    parse_map(text)
+    return text
+
+
+def row_indices(text: str) -> str:
+    """Return row indices, as `sampling.parse_rows` takes them."""
+    from .dataset.sampling import parse_rows
+
+    parse_rows(text)
+    return text
+
+
+positive_seconds = number("a number of seconds above 0", lambda value: value > 0)
