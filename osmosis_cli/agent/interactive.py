@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pytest_osmosis.results import RunId
+from pytest_osmosis.storage.excerpt import masked, plain
 
 from ..buffered_output import printable
 from .rollouts import Trial, TrialResult, opened
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
+    from osmosis_ai.secret import Redactor
 
 COMMANDS = {
     "next": "let the next model call go, and show its answer",
@@ -60,6 +62,7 @@ class _SteppingModel:
 
     model: ChatModel
     put: Callable[[Event], None]
+    redact: Redactor
 
     @property
     def name(self) -> str:
@@ -83,9 +86,10 @@ class _SteppingModel:
         try:
             completion = await self.model.complete(messages, tools=tools, params=params)
         except Exception as error:
-            self.put(f"  no answer: {printable(_cut(f'{type(error).__name__}: {error}'))}")
+            said = self.redact(f"{type(error).__name__}: {error}")
+            self.put(f"  no answer: {printable(_cut(said))}")
             raise
-        self.put(_message(completion.message))
+        self.put(_message(masked(plain(completion.message), self.redact)))
         return completion
 
     async def aclose(self) -> None:
@@ -115,11 +119,11 @@ class Stepper:
         """Step through one row; return the next one, or None to end."""
         name = self._trial.dataset.row_name(row_index)
         row = self._trial.dataset.row(row_index)
-        click.echo(f"\n{name}: {_cut(row.user_prompt)}")
+        click.echo(f"\n{name}: {_cut(self._trial.redact(row.user_prompt))}")
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
         def wrap(model: ChatModel) -> ChatModel:
-            return _SteppingModel(model, events.put)
+            return _SteppingModel(model, events.put, self._trial.redact)
 
         with opened(self._trial, events.put, wrap=wrap) as pool:
             pool.coming([RunId(self._trial.spec.name, row_index, 0)])
@@ -151,7 +155,8 @@ class Stepper:
         while True:
             word, argument = _parsed(_read(prompt if self._is_terminal else ""))
             if word == "messages":
-                click.echo("\n".join(_message(message) for message in pending.messages))
+                shown = masked(pending.messages, self._trial.redact)
+                click.echo("\n".join(map(_message, shown)))
             elif word == "tools":
                 click.echo("\n".join(map(_tool, pending.tools)) or "no tools")
             elif word == "help":

@@ -211,3 +211,10 @@ def test_a_row_that_fails_is_status_1_in_a_dialogue_too(osmosis_test: OsmosisTes
     done = osmosis_test("-i", "--row", "3", stdin="next\n")
     assert done.returncode == 1
     assert "ValueError: this row cannot be run" in done.stdout
+
+
+def test_a_dialogue_shows_no_key(osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TOOL_API_KEY", "please raise")
+    done = osmosis_test("-i", "--row", "3", stdin="next\n")
+    assert "row-3: ***" in done.stdout
+    assert "please raise" not in done.stdout
