@@ -23,6 +23,12 @@ OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 FINAL_KINDS: frozenset[str] = frozenset({"bad_request", "too_large"})
 """Kinds of errors that an endpoint gives for the same request every time."""
 
+NO_REWARD = "no_reward"
+"""The kind of error of a run that nothing scores: no eval function, no grader, no reward."""
+NO_JUDGE = "no_judge"
+"""The kind of error of a run whose judge has no key, or is refused for every run alike."""
+UNSCORABLE = frozenset({NO_REWARD, NO_JUDGE})
+
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
 
@@ -47,11 +53,9 @@ class RunId:
 
 def may_differ(error_type: str | None, error_kind: str | None) -> bool:
     """Return whether a run ended for a reason that repeating it may remove."""
-    return (
-        error_type is not None
-        and error_type not in OWN_ACCOUNT
-        and not (error_type == "provider" and error_kind in FINAL_KINDS)
-    )
+    if error_type is None or error_type in OWN_ACCOUNT:
+        return error_kind == NO_JUDGE
+    return not (error_type == "provider" and error_kind in FINAL_KINDS)
 
 
 def whole_ms(milliseconds: float) -> int:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results import OWN_ACCOUNT, EvalResult, RowResult, RunResult, SuiteResult
+from ..results import OWN_ACCOUNT, UNSCORABLE, EvalResult, RowResult, RunResult, SuiteResult
 from ..verdicts import counted
 
 SLOWEST_SHOWN = 3
@@ -55,9 +55,14 @@ def shown(figure: float | None, sign: str = "") -> str:
 def refusal(result: EvalResult) -> RunResult | None:
     """The run whose error ended the session before any run had a score, if one did."""
     runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
-    if result.halted is None or any(run.scores or run.error_type in OWN_ACCOUNT for run in runs):
+    if result.halted is None or any(map(_says_something, runs)):
         return None
     return next((run for run in runs if run.error == result.halted), None)
+
+
+def _says_something(run: RunResult) -> bool:
+    own = run.error_type in OWN_ACCOUNT and run.error_kind not in UNSCORABLE
+    return bool(run.scores) or own
 
 
 def row_name(row: RowResult) -> str:

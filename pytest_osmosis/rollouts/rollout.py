@@ -169,7 +169,6 @@ class Rollout:
                 started_at=started_at,
                 duration_ms=whole_ms(duration_ms),
                 fatal=failure is not None and failure.fatal,
-                error_kind=None if failure is None else failure.kind,
                 **self._usage(),
                 **self._scored(),
             )
@@ -202,6 +201,7 @@ class Rollout:
             "scores": self._scoring.scores,
             "error": None if error is None else self.suite.redact(error),
             "error_type": error_type,
+            "error_kind": self._scoring.kind if self.failure is None else self.failure.kind,
             "eval_errors": self._eval_errors(),
             "answer": self._answer(messages) if self.suite.keep_answers and messages else None,
         }

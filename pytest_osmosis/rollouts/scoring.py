@@ -15,8 +15,10 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
 
+from ..results import NO_JUDGE, NO_REWARD
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback
@@ -54,6 +56,8 @@ class Scoring:
         """What judges said, by eval function."""
         self.shown: list[str] = []
         """What the item shows of each eval function that gave no score: frames, or a sentence."""
+        self.kind: str | None = None
+        """Why no other run can have a score either, if that is so."""
 
     async def score(self, outcome: AgentResult, run: AgentRun, row_name: str) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
@@ -124,6 +128,8 @@ class Scoring:
                 raise
             if isinstance(error, KeyboardInterrupt):
                 _thread.interrupt_main()
+            if _has_no_judge(error):
+                self.kind = NO_JUDGE
             message = f"`{name}` raised {type(error).__name__}: {error}"
             self._no_score(name, message, shown=user_traceback(error))
 
@@ -133,6 +139,7 @@ class Scoring:
 
     def _take_reward(self, outcome: AgentResult) -> None:
         if outcome.reward is None:
+            self.kind = NO_REWARD
             self._no_score(
                 REWARD,
                 "the rollout has no reward to score it by: "
@@ -140,3 +147,9 @@ class Scoring:
             )
         else:
             self.scores[REWARD] = outcome.reward
+
+
+def _has_no_judge(error: BaseException) -> bool:
+    """Whether a judge lacks its key, or its provider refuses every run alike."""
+    refused = isinstance(error, ProviderRequestError) and error.fatal
+    return refused or isinstance(error, MissingAPIKeyError)

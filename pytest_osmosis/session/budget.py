@@ -1,9 +1,10 @@
 """Decide when a session starts no further run, and how many may be in flight.
 
 The reporting process hands in every result. What ends the session: an endpoint that refuses every
-row alike (a wrong key, an unknown model) or cannot be reached, and a spent budget. What slows it
-down: additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when
-the endpoint limits its rate. Knows neither processes nor pytest.
+row alike (a wrong key, an unknown model) or cannot be reached, first rollouts that nothing can
+score, and a spent budget. What slows it down: additive increase, multiplicative decrease (Chiu and
+Jain 1989) of the rollouts in flight when the endpoint limits its rate. Knows neither processes nor
+pytest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ..results import RunResult
+from ..results import NO_JUDGE, NO_REWARD, RunResult
 from ..spec import Budget
 
 UNREACHABLE_RUNS = 3
@@ -34,6 +35,7 @@ class RunBudget:
         self._budget = budget
         self._halt = halt
         self._halted = False
+        self._scored = False
         self._reached = False
         self._unreachable = 0
         self._tokens = 0
@@ -56,9 +58,10 @@ class RunBudget:
         if self._timer is not None:
             self._timer.cancel()
 
-    def ended(self, result: RunResult) -> None:
-        """Count a run that has ended, from any thread."""
+    def ended(self, result: RunResult, *, others_scored: bool = False) -> None:
+        """Count a run that has ended, from any thread; others may have scores already."""
         with self._lock:
+            self._scored = self._scored or others_scored or bool(result.scores)
             reason = self._reason(result)
         if reason is not None:
             self.stop(reason)
@@ -82,6 +85,8 @@ class RunBudget:
     def _reason(self, result: RunResult) -> str | None:
         if result.fatal:
             return result.error or "the endpoint refuses every call"
+        if result.error_kind == NO_JUDGE or (result.error_kind == NO_REWARD and not self._scored):
+            return result.error
         if result.error_kind == "unreachable" and not self._reached:
             self._unreachable += 1
             if self._unreachable >= UNREACHABLE_RUNS:

@@ -21,6 +21,7 @@ from ..escaping import escape_control_chars, shown_path
 from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
 from ..results import (
     DECIDED,
+    NO_REWARD,
     REPORT_FIELD,
     ROLLOUT,
     EvalResult,
@@ -239,10 +240,15 @@ class Recorder:
 
     def _is_ended(self, session: pytest.Session) -> bool:
         """Return whether nothing but its results and options ended the session."""
-        if self._interrupted or self._halted not in (None, DECIDED):
+        if self._interrupted or not (self._halted in (None, DECIDED) or self._lacks_reward()):
             return False
         by_itself = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         return bool(session.shouldfail) or session.exitstatus in by_itself
+
+    def _lacks_reward(self) -> bool:
+        """Return whether the session was halted because nothing scores its runs."""
+        runs = list(self._runs.values())
+        return any(run.error_kind == NO_REWARD and run.error == self._halted for run in runs)
 
     def _say_interrupted(self, signal: str) -> None:
         """What pytest prints of the interrupt: a sentence, and not the place of our handler."""

@@ -54,7 +54,7 @@ class ResultSink:
         self.store.keep(result, text, why)
         if decided:
             self.recorder.note(result, text, why)
-        self.supervisor.ended(result)
+        self.supervisor.ended(result, others_scored=self.store.resumes())
 
     def ended(
         self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]

@@ -10,6 +10,7 @@ import pytest
 
 from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoints import Ask, error_reply, refusing_address
+from tests.modes import each_mode
 from tests.project import AGENT, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -294,12 +295,47 @@ def test_without_an_eval_function_the_rollouts_own_reward_is_the_score(project: 
 def test_a_rollout_without_a_reward_is_an_error_when_nothing_else_scores_it(
     project: Project,
 ) -> None:
-    project.rows("a")
+    reward = "(messages, reward=1.0 if wish == 'a' else None)"
+    project.write("agent.py", AGENT.replace("(messages)", reward))
+    project.rows("a", "b", "c")
     session = project.run(eval_fn=None)
-    [run] = session.runs
+    assert session.outcomes == {"passed": 1, "errors": 2}
+    assert session.report["summary"]["halted"] is None
+    run = session.runs[1]
     assert (run["outcome"], run["success"], run["scores"]) == ("error", True, {})
-    section = sections(session)["row-0[run-0]"]
-    assert section.count("the rollout has no reward to score it by") == 1
+    assert session.out.count("the rollout has no reward to score it by") == 1
+    assert "fill them in" not in session.out
+
+
+JUDGED = """
+from osmosis_ai import evaluate_rubric
+
+def judged(solution_str):
+    info = {"provider": "openai", "model": "gpt-5-mini"}
+    return evaluate_rubric("Is it right?", solution_str, info)
+"""
+
+
+@each_mode
+@pytest.mark.parametrize(
+    ("eval_fn", "said"),
+    [
+        (None, "the rollout has no reward to score it by: "),
+        ("judging:judged", "`judging:judged` raised MissingAPIKeyError: "),
+    ],
+)
+def test_first_rollouts_that_nothing_can_score_stop_the_session(
+    project: Project, eval_fn: str | None, said: str, workers: int
+) -> None:
+    project.write("judging.py", JUDGED)
+    project.rows(*"abcdefghij")
+    session = project.run(eval_fn=eval_fn, workers=workers)
+    assert project.endpoint.requests <= 1 + workers
+    assert said in session.refusal
+    assert "of 10 runs w" in session.refusal and "none has a score" in session.refusal
+    assert session.ret == 1
+    again = project.run(eval_fn=eval_fn, workers=workers)
+    assert "resuming" not in again.out and said in again.refusal
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_after_all_tries(project: Project) -> None:

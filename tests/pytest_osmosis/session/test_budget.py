@@ -44,6 +44,18 @@ def test_a_fatal_error_ends_the_session_with_its_own_sentence_once():
     assert runs.reasons == ["401 from x"]
 
 
+def test_a_rollout_that_nothing_scores_ends_a_session_in_which_none_was_scored():
+    unscored = {"error_type": "eval_fn", "error_kind": "no_reward", "error": "nothing scores it"}
+    first, later, resumed = Runs(), Runs(), Runs()
+    first.supervisor.ended(run(0, **unscored))
+    later.supervisor.ended(run(0, scores={"reward": 0.0}))
+    later.supervisor.ended(run(1, **unscored))
+    resumed.supervisor.ended(run(0, **unscored), others_scored=True)
+    assert (first.reasons, later.reasons, resumed.reasons) == (["nothing scores it"], [], [])
+    later.supervisor.ended(run(2, error_type="eval_fn", error_kind="no_judge", error="no key"))
+    assert later.reasons == ["no key"]
+
+
 def test_three_first_runs_that_cannot_reach_the_endpoint_end_the_session():
     runs = Runs()
     for index in range(2):
