@@ -63,12 +63,19 @@ class GateResult:
     """What the bounds were widened with."""
     row_indices: tuple[int, ...] | None = None
     """The rows of its slice, by their position in the data file; None: all rows."""
+    detail: str = ""
+    """Which rows do not reach the threshold, for a gate on each row."""
+
+    @property
+    def subject(self) -> str:
+        """What the figure is of, in a sentence."""
+        return "the lowest row" if self.metric == "each row" else self.metric
 
     def sentence(self) -> str:
         """Figure, bounds and what to do next, in one line."""
         if self.low is None or self.high is None:
             return self.reason or "nothing was measured"
-        return "; ".join([self._found(), *self._next()])
+        return "; ".join(filter(None, [self._found(), self.detail, *self._next()]))
 
     def _found(self) -> str:
         if self.figure is None:

@@ -71,7 +71,7 @@ def random_gate(draw: random.Random, n: int, *, baseline: bool, measured: bool =
     k = draw.randint(1, n)
     metrics = [
         "mean[f]", "mean[g]", "min[f]", f"pass@{k}[f]", f"pass^{k}[g]", f"pass@{n}[g]",
-        "rows@0[g]", "scored[f]", "errors", "errors[g]",
+        "rows@0[g]", "scored[f]", "errors", "errors[g]", "each row[f]",
     ]  # fmt: skip
     if measured:
         metrics += ["tokens", "cost_usd", "p95_duration_s"]
@@ -82,7 +82,7 @@ def random_gate(draw: random.Random, n: int, *, baseline: bool, measured: bool =
     against = ""
     if baseline and metric.startswith(("mean", "pass")) and draw.random() < 0.5:
         against, threshold = " - baseline", draw.choice([-0.2, -0.02, 0, 0.1])
-    operator = draw.choice([">=", ">", "<=", "<", "=="])
+    operator = draw.choice([">=", ">"] + ["<=", "<", "=="] * (metric != "each row[f]"))
     where = draw.choice(["", "", " where kind = x"])
     return parse_gate(f"{metric}{against} {operator} {threshold}{where}")
 

@@ -21,6 +21,8 @@ from .score_table import Case, RowScores, ScoreTable
 from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, reported_ks
 
 P95 = 0.95
+EACH_ROW = "each row"
+"""The metric whose value is that of the lowest row: a gate on it is one on every row."""
 _SIDES: tuple[Case, Case] = ("worst", "best")
 
 
@@ -194,6 +196,11 @@ def _pass_hat(row: RowScores, case: Case, k: int) -> float:
     return pass_hat_k(runs, passes, min(k, runs))
 
 
+def _share_passed(row: RowScores, case: Case, k: int) -> float:
+    runs, passes = row.passes_of(case)
+    return passes / runs
+
+
 def _ended(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> list[float]:
     """The scores of all runs that have ended, one without a score as 0.0."""
     name = eval_fn or table.eval_fns[0]
@@ -282,6 +289,10 @@ METRICS = {
         ),
         Definition(
             name="max", field="max", of_table=_over_runs(max), in_summary=True, in_gates=False
+        ),
+        Definition(
+            name=EACH_ROW, field="each_row", of_row=_share_passed, over_rows=min,
+            counts_passes=True,
         ),
         Definition(name="errors", field="errors", of_table=_errors, eval_fn="either",
                    is_share=False),

@@ -14,14 +14,17 @@ from dataclasses import dataclass, replace
 
 from ..analysis.aggregate import interval_of
 from ..analysis.comparison import at_thresholds, differences, paired_values, span_of
-from ..analysis.metrics import Bounds, Metric, bounds, row_values, unknown_scores
+from ..analysis.metrics import EACH_ROW, Bounds, Metric, bounds, row_values, unknown_scores
 from ..analysis.row_matching import match_rows
 from ..analysis.score_table import Case, ScoreTable
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.paired import paired
-from ..verdicts import GateResult, Interval
+from ..verdicts import GateResult, Interval, counted
 from .parser import Gate, GateError, resolved
 from .result import EQUAL_WITHIN, holds, outcome_of
+
+ROWS_NAMED, NAME_LIMIT = 5, 40
+"""Rows that a gate on each row names, and characters of a name."""
 
 Pairs = Sequence[tuple[int, int]]
 """Rows that match: (row here, row in the baseline)."""
@@ -68,7 +71,30 @@ def evaluate(
         )
         low, high = metric.scale(table)
         intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
-    return _verdict(gate, found, intervals, rows=len(rows))
+    verdict = _verdict(gate, found, intervals, rows=len(rows))
+    return replace(verdict, detail=_rows_below(gate, table, rows))
+
+
+def _rows_below(gate: Gate, table: ScoreTable, rows: Sequence[int]) -> str:
+    """Name the rows that do not reach the threshold of a gate on each row, the lowest first."""
+    if gate.metric.kind != EACH_ROW:
+        return ""
+    scores = table.rows_of_scores(gate.metric.function(table), rows)
+    ended = [(row, *each.passes_of("value")) for row, each in zip(rows, scores, strict=True)]
+    low = sorted(
+        (passed / runs, row, f"{_short(table.row_names[row])} {passed}/{runs}")
+        for row, runs, passed in ended
+        if runs and not holds(gate.operator, passed / runs, gate.threshold)
+    )
+    if not low:
+        return ""
+    named = ", ".join(name for *_, name in low[:ROWS_NAMED])
+    more = f" and {len(low) - ROWS_NAMED} more" if len(low) > ROWS_NAMED else ""
+    return f"{len(low)} of {counted(len(rows), 'row')} below: {named}{more}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_LIMIT else f"{name[: NAME_LIMIT - 1]}…"
 
 
 def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from unicodedata import category
 
-from ..analysis.metrics import METRICS, Metric
+from ..analysis.metrics import EACH_ROW, METRICS, Metric
 from ..analysis.score_table import match_column, reads_as, written
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
@@ -29,9 +29,9 @@ a gate is:  METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]
   METRIC    {"  ".join(_WRITTEN.values())}
   [EVAL_FN] the eval function, in brackets; needed when there are several
   OP        >=  >  <=  <  ==
-  NUMBER    0.9, 90% or -0.02
+  NUMBER    0.9, 90%, 8/10 or -0.02
 such as  "pass@5 >= 0.9",  "mean[rewards:compute_reward] >= 80% where difficulty = hard",
-         "errors == 0",  "mean - baseline >= -0.02"\
+         "errors == 0",  "each row >= 8/10",  "mean - baseline >= -0.02"\
 """
 
 OPERATORS = (">=", ">", "<=", "<", "==")
@@ -143,6 +143,10 @@ class _Parser:
         threshold = self._number(kind)
         where = self._where()
         self._check_shape(metric, against_baseline)
+        if kind == EACH_ROW and operator not in (">=", ">"):
+            raise self._error(
+                f"each row takes >= or >, not {operator}: it is the lowest row's share"
+            )
         return Gate(self._text, metric, operator, threshold, against_baseline, where)
 
     def _take(self, pattern: str) -> re.Match[str] | None:
@@ -189,13 +193,16 @@ class _Parser:
         return found[0]
 
     def _number(self, kind: str) -> float:
-        found = self._take(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s?(%?)(?![\w.])")
+        found = self._take(
+            r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)"
+            r"(?:\s?(%)|\s?/\s?(0*[1-9]\d*))?(?![\w.%/])"
+        )
         if found is None:
-            raise self._error(f"expected a number such as 0.9 or 90% {self._here()}")
-        if found[2] and not GATED[kind].is_share:
+            raise self._error(f"expected a number such as 0.9, 90% or 8/10 {self._here()}")
+        if (found[2] or found[3]) and not GATED[kind].is_share:
             raise self._error(f"{kind} is no share: {found[0].strip()} of what? Give a number")
         try:
-            return float(Fraction(found[1]) / (100 if found[2] else 1))
+            return float(Fraction(found[1]) / (100 if found[2] else int(found[3] or 1)))
         except (OverflowError, ValueError):  # too large for a float, too long for an int
             raise self._error("the number is too large") from None
 

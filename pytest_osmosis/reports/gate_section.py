@@ -31,7 +31,7 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
     """The value with its interval, and how far it is from the threshold."""
     if verdict.figure is None or verdict.low is None:
         return verdict.sentence()
-    parts = [f"{verdict.metric} is {verdict.sentence()}"]
+    parts = [f"{verdict.subject} is {verdict.sentence()}"]
     if (interval := verdict.interval or _interval(verdict, suite)) and verdict.low == verdict.high:
         parts[0] += f" ({interval.confidence * 100:g}% {span(interval)})"
     short = verdict.threshold - verdict.figure

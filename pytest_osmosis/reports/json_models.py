@@ -53,6 +53,7 @@ class GateReport(_Model):
     row_indices: list[int] | None = Field(
         default=None, description="the rows that `where` looks at; null: all"
     )
+    detail: str = Field(default="", description="which rows are below, for a gate on each row")
 
 
 class Difference(_Model):

@@ -146,6 +146,7 @@ def _verdict(gate: GateReport) -> GateResult:
         reason=None if is_measured else gate.sentence,
         confidence=gate.confidence,
         row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
+        detail=gate.detail,
     )
 
 

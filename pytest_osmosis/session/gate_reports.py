@@ -47,7 +47,7 @@ def reports_of(
 
 
 def _sentence(verdict: GateResult) -> str:
-    what = f"{verdict.metric} is " if verdict.figure is not None else ""
+    what = f"{verdict.subject} is " if verdict.figure is not None else ""
     return f"{verdict.outcome}: {what}{verdict.sentence()}"
 
 

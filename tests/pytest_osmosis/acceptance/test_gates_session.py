@@ -285,6 +285,18 @@ def test_an_unknown_gate_is_named_with_those_that_there_are(partly_known: Projec
     )
 
 
+def test_a_gate_on_each_row_fails_with_the_rows_that_are_below(partly_known: Project) -> None:
+    session = gated(
+        partly_known, "each row >= 8/10", "each row >= 8/10 where kind = easy", baseline=None
+    )
+    assert list(outcomes(session).values()) == ["failed", "passed"]
+    assert session.ret == 1
+    below = "2 of 4 rows below: row-2 0/1, row-3 0/1"
+    assert any(below in line for line in session.section("osmosis summary"))
+    assert any(f"the lowest row is 0; {below}" in line for line in session.lines)
+    assert session.report["gates"][0]["detail"] == below
+
+
 def test_gates_may_stand_in_the_ini_file(partly_known: Project) -> None:
     partly_known.pytester.makeini(f"[pytest]\nosmosis_gates =\n  {PASSES}\n  {BETWEEN}\n")
     session = partly_known.run()

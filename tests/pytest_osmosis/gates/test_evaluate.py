@@ -62,6 +62,8 @@ def outcome(text, tally, **settings):
         ("scored>=.99", "scored", None, None, ">=", 0.99, None),
         ("rows@0 == 0", "rows@0", None, None, "==", 0.0, None),
         ("min > 0", "min", None, None, ">", 0.0, None),
+        ("each row >= 8/10", "each row", None, None, ">=", 0.8, None),
+        ("each  row[f:g] > 2 / 3", "each row", None, "f:g", ">", 2 / 3, None),
         ("cost_usd <= 5", "cost_usd", None, None, "<=", 5.0, None),
         ("tokens < 1e6", "tokens", None, None, "<", 1e6, None),
         ("p95_duration_s <= 30", "p95_duration_s", None, None, "<=", 30.0, None),
@@ -108,11 +110,15 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         ("pass@0 >= 1", "no whole number K from 1 up"),
         ("pass@1.5 >= 1", "no whole number K from 1 up"),
         ("pass@k >= 1", "no whole number K from 1 up"),
+        ("each row <= 8/10", "each row takes >= or >, not <="),
+        ("each row >= 8/0", "expected a number such as"),
+        ("errors <= 8/10", "errors is no share: 8/10 of what?"),
+        ("each row - baseline >= 0", "compare with a baseline, not each row"),
         ("mean", "expected one of >= > <= < == at the end"),
         ("mean => 1", "did you mean '>='"),
         ("mean = 1", "did you mean '=='"),
         ("mean != 1", "'!=' is not one of"),
-        ("mean >=", "expected a number such as 0.9 or 90% at the end"),
+        ("mean >=", "expected a number such as 0.9, 90% or 8/10 at the end"),
         ("mean >= high", "before 'high'"),
         ("mean >= nan", "before 'nan'"),
         ("mean >= inf", "before 'inf'"),
@@ -426,6 +432,30 @@ def test_it_says_how_many_runs_to_repeat():
     assert verdict.sentence().endswith("; repeat 2 runs to settle it")
     verdict = evaluate(parse_gate("cost_usd <= 1"), tally_of([[1.0], [UNKNOWN]]))
     assert verdict.sentence().endswith("; cost_usd of 1 run is not known")
+
+
+def test_a_gate_on_each_row_is_one_on_the_lowest_and_names_those_below():
+    rows = [[1.0] * 5, [1.0, 1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0, 0.0]]
+    verdict = evaluate(parse_gate("each row >= 8/10"), tally_of(rows))
+    assert (verdict.outcome, verdict.figure, verdict.low, verdict.high) == ("failed", 0.4, 0.4, 0.4)
+    assert verdict.sentence() == "0.4; 1 of 3 rows below: row-1 2/5"
+    assert evaluate(parse_gate("each row >= 2/5"), tally_of(rows)).outcome == "passed"
+    many = evaluate(parse_gate("each row > 0"), tally_of([[0.0]] * 7))
+    assert many.detail.startswith("7 of 7 rows below: row-0 0/1, row-1 0/1, ")
+    assert many.detail.endswith(" and 2 more")
+
+
+def test_a_gate_on_each_row_is_open_while_a_row_can_fall_below_or_reach_it():
+    gate = parse_gate("each row >= 2/3")
+    open_row = evaluate(gate, tally_of([[1.0, 1.0, UNKNOWN], [1.0, 0.0, UNKNOWN]]))
+    assert (open_row.outcome, open_row.low, open_row.high) == pytest.approx(
+        ("inconclusive", 1 / 3, 2 / 3)
+    )
+    assert open_row.figure == pytest.approx(1 / 3)
+    assert "1 of 2 rows below: row-1 1/3" in open_row.sentence()
+    for lost in (LOST, UNKNOWN):  # no result of one row can mend another
+        assert outcome("each row >= 2/3", tally_of([[0.0, 0.0, lost], [1.0, 1.0, 1.0]])) == "failed"
+    assert outcome("each row >= 2/3", tally_of([[1.0, 1.0, LOST]])) == "passed"
 
 
 # --- baseline -----------------------------------------------------------------------------------
