@@ -40,6 +40,7 @@ _NOT_COMPARED = frozenset(
     }
 )
 """Fields of a spec that select what is run, or are compared separately."""
+_NOT_GIVEN: tuple[object, ...] = (None, [])
 _SHOWN_LIMIT = 60
 
 
@@ -233,12 +234,13 @@ def _words(name: str) -> str:
 def _changed_values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*old, *new]):
         before, after = old.get(name), new.get(name)
-        if before != after:
+        # A version that did not know an option yet has not kept it: it was not given.
+        if before != after and not (before in _NOT_GIVEN and after in _NOT_GIVEN):
             yield f"{name} was {_shown(before)} and is {_shown(after)}"
 
 
 def _shown(value: Any) -> str:
-    if value is None or value == []:
+    if value in _NOT_GIVEN:
         return "not given"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return text if len(text) <= _SHOWN_LIMIT else f"{text[:_SHOWN_LIMIT]}…"

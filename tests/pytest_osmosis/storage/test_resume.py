@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Pat
     found.begin()
     assert len(journal.replay(folder / FILE).sessions) == 2
     assert siblings(folder) == [folder.name]
+
+
+def test_an_option_that_an_earlier_version_did_not_have_changes_nothing(tmp_path: Path) -> None:
+    folder = keep(tmp_path, ended(0, 0))
+    now = evaluation()
+    without = replace(now, asked={**now.asked, "map": [], "grader": None})
+    assert set(open_folder(folder, without, Keeping()).cached) == {(0, 0)}
+    given = replace(now, asked={**now.asked, "map": ["question=user_prompt"]})
+    [note] = open_folder(folder, given, Keeping()).notes
+    assert note.startswith("starting anew: map was not given and is question=user_prompt; ")
 
 
 @pytest.mark.parametrize("error_type", ["provider", "worker_lost", "internal"])
