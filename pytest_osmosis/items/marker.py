@@ -197,8 +197,9 @@ class MarkerPlugin:
             result = _decided(made, report)
             setattr(report, REPORT_FIELD, result.to_json())
             if report.failed and result.success:
-                spec = self._evaluation.suites[result.suite].spec
-                said = rollout_section(made._finished, spec.max_turns)
+                suite = self._evaluation.suites[result.suite]
+                turns, redact = suite.spec.max_turns, suite.redact
+                said = rollout_section(made._finished, turns, redact=redact)
                 report.sections.insert(0, (ROLLOUT, said))
             if report.failed and result.success and self._evaluation.suites[result.suite].gated:
                 set_below(report, str(call.excinfo.exconly()) if call.excinfo else "failed")

@@ -27,7 +27,7 @@ _MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (
     (re.compile(r"^  fixed(?=: )"), "good"),
     (re.compile(r"^(?:ERROR|stopped)(?=: )"), "bad"),
     (re.compile(r"^(?:interrupted|not complete|partial)(?=: )"), "doubt"),
-    (re.compile(r"^(?:eval function|  metric) .*$"), "strong"),
+    (re.compile(r"^(?:eval function|  metric|.*  rows  ) .*$"), "strong"),
     (re.compile(r"^\S.* \(\d+ of \d+ runs? passed\)$"), "strong"),
     (re.compile(r"^  \(\d+ messages? left out\)$"), "dim"),
     (re.compile(r"^  \d+ turns?, .*$"), "dim"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from osmosis_ai.messages import text_of
 
 from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
 from ..results import RolloutRecord, RunResult, passes
+from ..storage.excerpt import masked, plain
 from ..user_code.import_object import filtered_traceback
 from ..verdicts import counted
 
@@ -194,10 +195,11 @@ def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
-def rollout_section(record: RolloutRecord, max_turns: int) -> str:
-    """The rollout below a test function's own failure."""
-    result, messages = record.result, record.messages
-    said = rollout_text(result, messages, record.ground_truth, record.reasons)
+def rollout_section(record: RolloutRecord, max_turns: int, *, redact: Callable[[str], str]) -> str:
+    """The rollout below a test function's own failure; redacted ahead of what cuts its texts."""
+    result, messages = record.result, masked(plain(record.messages), redact)
+    truth = None if record.ground_truth is None else redact(record.ground_truth)
+    said = rollout_text(result, messages, truth, record.reasons)
     return harmless([_out_of_turns(result, messages, max_turns).strip(), *said])
 
 

@@ -171,7 +171,7 @@ class FailedRuns:
     def _section(self, group: Group, screen: Screen, terminal: Any) -> None:
         report: Any = group.report
         screen.title(f"{_name(report)}{group.others}", "_", red=True, bold=True)
-        is_short = self._config.option.tbstyle == "short"
+        is_short = bool(group.runs) and self._config.option.tbstyle == "short"
         if isinstance(report.longrepr, str) or compat.is_text(report.longrepr):
             lines = str(report.longrepr).rstrip().splitlines()
             show_section(_without_steps(lines) if is_short else lines, screen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 
 import pytest
 
@@ -11,6 +12,8 @@ from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..spec import EvalSpec, SessionSpec
 from ..verdicts import counted
+
+USUAL_WIDTH = 80
 
 
 def header(
@@ -29,6 +32,18 @@ def header(
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
             "where an answer quotes it"
         )
+
+
+def fitted(config: pytest.Config, lines: Iterable[str]) -> list[str]:
+    """Return the lines, broken between words where the terminal is a narrow one."""
+    width = int(getattr(config.get_terminal_writer(), "fullwidth", USUAL_WIDTH))
+    if width >= USUAL_WIDTH:
+        return list(lines)
+    return [
+        part
+        for line in lines
+        for part in wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
+    ]
 
 
 def plan(info: SuiteInfo) -> str:

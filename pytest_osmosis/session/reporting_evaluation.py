@@ -24,7 +24,7 @@ from ..rollouts.cached import StoreCache
 from ..rollouts.suite import Suite
 from ..spec import SessionSpec
 from ..storage.store import RunStore
-from . import preflight, progress
+from . import header, preflight, progress
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
@@ -177,11 +177,12 @@ class ReportingEvaluation(Evaluation):
 
     def header(self) -> list[str]:
         """Return the lines of the session's header, and what was found of earlier sessions."""
-        return [*super().header(), *self.store.take_lines()]
+        return header.fitted(self.config, [*super().header(), *self.store.take_lines()])
 
     def plan(self) -> list[str]:
         """Return what is going to run, and what was found of earlier sessions."""
-        return [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
+        lines = [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
+        return lines if self.config.option.collectonly else header.fitted(self.config, lines)
 
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from osmosis_cli.main import cli
 from tests.endpoints import refusing_address
 from tests.modes import each_mode
 from tests.project import Project, Session
@@ -200,6 +202,8 @@ def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPat
     assert lines[at + 1] == "  mean          0.083"
     assert lines[at + 2].startswith("  95% interval  0.0")
     assert "  pass^3        0.083" in lines
+    header = [line for line in session.lines if line.startswith("osmosis: ")]
+    assert max(map(len, header)) <= 40
     assert any(line.startswith("gate  mean[exact] >= 0.99") for line in lines)
 
 
@@ -211,3 +215,32 @@ def test_where_the_terminal_has_ascii_alone_nothing_is_escaped(
     session = wrong.evaluate(*wrong.options("-n0"))
     assert "\\u" not in session.out
     assert any(line.startswith("  system ") and line.endswith(" ...") for line in session.lines)
+
+
+def test_no_key_is_in_what_is_shown_of_a_conversation(
+    wrong: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-" + "0123456789abcdef" * 3
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    wrong.endpoint.api_key = key
+    wrong.endpoint.answers = f"{'x' * 780}{key}{'y' * 800}"  # where the text is cut
+    wrong.rows({"system_prompt": f"{'z' * 40} {key}", "user_prompt": "b", "ground_truth": "c"})
+    wrong.write(
+        "test_marked.py",
+        "import pytest\n\n"
+        '@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")\n'
+        "def test_answer(rollout):\n    assert rollout.ground_truth == 'd'\n",
+    )
+    shown = [wrong.run("--osmosis-gate=mean >= 0.9", "-vv").out]
+    usual = ("--osmosis-model=m", f"--osmosis-base-url={wrong.endpoint.base_url}")
+    shown.append(wrong.plain("test_marked.py", *usual, "-n0").out)
+    monkeypatch.chdir(wrong.path)
+    for words in (["runs", "show", "data-m", "row-0"], ["runs", "show", "data-m", "0", "--json"],
+                  ["report", "out.json", "--html=out.html"]):  # fmt: skip
+        done = CliRunner().invoke(cli, ["eval", *words])
+        assert done.exit_code == 0, done.output
+        shown.append(done.output)
+    shown.append((wrong.path / "out.html").read_text())
+    for text in shown:
+        assert not any(key[at : at + 12] in text for at in range(len(key) - 12))
+    assert all("***" in text for text in shown[:4])
