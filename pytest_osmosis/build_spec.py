@@ -218,7 +218,7 @@ def _model(given: OptionReader) -> ModelSpec:
     sampling = {
         name: given(name.replace("_", "-")) for name in ("temperature", "max_tokens", "top_p")
     }
-    return ModelSpec(
+    model = ModelSpec(
         model=given("model") or "",
         base_url=base_url,
         api_key_env=given("api-key-env") or ("OPENAI_API_KEY" if base_url else None),
@@ -227,6 +227,15 @@ def _model(given: OptionReader) -> ModelSpec:
         sampling={name: value for name, value in sampling.items() if value is not None},
         seed=given("seed"),
     )
+    return _with_price(given, model, "price-per-mtok")
+
+
+def _with_price(given: OptionReader, model: ModelSpec, option: str) -> ModelSpec:
+    """Return the model with the price that is given; what a budget counts of ours is free."""
+    price = given(option)
+    if price is None and model.persona is not None and given("max-cost"):
+        price = (0.0, 0.0)
+    return replace(model, price_per_mtok=price)
 
 
 def _checked_base_url(given: OptionReader, text: str, option: str = "base-url") -> str:
@@ -269,7 +278,7 @@ def _deciding(given: OptionReader) -> Deciding:
             f"{given.spelled('baseline')} and {given.spelled('baseline-model')} are two "
             "baselines: give one of them"
         )
-    for name in ("baseline-base-url", "baseline-api-key-env"):
+    for name in ("baseline-base-url", "baseline-api-key-env", "baseline-price-per-mtok"):
         if given(name) and not model:
             raise pytest.UsageError(f"{given.spelled(name)} needs --osmosis-baseline-model too")
     return Deciding(
@@ -312,6 +321,7 @@ def _with_baseline_model(given: OptionReader, evals: Iterable[EvalSpec]) -> Iter
             yield spec
             continue
         other = _other_model(given, spec.model, name)
+        other = _with_price(given, other, "baseline-price-per-mtok")
         labels = [_label(spec.model), _label(other)]
         if labels[0] == labels[1]:
             labels[1] += "@baseline"

@@ -22,6 +22,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "gates": ("gate", "confidence", "stop-when-decided"),
     "the baseline": (
         "baseline", "baseline-model", "baseline-base-url", "baseline-api-key-env",
+        "baseline-price-per-mtok",
     ),
     "reports": (
         "by", "output", "markdown", "html", "runs-table", "trajectories", "no-answers", "debug-dir",

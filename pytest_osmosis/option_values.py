@@ -70,6 +70,20 @@ def shard(text: str) -> str:
     return str(parse_shard(text))
 
 
+def prices(text: str) -> tuple[float, float]:
+    """Return the prices of a million tokens of prompts and of completions."""
+    try:
+        prompt, completion = map(float, text.split(","))
+    except ValueError:
+        prompt = completion = math.nan
+    if not (0 <= prompt < math.inf and 0 <= completion < math.inf):
+        raise ValueError(
+            "expected IN,OUT: the dollars that a million tokens of prompts and of completions "
+            "cost, such as 0.15,0.60"
+        )
+    return prompt, completion
+
+
 def when(text: str) -> str:
     """Return when the evaluation of the ini file runs."""
     if text not in ("always", EXPLICIT):

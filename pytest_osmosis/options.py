@@ -116,6 +116,12 @@ OPTIONS: tuple[Option, ...] = (
         metavar="KEY",
     ),
     Option(
+        "price-per-mtok",
+        "dollars per million tokens of prompts and of completions, where no price is known",
+        values.prices,
+        metavar="IN,OUT",
+    ),
+    Option(
         "pass-env",
         "give command agents this environment variable although it holds a model's key",
         metavar="NAME",
@@ -227,6 +233,12 @@ OPTIONS: tuple[Option, ...] = (
         "baseline-api-key-env",
         "variable that holds the key of --osmosis-baseline-model (default: the model's)",
         metavar="NAME",
+    ),
+    Option(
+        "baseline-price-per-mtok",
+        "price of the baseline model, where none is known",
+        values.prices,
+        metavar="IN,OUT",
     ),
     Option(
         "worker-timeout",

@@ -33,6 +33,8 @@ class ModelSpec:
     """The sampling options that were given, under their names in a chat request."""
     seed: int | None = None
     """Run i of a row is sent `seed + i`."""
+    price_per_mtok: tuple[float, float] | None = None
+    """Dollars per million tokens of prompts and of completions, where no other price is known."""
 
     @property
     def persona(self) -> str | None:

@@ -144,7 +144,8 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         digest=dataset.digest,
         settings={name: value for name, value in settings.items() if value is not None},
         marked=spec.marked,
-        priced=spec.model.base_url is None and spec.model.persona is None,
+        priced=spec.model.price_per_mtok is not None
+        or (spec.model.base_url is None and spec.model.persona is None),
         label=spec.label,
         baseline_of=spec.baseline_of,
     )
@@ -180,6 +181,17 @@ def open_model(
 
     `base_urls`: where the embedded endpoint listens, by persona.
     """
+    found = _opened(model, base_urls, pool_size, rate_limit)
+    if model.price_per_mtok is None:
+        return found
+    from osmosis_ai.models.priced import PricedModel
+
+    return PricedModel(found, model.price_per_mtok)
+
+
+def _opened(
+    model: ModelSpec, base_urls: Mapping[str, str], pool_size: int, rate_limit: RateLimit | None
+) -> ChatModel:
     base_url = model.base_url if model.persona is None else base_urls[model.persona]
     if base_url is None:
         from osmosis_ai.models.litellm.model import LiteLLMModel

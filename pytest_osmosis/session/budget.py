@@ -98,6 +98,8 @@ class RunBudget:
         budget = self._budget
         if budget.tokens is not None and self._tokens >= budget.tokens:
             return f"the budget of {budget.tokens:,} tokens is spent ({self._tokens:,} used)"
+        if budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
+            return "the cost of a run is not known: --osmosis-max-cost cannot be kept"
         if budget.cost_usd is not None and self._cost_usd >= budget.cost_usd:
             return f"the budget of ${budget.cost_usd:g} is spent (${self._cost_usd:.4f} used)"
         return None

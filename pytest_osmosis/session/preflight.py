@@ -21,7 +21,7 @@ from ..reports.formats import ReportFormat, asked_reports, step_summary
 from ..spec import SessionSpec
 from ..storage import atomic_write
 from ..storage.source_digest import input_digests
-from . import selection
+from . import prices, selection
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -48,6 +48,7 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
         _check_output(report, path)
     _check_conflict()
     _check_keys(spec)
+    prices.check(spec)
     with usage_errors():
         input_digests(spec.inputs, spec.roots)
     _warn_of_key(config)

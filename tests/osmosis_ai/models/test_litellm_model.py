@@ -14,6 +14,7 @@ import pytest
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
 from osmosis_ai.models.litellm.library import load
 from osmosis_ai.models.litellm.model import LiteLLMModel
+from osmosis_ai.models.litellm.prices import has_price
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, Step, completion, refusing_address, reply, tool_call
@@ -499,3 +500,9 @@ def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
 def test_streaming_is_refused(endpoint: Endpoint) -> None:
     with pytest.raises(ValueError, match="stream=True"):
         complete("openai/m", endpoint.base_url, params={"stream": True})
+
+
+def test_whether_a_price_is_known_is_litellms_word() -> None:
+    assert has_price("openai/gpt-5-mini")
+    assert not has_price("openai/no-such-model")
+    assert not has_price("ollama/llama3"), "0 is what it has for local models"

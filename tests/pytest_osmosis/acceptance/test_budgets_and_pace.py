@@ -35,7 +35,8 @@ def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
     endpoint.answers = lambda ask: completion(ask.row, usage=USAGE)
     endpoint.latency_s = 0.05
     project.rows(*(f"row {number}" for number in range(40)))
-    session = project.run(option, "--batch-size=2", workers=workers)
+    price = "--osmosis-price-per-mtok=1000,1000"
+    session = project.run(option, price, "--batch-size=2", workers=workers)
     assert session.ret == 1
     assert stopped(session).startswith(f"stopped: {said}")
     summary = session.report["summary"]
@@ -59,6 +60,33 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
     assert stopped(session) == "stopped: the time budget of 0.5 s is spent"
     assert session.report["summary"]["total_runs"] == endpoint.requests < 100
     assert {run["outcome"] for run in session.runs} == {"passed"}
+
+
+def test_a_budget_in_dollars_needs_a_price(project: Project, endpoint: Endpoint) -> None:
+    project.rows("a", "b", "c")
+    refused = project.run("--osmosis-max-cost=1")
+    assert (refused.ret, endpoint.requests) == (4, 0)
+    assert refused.mistake == (
+        f"--osmosis-max-cost: the price of 'm' at {endpoint.netloc} is not known, so the budget "
+        "would never be spent: give --osmosis-price-per-mtok IN,OUT (dollars per million tokens "
+        "of prompts and of completions), or --osmosis-max-total-tokens instead"
+    )
+    price = "--osmosis-price-per-mtok=100,1000"
+    other = project.run("--osmosis-max-cost=1", price, "--osmosis-baseline-model=other")
+    assert "the price of 'other' at" in other.mistake
+    assert "give --osmosis-baseline-price-per-mtok IN,OUT" in other.mistake
+    endpoint.answers = lambda ask: completion(ask.row, usage={**USAGE, "cost": None})
+    session = project.run("--osmosis-max-cost=0.01", price)
+    assert stopped(session) == "stopped: the budget of $0.01 is spent ($0.0120 used)"
+    assert [run["cost_usd"] for run in session.runs] == [pytest.approx(0.006)] * 2
+    endpoint.answers = lambda ask: completion(ask.row, usage=None)
+    unknown = project.run("--osmosis-max-cost=1", price, "--osmosis-fresh")
+    assert stopped(unknown) == (
+        "stopped: the cost of a run is not known: --osmosis-max-cost cannot be kept"
+    )
+    free = project.run("--osmosis-max-cost=1", "--osmosis-fresh", model="embedded", base_url=None)
+    assert "stopped: " not in free.out
+    assert "expected IN,OUT" in project.run("--osmosis-price-per-mtok=1").mistake
 
 
 @each_mode
