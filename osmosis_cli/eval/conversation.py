@@ -38,7 +38,7 @@ def row_lines(folder: Path, kept: Replay, asked: str) -> Iterator[str]:
     yield escape_control_chars(f"{row}[run-{result.run_index}]")
     record = _record(folder, result)
     if record is None:  # it was kept without its conversation
-        yield from why.splitlines() or ["its conversation was not kept"]
+        yield from map(escape_control_chars, why.splitlines() or ["its conversation was not kept"])
         return
     if result.error:
         yield escape_control_chars(result.error)

@@ -300,9 +300,11 @@ class Recorder:
     def _explained(self, verdict: GateResult, suite: SuiteResult) -> str:
         """The section of a gate that failed."""
         from ..reports.gate_section import gate_section
+        from ..rollouts.failure_text import harmless
 
         where = self._where(suite.info.name)
-        return "\n".join(gate_section(verdict, suite, section_of=self._section, where=where))
+        lines = gate_section(verdict, suite, section_of=self._section, where=where)
+        return harmless(["\n".join(lines)])
 
     def _where(self, name: str) -> str:
         """Say where all conversations of a suite can be read."""

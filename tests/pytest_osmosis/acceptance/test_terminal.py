@@ -186,9 +186,10 @@ def test_what_a_prompt_holds_does_not_reach_the_terminal_raw(project: Project) -
     evil = "\x1b]0;owned\x07 \x9b31m \u202e"
     project.endpoint.answers = evil
     project.rows({"user_prompt": evil, "ground_truth": evil + "!", "id": "a\x1b[2Jb"})
-    session = project.run("-v")
-    for char in "\x1b\x07\x9b\u202e":
-        assert char not in session.out
+    for gate in ((), ("--osmosis-gate=mean >= 0.9", "--osmosis-fresh")):
+        session = project.run("-v", *gate)
+        for char in "\x1b\x07\x9b\u202e":
+            assert char not in session.out
 
 
 def test_verbose_shows_each_run_by_its_name(ten: Project) -> None:
