@@ -128,8 +128,10 @@ class ReportingEvaluation(Evaluation):
         """Report the runs that have ended and whose items the session did not come to.
 
         A session that stops at a failure ends with that one: what ended after it does not count.
+        After an internal error, such as a terminal that is gone, nothing more is reported.
         """
-        if not self.recorder.was_cut_short(session):
+        broken = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        if broken or not self.recorder.was_cut_short(session):
             return
         unreported = self.recorder.take_unreported()
         option = self.config.option
