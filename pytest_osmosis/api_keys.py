@@ -17,6 +17,8 @@ NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "c
 """Providers that always need a key; others may have credentials of another kind."""
 _SECRET_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN")
 """Endings of variables whose values are masked in all output: judges and tools have keys too."""
+SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
+"""The variable that names further ones, between spaces, whose values are masked too."""
 _LOGINS = ("OSMOSIS_TOKEN",)
 
 
@@ -130,4 +132,5 @@ def _is_like_embedded(name: str) -> bool:
 
 
 def _secret_variables() -> set[str]:
-    return {name for name in os.environ if name.endswith(_SECRET_ENDINGS)}
+    named = os.environ.get(SECRET_NAMES, "").split()
+    return {name for name in os.environ if name.endswith(_SECRET_ENDINGS)} | set(named)

@@ -44,6 +44,7 @@ Examples:
   osmosis eval -m server:agent_loop -d test_data.jsonl \\
       --eval-fn rewards:compute_reward \\
       --model openai/gpt-5-mini -- -x -k row-3
+  osmosis eval configs/eval/my-rollout.toml --model embedded
 """
 
 KEY_WARNING = (
@@ -55,6 +56,10 @@ _CODES = {2: "interrupted", 3: "internal", 4: "usage", 5: "nothing_to_run"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+CONFIG_SUFFIX = ".toml"
+"""What a first word ends in that names a config file, not a subcommand."""
+
+
 class EvalGroup(LazyGroup):
     """A group that is a command as well: without a subcommand it runs the evaluation."""
 
@@ -62,14 +67,28 @@ class EvalGroup(LazyGroup):
         """Options of the evaluation, or a subcommand and its words."""
         if not args or not args[0].startswith("-"):
             return super().parse_args(ctx, args)
-        own, extra = _split(args)
+        own, extra = split_at_dashes(args)
         if not ctx.resilient_parsing:
-            _refuse_xdist(ctx, own)
+            refuse_xdist(ctx, own)
         ctx.meta[_PYTEST_ARGS] = extra
         stray = click.Command.parse_args(self, ctx, own)
         if stray and not ctx.resilient_parsing:
             ctx.fail(self._about_stray(ctx, stray[0]))
         return stray
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A subcommand and its words, or the config file of an evaluation, which is one."""
+        if args[0].endswith(CONFIG_SUFFIX):
+            return args[0], self.get_command(ctx, args[0]), args
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one subcommand, or the one for config files; None when there is none."""
+        if cmd_name.endswith(CONFIG_SUFFIX):
+            return Entry("platform.evaluate:config_command", "").load()
+        return super().get_command(ctx, cmd_name)
 
     def _about_stray(self, ctx: click.Context, word: str) -> str:
         if word in self.list_commands(ctx):
@@ -77,8 +96,9 @@ class EvalGroup(LazyGroup):
         return f"unexpected argument {word!r}; what is meant for pytest goes after --"
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The two forms, one a line."""
+        """The three forms, one a line."""
         formatter.write_usage(ctx.command_path, "[OPTIONS] [-- PYTEST_ARGS]...")
+        formatter.write_usage(ctx.command_path, "CONFIG.toml [OPTIONS]", prefix="       ")
         formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -90,7 +110,7 @@ class EvalGroup(LazyGroup):
         self.format_commands(ctx, formatter)
 
 
-def _refuse_xdist(ctx: click.Context, args: list[str]) -> None:
+def refuse_xdist(ctx: click.Context, args: list[str]) -> None:
     """Refuse `-n`, in any form, with both things that it may have been meant for."""
     for word, following in zip(args, [*args[1:], ""], strict=True):
         if re.fullmatch(r"-n=?[\dauto]*", word):
@@ -101,7 +121,8 @@ def _refuse_xdist(ctx: click.Context, args: list[str]) -> None:
             )
 
 
-def _split(args: list[str]) -> tuple[list[str], list[str]]:
+def split_at_dashes(args: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words before `--`, and those behind it."""
     if "--" not in args:
         return args, []
     at = args.index("--")
@@ -118,7 +139,7 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    _check_key(values)
+    check_key(values)
     args = to_pytest_args(values, ctx.meta.get(_PYTEST_ARGS, ()))
     if as_json:
         _print_report(ctx, args, values["api_key"])
@@ -166,7 +187,8 @@ def _story(text: str) -> str:
     return rest.strip()
 
 
-def _check_key(values: dict[str, Any]) -> None:
+def check_key(values: dict[str, Any]) -> None:
+    """Warn of a key among the arguments; raise UsageError when it cannot be meant."""
     key = values["api_key"]
     if key is None:
         return

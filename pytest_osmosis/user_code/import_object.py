@@ -24,16 +24,17 @@ def load_object(
 ) -> Any:
     """The object that `spec` names; `roots` are put in front of sys.path, once each, and stay."""
     prefix = f"{option} {spec!r}"
+    _, attribute = _split(spec, prefix)
     module = load_module(spec, option=option, roots=roots, deadline_s=deadline_s)
-    return _attribute(module, _split(spec, prefix)[1], prefix)
+    return _attribute(module, attribute, prefix)
 
 
 def load_module(
     spec: str, *, option: str, roots: Sequence[Path], deadline_s: float = DEADLINE_S
 ) -> ModuleType:
-    """The module in which `spec` names an object; `roots` as for `load_object`."""
+    """The module in which `spec` names an object, or that of a .py file; `roots` as above."""
     prefix = f"{option} {spec!r}"
-    source, _ = _split(spec, prefix)
+    source = spec.strip() if names_file_alone(spec) else _split(spec, prefix)[0]
     for root in reversed(roots):
         put_on_path(root)
     if source.endswith(".py"):
@@ -42,6 +43,11 @@ def load_module(
     else:
         load, shown = _Loader(source, None), source
     return _imported(load, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
+
+
+def names_file_alone(spec: str) -> bool:
+    """Whether `spec` is the path of a .py file, without an attribute."""
+    return spec.strip().endswith(".py")
 
 
 def put_on_path(folder: Path) -> None:

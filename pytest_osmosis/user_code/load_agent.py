@@ -16,7 +16,13 @@ from typing import Any
 from .agent import PROGRAM, Agent
 from .agent_loop import LoopAgent
 from .classify_agent import as_agent_loop, classify_agent, instantiated
-from .import_object import ImportingError, kind_of, load_module, load_object
+from .import_object import (
+    ImportingError,
+    kind_of,
+    load_module,
+    load_object,
+    names_file_alone,
+)
 from .user_hooks import UserHooks, blaming
 from .workflow import Grading, WorkflowAgent
 
@@ -43,6 +49,8 @@ def load_agent(
 
         argv = parse_command(spec, option=AGENT, cwd=roots[0])
         return LoadedAgent(CommandAgent(argv, cwd=roots[0], withheld=withheld))
+    if names_file_alone(spec):
+        spec = f"{spec.strip()}:{_only_agent(spec, roots)}"
     named = load_object(spec, option=AGENT, roots=roots)
     if hooks.build_agent is not None:
         with blaming("pytest_osmosis_build_agent"):
@@ -53,6 +61,30 @@ def load_agent(
     module = load_module(spec, option=AGENT, roots=roots)
     workflow = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
     return LoadedAgent(WorkflowAgent(workflow), module, needs_scores=True)
+
+
+def _only_agent(spec: str, roots: Sequence[Path]) -> str:
+    """The name of the one agent that a file defines; an instance counts for more than its class."""
+    module = load_module(spec, option=AGENT, roots=roots)
+    found = {
+        id(value): name
+        for name, value in vars(module).items()
+        if classify_agent(value) in ("loop", "workflow")
+        and _home(value) == module.__name__
+        and not (inspect.isclass(value) and inspect.isabstract(value))
+    }
+    instances = [name for name in found.values() if not inspect.isclass(vars(module)[name])]
+    names = instances if len(instances) == 1 else sorted(found.values())
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise ImportingError(
+            f"{AGENT} {spec!r}: defines no agent loop and no workflow; "
+            f"name what is to run: {spec}:NAME"
+        )
+    raise ImportingError(
+        f"{AGENT} {spec!r}: has several agents ({', '.join(names)}); name one: {spec}:{names[0]}"
+    )
 
 
 def load_grading(

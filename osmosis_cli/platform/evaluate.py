@@ -1,0 +1,199 @@
+"""`osmosis eval CONFIG.toml`: the evaluation of a config file, on this machine.
+
+Checks the config as `osmosis eval check` does, turns it into options of `osmosis eval`, and becomes
+that command: its environment has the config's [env] and secrets, which this process never had.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pytest_osmosis.api_keys import SECRET_NAMES
+from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+from pytest_osmosis.options import OPTIONS
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from ..eval.arguments import click_options, own_spellings
+from ..eval.command import check_key, refuse_xdist, split_at_dashes
+from ..option_words import KEY_VARIABLE
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.config_models import EvalConfig
+
+EVALUATION = {
+    "limit": "limit",
+    "n": "n",
+    "batch_size": "batch_size",
+    "pass_threshold": "pass_threshold",
+    "agent_workflow_timeout_s": "agent_timeout",
+    "grader_timeout_s": "grader_timeout",
+}
+"""Which option a key of [evaluation] is the default of."""
+_EXTRA = "osmosis_cli.platform.evaluate.extra"
+
+EPILOG = """\b
+Examples:
+  osmosis eval configs/eval/my-rollout.toml --secrets-file .env
+  osmosis eval configs/eval/my-rollout.toml --model embedded --limit 5
+"""
+
+
+class ConfigCommand(click.Command):
+    """A config file, options of the evaluation, and what goes to pytest behind `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set aside what follows `--`, which click would take for arguments."""
+        own, extra = split_at_dashes(args)
+        refuse_xdist(ctx, own)
+        ctx.meta[_EXTRA] = extra
+        return super().parse_args(ctx, own)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As it is typed."""
+        formatter.write_usage("osmosis eval", "CONFIG.toml [OPTIONS] [-- PYTEST_ARGS]...")
+
+
+@click.pass_context
+def _evaluate(
+    ctx: click.Context,
+    /,
+    path: Path,
+    dataset_file: str | None,
+    secrets_file: Path | None,
+    **values: Any,
+) -> None:
+    """Evaluate what a config file describes, on this machine.
+
+    The rollout, the dataset of the workspace, the model and the values of [evaluation] are taken
+    from the file; options beat them. All rows are evaluated unless the file or an option limits
+    them. The rollout has the variables of [env]; each name in [secrets] must be set in the
+    environment or in --secrets-file.
+    """
+    from osmosis_ai.platform import workspace
+    from osmosis_ai.platform.config_file import ConfigError, load_config
+    from osmosis_ai.platform.config_models import EvalConfig
+
+    check_key(values)
+    try:
+        config = load_config(EvalConfig, path).config
+    except ConfigError as error:
+        raise CommandError(str(error), code="invalid_config", status=2) from None
+    root = workspace.find_root(Path.cwd())
+    experiment = config.experiment
+    entrypoint = workspace.find_entrypoint(root, experiment.rollout, experiment.entrypoint)
+    if not values["data"]:
+        values["data"] = (dataset_file or _dataset(root, experiment.dataset),)
+    defaults = {"agent": os.path.relpath(entrypoint), "model": experiment.model_path}
+    given = config.evaluation.given() if config.evaluation else {}
+    defaults |= {option: str(given[key]) for key, option in EVALUATION.items() if key in given}
+    for name, default in defaults.items():
+        if values[name] is None:
+            values[name] = default
+    environment = _environment(config, path, secrets_file)
+    if values["api_key"]:
+        environment[KEY_VARIABLE] = values["api_key"]
+        values |= {"api_key": None, "api_key_env": KEY_VARIABLE}
+    words = [*_words(values), *(["--", *ctx.meta[_EXTRA]] if ctx.meta[_EXTRA] else [])]
+    _become([sys.executable, "-m", "osmosis_cli", "eval", *words], environment)
+
+
+def _become(words: list[str], environment: Mapping[str, str]) -> None:
+    """Replace this process: signals, terminal and exit status are the evaluation's."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(words[0], words, environment)
+
+
+config_command = ConfigCommand(
+    "CONFIG",
+    callback=_evaluate,
+    help=_evaluate.__doc__,
+    epilog=EPILOG,
+    params=[
+        click.Argument(["path"], metavar="CONFIG", type=click.Path(path_type=Path)),
+        click.Option(
+            ["--dataset-file"],
+            metavar="FILE",
+            help="The rows, instead of datasets/NAME.* in the workspace.",
+        ),
+        click.Option(
+            ["--secrets-file"],
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Values of secrets, as NAME=value lines (.env).",
+        ),
+        *click_options(),
+    ],
+)
+
+
+def _dataset(root: Path, name: str) -> str:
+    """The file of a dataset in the workspace."""
+    found = [
+        file for suffix in SUFFIXES if (file := root / "datasets" / f"{name}{suffix}").exists()
+    ]
+    if len(found) == 1:
+        return os.path.relpath(found[0])
+    there = "no file" if not found else "more than one file"
+    raise CommandError(
+        f"there is {there} of the dataset {printable(name)!r} in datasets/ ({SUFFIXES_SHOWN}); "
+        "name one with --dataset-file FILE",
+        code="dataset",
+        status=2,
+    )
+
+
+def _environment(config: EvalConfig, path: Path, secrets_file: Path | None) -> dict[str, str]:
+    """The child's variables: [env] over the environment over the file of secrets."""
+    secrets = {} if secrets_file is None else _secrets(secrets_file)
+    environment = {**secrets, **os.environ, **(config.env or {})}
+    required = config.secrets.required
+    environment[SECRET_NAMES] = " ".join([*environment.get(SECRET_NAMES, "").split(), *required])
+    missing = [name for name in required if not environment.get(name)]
+    if missing:
+        where = f" and not in {printable(str(secrets_file))}" if secrets_file else ""
+        instead = "" if secrets_file else ", or give --secrets-file FILE"
+        raise CommandError(
+            f"{printable(str(path))} names secrets that are not set in the environment{where}: "
+            f"{', '.join(missing)}; export them{instead}",
+            code="missing_secrets",
+            status=2,
+            details={"missing": missing},
+        )
+    return environment
+
+
+def _secrets(file: Path) -> dict[str, str]:
+    from dotenv import dotenv_values
+
+    try:
+        with file.open(encoding="utf-8") as stream:
+            found = dotenv_values(stream=stream, interpolate=False)
+    except OSError as error:
+        raise CommandError(f"--secrets-file {file}: {error.strerror}", status=2) from None
+    except ValueError:
+        raise CommandError(f"--secrets-file {file}: not UTF-8", status=2) from None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _words(values: Mapping[str, Any]) -> Iterator[str]:
+    """The options of `osmosis eval` that have these values."""
+    for option in OPTIONS:
+        spelling = own_spellings(option)[-1]
+        value = values.get(option.name.replace("-", "_"))
+        if option.flag:
+            yield from [spelling] if value else []
+        elif option.repeatable:
+            yield from (f"{spelling}={one}" for one in value or ())
+        elif value is not None:
+            yield f"{spelling}={value}"
+    for switch in ("quiet", "debug", "as_json"):
+        if values.get(switch):
+            yield f"--{switch.removeprefix('as_')}"

@@ -1,0 +1,247 @@
+"""`osmosis eval CONFIG.toml`: what a config file becomes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from osmosis_cli.platform import evaluate
+
+CONFIG = """\
+[experiment]
+rollout = "one"
+entrypoint = "main.py"
+model_path = "openai/gpt-5-mini"
+dataset = "rows"
+[evaluation]
+limit = 2
+n = 3
+batch_size = 2
+pass_threshold = 0.5
+agent_workflow_timeout_s = 60
+grader_timeout_s = 20.5
+[env]
+LOG_LEVEL = "from the config"
+[secrets]
+required = ["DATABASE_URL"]
+"""
+MAIN = """
+import os
+from osmosis_ai.rollout import AgentWorkflow, Grader
+
+class Tell(AgentWorkflow):
+    async def run(self, ctx):
+        print("connected to", os.environ["DATABASE_URL"])
+        said = os.environ["LOG_LEVEL"] + " " + os.environ["DATABASE_URL"]
+        return [*ctx.prompt, {"role": "assistant", "content": said}]
+
+class Right(Grader):
+    async def grade(self, ctx):
+        said = ctx.sample.messages[-1]["content"]
+        ctx.set_reward(1.0 if said.startswith("from the config") else 0.0)
+"""
+SECRET = "postgres://not-to-be-seen:5432/anywhere"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for folder in ("rollouts/one", "configs/eval", "datasets", ".git"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "rollouts/one/main.py").write_text(MAIN)
+    (tmp_path / "configs/eval/one.toml").write_text(CONFIG)
+    row = {"system_prompt": "", "user_prompt": "Say it.", "ground_truth": "x"}
+    (tmp_path / "datasets/rows.jsonl").write_text((json.dumps(row) + "\n") * 4)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Became:
+    """Stands where the command replaces itself: keeps what it was about to become."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.environment: Mapping[str, str] = {}
+
+    def __call__(self, words: list[str], environment: Mapping[str, str]) -> None:
+        self.words, self.environment = words, environment
+
+
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> Became:
+    became = Became()
+    monkeypatch.setattr(evaluate, "_become", became)
+    return became
+
+
+@pytest.fixture
+def osmosis(workspace: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, words)
+        return status, *capsys.readouterr()
+
+    return command
+
+
+FROM_CONFIG = {
+    "--agent=rollouts/one/main.py",
+    "--data=datasets/rows.jsonl",
+    "--model=openai/gpt-5-mini",
+    "--n=3",
+    "--pass-threshold=0.5",
+    "--batch-size=2",
+    "--limit=2",
+    "--agent-timeout=60.0",
+    "--grader-timeout=20.5",
+}
+
+
+def test_the_values_of_the_file_become_options(
+    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    assert osmosis("eval", "configs/eval/one.toml") == (0, "", "")
+    assert became.words[:4] == [sys.executable, "-m", "osmosis_cli", "eval"]
+    assert set(became.words[4:]) == FROM_CONFIG
+    assert became.environment["LOG_LEVEL"] == "from the config"
+    assert "LOG_LEVEL" not in os.environ
+
+
+def test_options_beat_the_file_and_the_rest_goes_on_untouched(
+    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    words = [
+        "--model",
+        "embedded",
+        "--n=5",
+        "--gate",
+        "mean >= 0.5",
+        "--no-answers",
+        "-q",
+        "--json",
+    ]
+    status, _, _ = osmosis(
+        "eval", "configs/eval/one.toml", *words, "--dataset-file", "x.csv", "--", "-k", "row-1"
+    )
+    assert status == 0
+    changed = {"--data=x.csv", "--model=embedded", "--n=5"}
+    kept = {w for w in FROM_CONFIG if not w.startswith(("--data=", "--model=", "--n="))}
+    more = {"--gate=mean >= 0.5", "--no-answers", "--quiet", "--json"}
+    *own, dashes, flag, value = became.words[4:]
+    assert set(own) == changed | kept | more
+    assert (dashes, flag, value) == ("--", "-k", "row-1")
+
+
+def test_a_key_travels_in_the_environment_alone(
+    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    status, out, err = osmosis("eval", "configs/eval/one.toml", "--api-key", "sk-not-to-be-seen")
+    assert (status, out) == (0, "")
+    assert err.count("warning: --api-key") == 1
+    assert "sk-not-to-be-seen" not in " ".join(became.words)
+    assert f"--api-key-env={evaluate.KEY_VARIABLE}" in became.words
+    assert became.environment[evaluate.KEY_VARIABLE] == "sk-not-to-be-seen"
+
+
+def test_env_beats_the_environment_which_beats_the_file_of_secrets(
+    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LOG_LEVEL", "from the environment")
+    monkeypatch.setenv("BOTH", "from the environment")
+    (workspace / ".env").write_text(
+        f"# a comment\nexport DATABASE_URL='{SECRET}'\nBOTH=file\nLOG_LEVEL=file\nPLAIN=a$HOME\n"
+    )
+    status, _, err = osmosis("eval", "configs/eval/one.toml", "--secrets-file", ".env")
+    assert (status, err) == (0, "")
+    found = became.environment
+    assert found["DATABASE_URL"] == SECRET
+    assert found["BOTH"] == "from the environment"
+    assert found["LOG_LEVEL"] == "from the config"
+    assert found["PLAIN"] == "a$HOME"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            [],
+            "configs/eval/one.toml names secrets that are not set in the environment: "
+            "DATABASE_URL; export them, or give --secrets-file FILE",
+        ),
+        (
+            ["--secrets-file", "empty.env"],
+            "configs/eval/one.toml names secrets that are not set in the environment and not in "
+            "empty.env: DATABASE_URL; export them",
+        ),
+        (["--secrets-file", "gone.env"], "--secrets-file gone.env: No such file or directory"),
+        (["-n", "3"], "No such option '-n'. Did you mean --n 3 (runs per row)?"),
+    ],
+)
+def test_what_is_missing_is_said_and_nothing_is_run(
+    osmosis: Command, became: Became, workspace: Path, words: list[str], told: str
+):
+    (workspace / "empty.env").write_text("DATABASE_URL\n")
+    status, out, err = osmosis("eval", "configs/eval/one.toml", *words)
+    assert (status, out) == (2, "")
+    assert told in err
+    assert became.words == []
+
+
+def test_a_wrong_config_is_told_as_by_check(osmosis: Command, became: Became, workspace: Path):
+    (workspace / "configs/eval/one.toml").write_text(CONFIG.replace("n = 3", "n = 0"))
+    status, _, err = osmosis("eval", "configs/eval/one.toml")
+    assert (status, became.words) == (2, [])
+    assert "line 8: evaluation.n: must be an integer, 1 or more, not 0" in err
+
+
+@pytest.mark.parametrize("files", [[], ["rows.jsonl", "rows.csv"]])
+def test_the_dataset_must_be_one_file(
+    osmosis: Command, became: Became, workspace: Path, files: list[str]
+):
+    (workspace / "datasets/rows.jsonl").unlink()
+    for name in files:
+        (workspace / "datasets" / name).write_text("")
+    status, _, err = osmosis("eval", "configs/eval/one.toml")
+    there = "more than one file" if files else "no file"
+    assert (status, became.words) == (2, [])
+    assert f"there is {there} of the dataset 'rows' in datasets/" in err
+    assert "--dataset-file FILE" in err
+
+
+def test_the_help_shows_how_it_is_typed(osmosis: Command):
+    status, out, _ = osmosis("eval", "configs/eval/one.toml", "--help")
+    assert status == 0
+    assert out.startswith("Usage: osmosis eval CONFIG.toml [OPTIONS] [-- PYTEST_ARGS]...\n")
+    assert "--secrets-file" in out
+
+
+def test_it_evaluates_with_the_variables_of_the_file_and_shows_no_secret(workspace: Path):
+    words = ["configs/eval/one.toml", "--model", "embedded", "--json", "--", "-rP"]
+    quick = "-p no:hypothesispytest -p no:anyio"
+    done = subprocess.run(
+        [sys.executable, "-m", "osmosis_cli", "eval", *words],
+        cwd=workspace,
+        env={**os.environ, "DATABASE_URL": SECRET, "PYTEST_ADDOPTS": quick},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["config"]["n_runs"], report["config"]["pass_threshold"]) == (3, 0.5)
+    assert [len(row["runs"]) for row in report["rows"]] == [3, 3]
+    assert report["summary"]["eval_fns"]["reward"]["mean"] == 1.0
+    assert "connected to ***" in done.stderr
+    kept = [file for file in workspace.rglob("*") if file.is_file() and ".git" not in file.parts]
+    texts = [done.stdout, done.stderr, *(file.read_text("utf-8", "replace") for file in kept)]
+    assert SECRET not in "".join(texts)
