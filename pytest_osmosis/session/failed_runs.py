@@ -81,8 +81,7 @@ class FailedRuns:
         stats = compat.reports_by_status(terminalreporter)
         self._take(stats, result)
         if self._config.option.tbstyle != "no" and refusal(result) is None:
-            for status in _STATUSES:
-                self._show(status, terminalreporter)
+            self._show(terminalreporter)
         try:
             return (yield)
         finally:
@@ -147,10 +146,17 @@ class FailedRuns:
         ended = len(row.runs) if row is not None and runs[0].error_type is None else 0
         return Group(reports[0], runs, ended)
 
-    def _show(self, status: str, terminal: Any) -> None:
-        groups = self._groups(self._own.get(status, ()))
-        if not groups:
-            return
+    def _show(self, terminal: Any) -> None:
+        """Show the errors, then the failures: ten sections in all, unless `-vv` asks for more."""
+        groups = {status: self._groups(self._own.get(status, ())) for status in _STATUSES}
+        runs = {status: sum(bool(group.runs) for group in groups[status]) for status in _STATUSES}
+        left = SECTIONS_SHOWN if self._config.get_verbosity() <= 1 else sum(runs.values())
+        errors = min(runs["error"], max(left // 2, left - runs["failed"]))
+        for status, limit in (("error", errors), ("failed", left - errors)):
+            if groups[status]:
+                self._show_status(status, groups[status], limit, terminal)
+
+    def _show_status(self, status: str, groups: Sequence[Group], limit: int, terminal: Any) -> None:
         screen = Screen(terminal)
         screen.title(_TITLES[status])
         if self._config.option.tbstyle == "line":
@@ -158,15 +164,15 @@ class FailedRuns:
                 f"{group.report.nodeid}: {_message(group.report)}{group.others}" for group in groups
             )
             return
-        limit = None if self._config.get_verbosity() > 1 else SECTIONS_SHOWN
-        runs, gates = [g for g in groups if g.runs], [g for g in groups if not g.runs]
-        for group in runs[:limit]:
+        of_runs = [group for group in groups if group.runs]
+        for group in of_runs[:limit]:
             self._section(group, screen, terminal)
-        if left := [run for group in runs[SECTIONS_SHOWN:] for run in group.runs] if limit else []:
+        if left := [run for group in of_runs[limit:] for run in group.runs]:
             rows = counted(len({(run.suite, run.row_index) for run in left}), "more row")
             screen.lines(["", f"{rows}: {self._where(left[0].suite)}"])
-        for group in gates:
-            self._section(group, screen, terminal)
+        for group in groups:
+            if not group.runs:  # a gate
+                self._section(group, screen, terminal)
 
     def _section(self, group: Group, screen: Screen, terminal: Any) -> None:
         report: Any = group.report

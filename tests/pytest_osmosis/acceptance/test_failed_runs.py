@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.main import cli
-from tests.endpoints import refusing_address
+from tests.endpoints import error_reply, refusing_address
 from tests.modes import each_mode
 from tests.project import Project, Session
 
@@ -85,6 +85,17 @@ def nowhere() -> Iterator[str]:
     """A base URL where nothing answers."""
     with refusing_address() as netloc:
         yield f"http://{netloc}/v1"
+
+
+def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) -> None:
+    wrong.endpoint.answers = lambda ask: (
+        error_reply(400, f"no {ask.row}") if ask.row in "abcdefg" else "wrong"
+    )
+    session = wrong.run()
+    assert titles(session) == [f"row-{row}[run-0]" for row in (*range(5), *range(7, 12))]
+    where = "osmosis eval runs show data-m"
+    assert session.section("ERRORS")[-1] == f"2 more rows: {where}"
+    assert session.section("FAILURES")[-1].strip() != f"0 more rows: {where}"
 
 
 def gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
