@@ -6,6 +6,7 @@ A wrong value is a `pytest.UsageError` of one sentence, raised before anything r
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,13 @@ class OptionReader:
         if twin is not None and compat.ini_value(self._config, twin, is_list=True):
             return twin
         return option.ini_name
+
+    def as_given(self, message: str) -> str:
+        """Return a message, the option that it begins with under the name that the user gave it."""
+        found = re.match(r"--osmosis-([a-z-]+)", message)
+        if found is None or found[1] not in BY_NAME or self.raw(found[1]) is None:
+            return message
+        return self.spelled(found[1]) + message[found.end() :]
 
     def _parsed(self, option: Option, text: str) -> Any:
         try:

@@ -107,6 +107,12 @@ class GateResult:
         return steps
 
 
+def exact_text(number: float) -> str:
+    """All digits; 0.91 where rounding on the way has left 0.9099999999999999."""
+    whole, short = repr(number), f"{number:.15g}"
+    return short if len(short) < len(whole) - 4 else whole
+
+
 def number_text(number: float) -> str:
     """Four digits, all of a large sum's: 0.9167, 144,567."""
     return f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"

@@ -149,7 +149,7 @@ class Evaluation:
                 self.spec = api_keys.resolved(self.spec)
         self.spec = replace(self.spec, key_variables=key_variables)
         for spec in self.spec.evals:
-            with preflight.usage_errors():
+            with preflight.usage_errors(self.config):
                 self._prepare_named(spec)
         self._honour_limits()
 

@@ -78,12 +78,18 @@ def _usable(option: str, path: Path, action: str = "written") -> Iterator[None]:
 
 
 @contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn what makes an evaluation unusable into a usage error of pytest."""
+def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
+    """Turn what makes an evaluation unusable into a usage error of pytest.
+
+    With `config`, the option that the message begins with is named as it was given.
+    """
     try:
         yield
     except ConfigurationError as error:
-        raise pytest.UsageError(str(error)) from None
+        told = str(error)
+        raise pytest.UsageError(
+            told if config is None else OptionReader(config).as_given(told)
+        ) from None
 
 
 def is_quiet(config: pytest.Config) -> bool:

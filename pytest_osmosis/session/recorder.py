@@ -32,6 +32,7 @@ from ..results import (
     whole_ms,
 )
 from ..spec import SessionSpec
+from ..verdicts import exact_text
 from .failed_runs import FailedRuns
 from .screen import Screen
 
@@ -413,7 +414,10 @@ def _junit_properties(result: EvalResult) -> Iterator[tuple[str, str]]:
         for function in suite.functions:
             for figure in function.figures.values():
                 if figure.value is not None:
-                    yield f"{prefix}osmosis_{figure.field}[{function.name}]", repr(figure.value)
+                    yield (
+                        f"{prefix}osmosis_{figure.field}[{function.name}]",
+                        exact_text(figure.value),
+                    )
             yield f"{prefix}osmosis_missing[{function.name}]", str(function.missing)
 
 

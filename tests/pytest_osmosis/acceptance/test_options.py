@@ -327,6 +327,11 @@ class TestSpellings:
         project.rows("a")
         assert project.run("--n=0").mistake.startswith("--n '0': expected a whole number")
         assert project.run("--osmosis-n", "0").mistake.startswith("--osmosis-n '0': expected")
+        told = project.run("--eval-fn=rewards:exat", eval_fn=None).mistake
+        assert told.startswith("--eval-fn 'rewards:exat': module 'rewards' has no 'exat'")
+        project.write("pytest.ini", "[pytest]\nosmosis_data = dta.jsonl\n")
+        told = project.run(data=None).mistake
+        assert told.startswith("osmosis_data /") and told.endswith("did you mean 'data.jsonl'?")
 
     def test_the_short_ones_mean_the_same(self, project: Project) -> None:
         project.rows("a", "b")
