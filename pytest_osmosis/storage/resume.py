@@ -71,7 +71,7 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
         return _archive(folder, identity, FRESH, unfinished=unfinished)
     changes, sizes = identity.changes(kept.header, plan), identity.resized(plan)
     if sizes and not changes and not keeping.extend:
-        sizes[-1] += "; --osmosis-extend uses the runs that are there"
+        sizes[-1] += " (with --osmosis-extend its runs are used)"
     if not keeping.extend:
         changes += sizes
     if changes and (keeping.reuse_option or unfinished):

@@ -252,7 +252,7 @@ def test_more_runs_and_rows_use_what_is_done_only_when_asked(project, model, wor
     assert "resuming" not in session.out
     [line] = [line for line in session.lines if "starting anew" in line]
     assert line.startswith(
-        "osmosis: starting anew: n was 2 and is 3; --osmosis-extend uses the runs that are there; "
+        "osmosis: starting anew: n was 2 and is 3 (with --osmosis-extend its runs are used); "
         "the one before is kept as data-m@"
     )
     assert model.asked == {"a": 5, "b": 5, "c": 5}
@@ -266,7 +266,7 @@ def test_what_cannot_be_extended_is_refused_and_names_the_change(unfinished, mod
     )
     refused = unfinished.run("--osmosis-resume", "--n=2")
     assert refused.ret == 4
-    assert "n was 1 and is 2; --osmosis-extend uses the runs that are there" in refused.mistake
+    assert "n was 1 and is 2 (with --osmosis-extend its runs are used)" in refused.mistake
     assert not model.asked
 
 
