@@ -11,7 +11,7 @@ from typing import Any
 
 from .conversation import last_user_text, system_text, wrong_messages
 from .decoding import brief, json_type
-from .errors import RecordError
+from .errors import RecordError, WrongColumns
 from .rows import Row
 
 PROMPTS = ("system_prompt", "user_prompt")
@@ -66,7 +66,7 @@ class Columns:
         """The row's id, if it has a usable one; RecordError when a column is missing or wrong."""
         plan = self._plan(record)
         if plan.problem is not None:
-            raise RecordError(plan.problem)
+            raise WrongColumns(plan.problem)
         truth = None if plan.truth is None else record[plan.truth]
         if plan.messages is not None:
             _check_messages(record[plan.messages], truth)
@@ -84,7 +84,7 @@ class Columns:
         """The row of a record that `check` has accepted."""
         plan = self._plan(record)
         if plan.problem is not None:
-            raise RecordError(plan.problem)
+            raise WrongColumns(plan.problem)
         messages = None if plan.messages is None else record[plan.messages]
         if messages is not None:
             system, user = system_text(messages), last_user_text(messages)

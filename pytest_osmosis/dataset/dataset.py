@@ -15,7 +15,15 @@ from typing import Any
 from ..verdicts import counted
 from .columns import Columns
 from .decoding import decode_checked
-from .errors import DatasetError, EmptyDataset, NotJson, Problems, RecordError, shown
+from .errors import (
+    DatasetError,
+    EmptyDataset,
+    NotJson,
+    Problems,
+    RecordError,
+    WrongColumns,
+    shown,
+)
 from .formats import DatasetFormat, Source
 from .opening import open_dataset
 from .rows import Row, safe_name
@@ -151,7 +159,8 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
             drawn = draw(sample, sample_seed, range(start, max(start, source.count(stop))))
         problems = Problems(path, source.unit)
         scan = source.scan(drawn, start, stop, problems)
-        _read(scan, source, reading, problems if validate else None)
+        header_of = path if kind is not None and kind.has_only_text else None
+        _read(scan, source, reading, problems if validate else None, header_of=header_of)
         if rows is not None and drawn is not None:
             refuse_missing(drawn, len(reading.store), path, source.rows_total)
         if not len(reading.store):
@@ -186,8 +195,13 @@ def _read(
     source: Source,
     reading: Reading,
     problems: Problems | None,
+    *,
+    header_of: Path | None,
 ) -> None:
-    """Take all rows; with `problems`, check each and raise what is wrong with any."""
+    """Take all rows; with `problems`, check each and raise what is wrong with any.
+
+    `header_of`: the file, where one header names the columns of all rows.
+    """
     if problems is None:
         for _, offset, raw in scan:
             reading.note(offset, raw)
@@ -196,6 +210,8 @@ def _read(
         try:
             reading.check(place, offset, raw)
         except RecordError as error:
+            if header_of is not None and isinstance(error, WrongColumns):
+                raise DatasetError(f"{shown(header_of)}: {error}") from None
             problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
     reading.report_double_ids(problems)
     if found := problems.error():

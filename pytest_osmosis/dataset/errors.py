@@ -5,6 +5,7 @@
         EmptyDataset    the file is fine, but no row is selected
       RecordError       one row is unusable; collected, listed in a DatasetError, never seen outside
         NotJson         it is not even JSON
+        WrongColumns    its columns are not those of a row; in CSV, those of no row are
 
 Knows how a message is laid out; does not know what makes a row wrong, nor which option named the
 file.
@@ -39,6 +40,10 @@ class RecordError(Exception):
 
 class NotJson(RecordError):
     """The row is not even JSON."""
+
+
+class WrongColumns(RecordError):
+    """The row lacks a column, or has two for the same."""
 
 
 class Problems:
