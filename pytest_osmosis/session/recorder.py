@@ -1,6 +1,7 @@
-"""Record results in the reporting process, aggregate them, and write the reports.
+"""Record results in the reporting process, and aggregate them.
 
-Registered unless the process is an xdist worker. Knows nothing of collectors and engines.
+Registered unless the process is an xdist worker. Knows nothing of collectors and engines; what is
+written of the results is `outputs`'.
 """
 
 from __future__ import annotations
@@ -8,22 +9,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .. import compat
-from ..escaping import escape_control_chars, shown_path
-from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
 from ..results import (
     DECIDED,
     NO_REWARD,
     REPORT_FIELD,
-    ROLLOUT,
     EvalResult,
     RunId,
     RunResult,
@@ -32,13 +28,10 @@ from ..results import (
     whole_ms,
 )
 from ..spec import SessionSpec
-from ..verdicts import exact_text
-from .failed_runs import FailedRuns
-from .screen import Screen
+from .outputs import SessionOutputs
 
 if TYPE_CHECKING:
     from ..storage.store import RunStore
-    from ..verdicts import GateResult
     from .gates_plugin import GatesPlugin
 
 AWAITED = 8192
@@ -71,6 +64,10 @@ class Recorder:
         self._store = store
         self._on_first = on_first
         self._with_row_data = with_row_data
+        self._outputs = SessionOutputs(
+            config, session, store, result=lambda: self.result, with_row_data=with_row_data
+        )
+        self.failed = self._outputs.failed
         self._selected: Counter[str] = Counter()
         self._runs: dict[RunId, RunResult] = {}
         self._awaited: dict[str, RunResult] = {}
@@ -86,16 +83,9 @@ class Recorder:
         self._interrupted: str | None = None
         self._lock = threading.Lock()
         self.result: EvalResult | None = None
-        self._written: list[str] = []
         self._problems: list[str] = []
         self._notices: list[str] = []
         self._environment: Mapping[str, Any] = {}
-        self._failure_reports: dict[RunId, pytest.TestReport] = {}
-        self.failed = FailedRuns(config, result=lambda: self.result, where=self._where)
-        """What the terminal shows of runs that did not pass."""
-        self._sections: dict[RunId, str] = {}
-        """What the items of runs that did not pass printed, for reports that show it."""
-        self._wants_sections = wants_sections(session)
 
     # ---- called by the process that runs items
 
@@ -196,11 +186,7 @@ class Recorder:
         run = self._awaited.pop(text, None) or RunResult.from_json(text)
         self._store.report(run, text)
         self._received(report.nodeid, run.suite)
-        if not report.passed:
-            self.failed.note(report.nodeid, run)
-        self._failure_reports.pop(run.run_id, None)  # the last report of a run counts
-        if report.longrepr:
-            self._failure_reports[run.run_id] = report
+        self._outputs.heard(report, run)
         self.note(run)
         self._ended.pop(run.run_id, None)
         try:
@@ -226,16 +212,9 @@ class Recorder:
         gathered = self._aggregated()
         self._guard(session, gathered)
         self.result = self._with_breakdowns(self._gates.judged(gathered))
-        self._gates.settle(session, self.result, self._explained)
-        self._tell_junit(self.result)
-        if self._wants_sections:
-            self._sections = {run: self._section(run) for run in self._failure_reports}
-        for report, path in asked_reports(self._session):
-            result = self._with_row_data(self.result) if report.needs_rows else self.result
-            if self._write(path, partial(report.write, result, path, self._sections)):
-                self._written.append(shown_path(path))
-        if (conversations := self._session.trajectories) is not None:
-            self._write(conversations, partial(self._store.export, conversations))
+        self._gates.settle(session, self.result, self._outputs.explained)
+        for problem in self._outputs.write(self.result):
+            self.fail(problem)
         if self._problems or (self._halted and not self._gates.gated):
             session.exitstatus = _at_least_failed(session.exitstatus)
 
@@ -265,57 +244,9 @@ class Recorder:
             terminalreporter.write_line(notice)
         if self.result is None:
             return
-        if self._config.get_verbosity() > -2:
-            self._show(terminalreporter, self.result)
-        self._tell_github(terminalreporter, self.result)
+        self._outputs.show(terminalreporter, self.result, self._infos)
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
-
-    def _show(self, terminal: Any, result: EvalResult) -> None:
-        from ..reports.terminal import next_step, summary
-
-        screen = Screen(terminal)
-        screen.title("osmosis summary")
-        kept = any(self._store.keeps(name) for name in self._infos)
-        lines = summary(result, kept=kept, width=screen.width)
-        screen.lines(map(escape_control_chars, lines))
-        if step := next_step(result, self._store.keeps):
-            screen.line(step)
-        for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
-            for line in [lines] if isinstance(lines, str) else lines or ():
-                terminal.write_line(line)
-        for path in self._written:
-            terminal.write_line(f"report: {path}")
-        trajectories = self._session.trajectories
-        if trajectories is not None and trajectories.exists():
-            terminal.write_line(f"conversations: {shown_path(trajectories)}")
-
-    def _section(self, run: RunId) -> str:
-        """What the item of a run that did not pass printed."""
-        report = self._failure_reports.get(run)
-        if report is None:
-            return ""
-        said = [text for title, text in report.sections if title == ROLLOUT]
-        return "\n\n".join([str(report.longrepr).rstrip(), *said])
-
-    def _explained(self, verdict: GateResult, suite: SuiteResult) -> str:
-        """The section of a gate that failed."""
-        from ..reports.gate_section import gate_section
-        from ..rollouts.failure_text import harmless
-
-        where = self._where(suite.info.name)
-        lines = gate_section(verdict, suite, section_of=self._section, where=where)
-        return harmless(["\n".join(lines)])
-
-    def _where(self, name: str) -> str:
-        """Say where all conversations of a suite can be read."""
-        for report, path in asked_reports(self._session):
-            if report.option == "html":
-                return shown_path(path)
-        place = self._store.places().get(name)
-        if place is None or not self._store.keeps(name):
-            return "-vv shows all"
-        return f"osmosis eval runs show {Path(place.folder).name}"
 
     def _aggregated(self) -> EvalResult:
         from ..analysis.aggregate import CONFIDENCE, aggregate  # no request waits for it
@@ -363,35 +294,6 @@ class Recorder:
                     f"reported{_named(suite, missing, self._reported)}"
                 )
 
-    def _tell_junit(self, result: EvalResult) -> None:
-        for name, value in _junit_properties(result):
-            compat.junit_property(self._config, name, value)
-
-    def _write(self, path: Path, write: Callable[[], None]) -> bool:
-        """Write a file, or report at the end why not; return whether it was written."""
-        try:
-            write()
-        except OSError as error:
-            self.fail(f"cannot write {shown_path(path)}: {error.strerror or error}")
-            return False
-        return True
-
-    def _tell_github(self, terminal: Any, result: EvalResult) -> None:
-        """In GitHub Actions: the step's summary, and annotations."""
-        if not in_actions():
-            return
-        from ..reports import github
-
-        for line in github.annotated(result):
-            terminal.write_line(line)
-        summary = step_summary()
-        if summary is not None:
-            try:
-                github.append_summary(result, summary, self._sections)
-            except OSError as error:
-                reason = error.strerror or error
-                terminal.write_line(f"warning: cannot write the step's summary: {reason}")
-
 
 def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
     """The first of the missing runs, where it is plain which they are."""
@@ -403,22 +305,6 @@ def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
     if len(names) != missing:
         return ""
     return f": {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
-
-
-def _junit_properties(result: EvalResult) -> Iterator[tuple[str, str]]:
-    """Return the suite-level properties; with several suites, names begin with the suite's."""
-    for suite in result.suites:
-        prefix = f"{suite.info.name}::" if len(result.suites) > 1 else ""
-        yield f"{prefix}osmosis_model", suite.info.model
-        yield f"{prefix}osmosis_runs", str(suite.finished)
-        for function in suite.functions:
-            for figure in function.figures.values():
-                if figure.value is not None:
-                    yield (
-                        f"{prefix}osmosis_{figure.field}[{function.name}]",
-                        exact_text(figure.value),
-                    )
-            yield f"{prefix}osmosis_missing[{function.name}]", str(function.missing)
 
 
 def _at_least_failed(status: Any) -> Any:

@@ -1,0 +1,174 @@
+"""What a session leaves to read: report files, the terminal's summary, JUnit's and GitHub's part.
+
+In the process that reports, at the end. Knows the result and the reports of runs that did not pass;
+does not know how they came together (`recorder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .. import compat
+from ..escaping import escape_control_chars, shown_path
+from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
+from ..results import ROLLOUT, EvalResult, RunId, RunResult, SuiteResult
+from ..spec import SessionSpec
+from ..verdicts import exact_text
+from .failed_runs import FailedRuns
+from .screen import Screen
+
+if TYPE_CHECKING:
+    from ..storage.store import RunStore
+    from ..verdicts import GateResult
+
+
+class SessionOutputs:
+    """One a session."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        session: SessionSpec,
+        store: RunStore,
+        *,
+        result: Callable[[], EvalResult | None],
+        with_row_data: Callable[[EvalResult], EvalResult],
+    ) -> None:
+        """`with_row_data` adds what the dataset holds of each row, for reports that show it."""
+        self._config = config
+        self._session = session
+        self._store = store
+        self._with_row_data = with_row_data
+        self._reports: dict[RunId, pytest.TestReport] = {}
+        """Of runs that did not pass; the last report of each."""
+        self._sections: dict[RunId, str] = {}
+        """What the items of these runs printed, for reports that show it."""
+        self._written: list[str] = []
+        self.failed = FailedRuns(config, result=result, where=self._where)
+        """What the terminal shows of runs that did not pass."""
+
+    def heard(self, report: pytest.TestReport, run: RunResult) -> None:
+        """Take the report of a run."""
+        if not report.passed:
+            self.failed.note(report.nodeid, run)
+        self._reports.pop(run.run_id, None)
+        if report.longrepr:
+            self._reports[run.run_id] = report
+
+    def explained(self, verdict: GateResult, suite: SuiteResult) -> str:
+        """Return the section of a gate that failed."""
+        from ..reports.gate_section import gate_section
+        from ..rollouts.failure_text import harmless
+
+        where = self._where(suite.info.name)
+        lines = gate_section(verdict, suite, section_of=self._section, where=where)
+        return harmless(["\n".join(lines)])
+
+    # ---- files
+
+    def write(self, result: EvalResult) -> Iterator[str]:
+        """Write the files that were asked for; yield why one could not be written."""
+        for name, value in _junit_properties(result):
+            compat.junit_property(self._config, name, value)
+        if wants_sections(self._session):
+            self._sections = {run: self._section(run) for run in self._reports}
+        for report, path in asked_reports(self._session):
+            shown = self._with_row_data(result) if report.needs_rows else result
+            problem = _written(path, partial(report.write, shown, path, self._sections))
+            if problem is None:
+                self._written.append(shown_path(path))
+            else:
+                yield problem
+        if (conversations := self._session.trajectories) is not None:
+            problem = _written(conversations, partial(self._store.export, conversations))
+            if problem is not None:
+                yield problem
+
+    def _section(self, run: RunId) -> str:
+        """What the item of a run that did not pass printed."""
+        report = self._reports.get(run)
+        if report is None:
+            return ""
+        said = [text for title, text in report.sections if title == ROLLOUT]
+        return "\n\n".join([str(report.longrepr).rstrip(), *said])
+
+    def _where(self, suite: str) -> str:
+        """Say where all conversations of a suite can be read."""
+        for report, path in asked_reports(self._session):
+            if report.option == "html":
+                return shown_path(path)
+        place = self._store.places().get(suite)
+        if place is None or not self._store.keeps(suite):
+            return "-vv shows all"
+        return f"osmosis eval runs show {Path(place.folder).name}"
+
+    # ---- the terminal
+
+    def show(self, terminal: Any, result: EvalResult, suites: Iterable[str]) -> None:
+        """Write the summary, unless `-qq`, and GitHub's part; `suites`: the session's, by name."""
+        if self._config.get_verbosity() > -2:
+            self._summarise(terminal, result, suites)
+        if in_actions():
+            self._tell_github(terminal, result)
+
+    def _summarise(self, terminal: Any, result: EvalResult, suites: Iterable[str]) -> None:
+        from ..reports.terminal import next_step, summary
+
+        screen = Screen(terminal)
+        screen.title("osmosis summary")
+        kept = any(map(self._store.keeps, suites))
+        screen.lines(map(escape_control_chars, summary(result, kept=kept, width=screen.width)))
+        if step := next_step(result, self._store.keeps):
+            screen.line(step)
+        for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
+            for line in [lines] if isinstance(lines, str) else lines or ():
+                terminal.write_line(line)
+        for path in self._written:
+            terminal.write_line(f"report: {path}")
+        trajectories = self._session.trajectories
+        if trajectories is not None and trajectories.exists():
+            terminal.write_line(f"conversations: {shown_path(trajectories)}")
+
+    def _tell_github(self, terminal: Any, result: EvalResult) -> None:
+        """Write annotations, and the step's summary."""
+        from ..reports import github
+
+        for line in github.annotated(result):
+            terminal.write_line(line)
+        summary = step_summary()
+        if summary is not None:
+            try:
+                github.append_summary(result, summary, self._sections)
+            except OSError as error:
+                reason = error.strerror or error
+                terminal.write_line(f"warning: cannot write the step's summary: {reason}")
+
+
+def _written(path: Path, write: Callable[[], None]) -> str | None:
+    """Write a file; return why that was not possible, if so."""
+    try:
+        write()
+    except OSError as error:
+        return f"cannot write {shown_path(path)}: {error.strerror or error}"
+    return None
+
+
+def _junit_properties(result: EvalResult) -> Iterator[tuple[str, str]]:
+    """Return the suite-level properties; with several suites, names begin with the suite's."""
+    for suite in result.suites:
+        prefix = f"{suite.info.name}::" if len(result.suites) > 1 else ""
+        yield f"{prefix}osmosis_model", suite.info.model
+        yield f"{prefix}osmosis_runs", str(suite.finished)
+        for function in suite.functions:
+            for figure in function.figures.values():
+                if figure.value is not None:
+                    yield (
+                        f"{prefix}osmosis_{figure.field}[{function.name}]",
+                        exact_text(figure.value),
+                    )
+            yield f"{prefix}osmosis_missing[{function.name}]", str(function.missing)
