@@ -175,7 +175,7 @@ def prune_command(
         raise click.UsageError("say which: names, --archived, --complete or --older-than DAYS")
     folder = _runs_folder(ctx)
     chosen = [_named(folder, name) for name in names] or list(run_directory.kept_in(folder))
-    runs = [(path, _read(path)) for path in chosen]
+    runs = [(path, _read(path, with_figures=False)) for path in chosen]
     if not names:
         runs = [
             (path, run)
@@ -232,7 +232,7 @@ def _named(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _read(folder: Path) -> Run:
+def _read(folder: Path, *, with_figures: bool = True) -> Run:
     """Return what there is to say of an evaluation, damaged or not."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     pid = None if run_directory.is_archived(folder) else run_directory.user_of(folder)
@@ -244,13 +244,14 @@ def _read(folder: Path) -> Run:
     try:
         kept = replay(folder / FILE)
         identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
+        figures = _figures(folder, kept) if with_figures else {}
     except (JournalError, OSError, KeyError, TypeError) as error:
         changed = (folder / FILE).stat().st_mtime
         return Run(folder.name, "damaged", 0, 0, changed, problem=str(error), **common)
     planned = set(identity.plan.runs())
     done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
     state = "in use" if pid is not None else _state(kept, identity.plan, done)
-    info, figures = identity.info, _figures(folder, kept)
+    info = identity.info
     return Run(
         folder.name,
         state,
