@@ -186,6 +186,9 @@ def _dataset(given: dict[str, Any]) -> Dataset:
     from pytest_osmosis.dataset.dataset import load_dataset
     from pytest_osmosis.dataset.errors import DatasetError
 
+    others = [name for name in ("limit", "offset", "sample") if given[name]]
+    if given["rows"] and others:
+        raise _usage(f"--rows and --{others[0]} both say which rows: give one of them")
     try:
         return load_dataset(
             Path(given["data"]).expanduser(),

@@ -155,7 +155,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
         reading = Reading(RowStore(os.dup(source.descriptor)), columns)
         undo.callback(reading.store.close)
         drawn = None if rows is None else parse_rows(rows)
-        if sample is not None:
+        if drawn is None and sample is not None:
             drawn = draw(sample, sample_seed, range(start, max(start, source.count(stop))))
         problems = Problems(path, source.unit)
         scan = source.scan(drawn, start, stop, problems)
