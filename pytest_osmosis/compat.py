@@ -6,9 +6,12 @@ status, at most less pretty. The private names of xdist are in `distributed/comp
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,6 +182,21 @@ def evaluate(expression: str, matches: Callable[[str], bool]) -> bool:
         return matches(word)
 
     return bool(compiled.evaluate(matcher))
+
+
+def last_failed(config: pytest.Config) -> list[str]:
+    """Return the node ids that `--lf` selects, before pytest has opened its cache.
+
+    Empty where they are not found: then `--lf` selects everything, too.
+    """
+    if not config.pluginmanager.hasplugin("cacheprovider"):
+        return []
+    folder = Path(os.path.expandvars(config.getini("cache_dir"))).expanduser()
+    try:
+        known = json.loads((config.rootpath / folder / "v/cache/lastfailed").read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    return list(known) if isinstance(known, dict) else []
 
 
 # ---- the terminal

@@ -46,14 +46,11 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
     if option_reader.named(config):
-        from . import build_spec
-        from .distributed import processes
-        from .distributed.compat import is_worker
         from .session.selection import selection_of
 
         selection = selection_of(config)
-        if selection.what != "nothing" and selection.runs and not is_worker(config):
-            processes.choose_processes(config, build_spec.batch_size(config))
+        if selection.what != "nothing" and selection.runs:
+            _choose_processes(config)
     return (yield)
 
 
@@ -224,6 +221,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     evaluation = _of(config)
     if evaluation is not None:
         evaluation.close()
+
+
+def _choose_processes(config: pytest.Config) -> None:
+    from . import build_spec
+    from .distributed import processes
+    from .distributed.compat import is_worker
+
+    if not is_worker(config):
+        processes.choose_processes(config, build_spec.batch_size(config))
 
 
 def _set_up(config: pytest.Config) -> Evaluation:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ..items.gates import is_gate
+from ..items.marks import is_gate
 from ..items.nodeids import RunNames
 from ..results import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..rollouts.suite import Suite

@@ -15,13 +15,10 @@ from .. import compat
 from ..results import RolloutRecord, RunId
 from ..rollouts.suite import Suite
 from . import nodeids
+from .marks import MARKER
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-MARKER = "osmosis"
-"""The marker of all items of an evaluation."""
 
 
 class EvalFile(pytest.File):

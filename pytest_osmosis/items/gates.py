@@ -14,15 +14,14 @@ import pytest
 
 from .. import compat
 from ..results import SuiteInfo
-from .collection import MARKER, EvalFile
+from .collection import EvalFile
+from .marks import MARKER, ROOT, is_gate
 
 if TYPE_CHECKING:
     from ..gates.session_gates import GateEvaluator
     from ..results import RunId
     from ..rollouts.suite import Suite
 
-ROOT = "gates"
-"""What the node id of a gate begins with."""
 NAMED = "osmosis_named_gates"
 """The attribute of the options that tells workers which gates the command line names."""
 
@@ -30,11 +29,6 @@ NAMED = "osmosis_named_gates"
 def node_id(text: str, info: SuiteInfo, *, several: bool) -> str:
     """Return the node id of a gate; with several suites it names the suite too."""
     return "::".join([ROOT, info.name, text] if several else [ROOT, text])
-
-
-def is_gate(nodeid: str) -> bool:
-    """Return whether a node id is a gate's."""
-    return nodeid.startswith(f"{ROOT}::")
 
 
 def take_named(config: pytest.Config) -> bool:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from ..items.gates import take_named
 from ..option_reader import OptionReader
 from ..spec import SessionSpec
+from .selection import is_below_any
 
 
 def narrow(config: pytest.Config, spec: SessionSpec) -> None:
@@ -30,10 +28,3 @@ def narrow(config: pytest.Config, spec: SessionSpec) -> None:
     elif given.on_command_line("data") or given("only") or spec.rescore:
         config.args[:] = files
     config.args.extend(file for file in files if not is_below_any(file, config.args))
-
-
-def is_below_any(file: str, arguments: list[str]) -> bool:
-    """Return whether a file is one of the arguments, or in a folder that is."""
-    # realpath, unlike `resolve`, accepts a loop of links, which is reported where the file is read
-    paths = [os.path.realpath(argument.partition("::")[0]) for argument in arguments]
-    return any(Path(file).is_relative_to(path) for path in paths)

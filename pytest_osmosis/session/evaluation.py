@@ -27,7 +27,7 @@ from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import arguments, header, preflight
 from .gates_plugin import GatesPlugin
-from .selection import selection_of
+from .selection import is_below_any, selection_of
 
 
 class Evaluation:
@@ -60,7 +60,7 @@ class Evaluation:
         """Set what pytest collects."""
         arguments.narrow(self.config, self.spec)
         files = [str(spec.data) for spec in self.spec.evals]
-        if not any(arguments.is_below_any(file, self.config.args) for file in files):
+        if not any(is_below_any(file, self.config.args) for file in files):
             self.gates.decide_on_marked()
 
     def start(self) -> None:

@@ -20,7 +20,8 @@ from ..build_spec import gate_mistake
 from ..errors import ConfigurationError
 from ..escaping import shown_path
 from ..gates.session_gates import GateEvaluator
-from ..items.gates import ROOT, GateCollector, is_gate, node_id
+from ..items.gates import GateCollector, node_id
+from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
 from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo, SuiteResult
 from .gate_reports import VERDICT, begin_line, reports_of

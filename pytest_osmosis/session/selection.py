@@ -1,13 +1,13 @@
 """Whether a session evaluates, and how much: decided before anything is collected.
 
 An evaluation in the ini file leaves sessions alone that select none of its items. `-m` and `-k` are
-read here too, so that no worker is started for nothing. Imports no code of the user's.
+read here too, so that no worker is started for nothing. Imports no code of the user's, and none of
+ours that only an evaluation needs.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,17 +15,12 @@ from typing import Literal
 
 import pytest
 
-from .. import build_spec, compat
-from ..errors import ConfigurationError, NoRows
-from ..hookspecs import hooks_of
-from ..items import nodeids
-from ..items.collection import MARKER
-from ..items.gates import ROOT, is_gate
+from .. import compat
+from ..items.marks import MARKER, is_gate
 from ..option_reader import OptionReader
 from ..option_values import EXPLICIT
-from ..rollouts.prepare import read_rows
-from ..spec import EvalSpec, Keeping
-from .arguments import is_below_any
+from ..spec import Keeping
+from .keywords import has_unknown_word, matches
 from .marked_files import marked_files, names_in, test_files
 
 _PARTS = {"keyword": "-k", "lf": "--lf", "stepwise": "--stepwise", "deselect": "--deselect"}
@@ -103,7 +98,8 @@ def _select(config: pytest.Config) -> Selection:
     if not _mark_selects(config):
         return Selection("nothing")
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
-    if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
+    selects = collects and not _failed_elsewhere(config, files)
+    if files and selects and not waits_to_be_asked(config) and _any_row_matches(config):
         return Selection("data")
     return Selection("marked" if _any_marked(config, given) else "nothing")
 
@@ -111,6 +107,13 @@ def _select(config: pytest.Config) -> Selection:
 def _is_given(given: OptionReader, *names: str) -> bool:
     """Whether the command line, and not the ini file, gives one of these options."""
     return any(map(given.on_command_line, names or ("agent", "data", "model", "rescore")))
+
+
+def is_below_any(file: str, arguments: list[str]) -> bool:
+    """Return whether a file is one of the arguments, or in a folder that is."""
+    # realpath, unlike `resolve`, accepts a loop of links, which is reported where the file is read
+    paths = [os.path.realpath(argument.partition("::")[0]) for argument in arguments]
+    return any(Path(file).is_relative_to(path) for path in paths)
 
 
 def _has_paths(config: pytest.Config) -> bool:
@@ -123,7 +126,14 @@ def _names(config: pytest.Config, file: Path) -> bool:
     return _has_paths(config) and str(file) in paths
 
 
-# ---- -m and -k
+# ---- -m, -k and --lf
+
+
+def _failed_elsewhere(config: pytest.Config, files: Iterable[Path]) -> bool:
+    """Whether `--lf` selects tests that failed, and neither runs nor gates among them."""
+    failed = compat.last_failed(config) if getattr(config.option, "lf", False) else []
+    known = {str((config.rootpath / nodeid.partition("::")[0]).resolve()) for nodeid in failed}
+    return bool(failed) and known.isdisjoint(map(str, files)) and not any(map(is_gate, failed))
 
 
 def _mark_selects(config: pytest.Config) -> bool:
@@ -142,28 +152,9 @@ def _any_row_matches(config: pytest.Config) -> bool:
     words: str = config.option.keyword
     if not words or OptionReader(config).raw("rescore") is not None:
         return True
-    spec = build_spec.build(config)
-    gates = ({ROOT, MARKER, gate} for gate in spec.deciding.gates)
-    try:
-        runs = (names for each in spec.evals for names in _names_of_runs(config, each))
-        return any(_matches(words, names) for names in (*gates, *runs))
-    except (ConfigurationError, NoRows):
-        return True  # reported when the session starts
+    from .keyword_rows import any_row_matches
 
-
-def _names_of_runs(config: pytest.Config, spec: EvalSpec) -> Iterator[set[str]]:
-    dataset = read_rows(spec, validate=False, hooks=hooks_of(config))
-    inside = spec.data.is_relative_to(config.rootpath)
-    path = spec.data.relative_to(config.rootpath).parts if inside else (spec.data.name,)
-    for row_index in dataset.row_indices:
-        row = dataset.row_name(row_index)
-        for run_index in range(spec.n):
-            yield {*path, MARKER, nodeids.item_name(row, run_index, spec.label)}
-
-
-def _matches(words: str, names: Iterable[str]) -> bool:
-    lower = [name.lower() for name in names]
-    return compat.evaluate(words, lambda word: any(word.lower() in name for name in lower))
+    return any_row_matches(config, words)
 
 
 # ---- marked functions
@@ -182,19 +173,13 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
     if not files or not words:
         return bool(files)
     known = [names for path in test_files(config) for names in _names_of_functions(path)]
-    if _has_unknown_word(words, known):
+    if has_unknown_word(words, known):
         return True  # it may be the name of a row
-    return any(_matches(words, names) for path in files for names in _names_of_functions(path))
+    return any(matches(words, names) for path in files for names in _names_of_functions(path))
 
 
 def _names_of_functions(path: Path) -> Iterator[set[str]]:
     yield from ({*path.parts, MARKER, name} for name in names_in(path))
-
-
-def _has_unknown_word(words: str, known: Iterable[set[str]]) -> bool:
-    names = " ".join(name.lower() for each in known for name in each)
-    said = set(re.findall(r"[^\s()]+", words.lower())) - {"and", "or", "not"}
-    return any(word not in names for word in said)
 
 
 # ---- parts

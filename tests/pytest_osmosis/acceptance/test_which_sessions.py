@@ -43,8 +43,12 @@ import pytest
 ask = pytest.mark.osmosis(agent="agent:agent_loop", data="../data.jsonl")
 """
 BREAKS = """
+import sys
+
 def test_breaks():
     breakpoint()
+    ours = {name for name in sys.modules if name.startswith("pytest_osmosis.")}
+    assert not ours & {"pytest_osmosis.rollouts", "pytest_osmosis.build_spec"}
 """
 
 
@@ -117,7 +121,7 @@ def test_what_cannot_be_used_is_no_matter_of_other_sessions(with_ini, endpoint, 
     assert with_ini.plain().mistake == "osmosis_n 'many': expected a whole number of at least 1"
 
 
-def test_a_breakpoint_in_a_unit_test_works(with_ini, endpoint):
+def test_a_breakpoint_in_a_unit_test_works_and_nothing_is_loaded_for_nothing(with_ini, endpoint):
     with_ini.write("tests/test_breaks.py", BREAKS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_breaks.py"],
@@ -132,6 +136,16 @@ def test_workers_are_started_for_its_items_alone(with_ini, endpoint):
     nothing = with_ini.plain("data.jsonl", "-k", "nothing")
     assert (nothing.ret, nothing.outcomes) == (5, {"deselected": 2})
     assert "created: " not in nothing.out and "osmosis: " not in nothing.out
+
+
+def test_lf_evaluates_where_a_run_has_failed(with_ini, endpoint):
+    with_ini.write("tests/test_unit.py", "def test_unit(): assert False")
+    assert with_ini.plain("tests").ret == 1
+    assert is_left_alone(with_ini.plain("--lf"), endpoint)
+    endpoint.answers = lambda ask: "wrong"
+    assert with_ini.plain("-n0", "data.jsonl").outcomes == {"failed": 2}
+    assert with_ini.plain("-n0", "--lf").outcomes == {"failed": 3}
+    assert endpoint.requests == 4
 
 
 class TestExplicit:
