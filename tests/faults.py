@@ -402,6 +402,11 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "refused by name",
             [f"{BAD_CODE}::test_a_function_that_is_given_twice_is_refused"],
         ),
+        Fault(
+            "nothing scores: `--eval-fn` was forgotten, or a judge has no key",
+            "the session stops at the first rollouts, with one message",
+            [f"{OUTCOMES}::test_first_rollouts_that_nothing_can_score_stop_the_session"],
+        ),
     ],
     "The endpoint": [
         Fault(
@@ -608,6 +613,27 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [f"{LOST}::test_a_worker_that_is_lost_costs_one_run"],
         ),
         Fault(
+            "a file that the agent reads has changed (`osmosis_inputs`)",
+            "a new evaluation starts, and the header names the file",
+            [f"{RESUME}::test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named"],
+        ),
+        Fault(
+            "a report goes to `/dev/null` or into a FIFO",
+            "written into, never replaced",
+            [
+                "pytest_osmosis/reports/test_formats.py::"
+                "test_what_is_no_regular_file_is_written_into_by_every_report"
+            ],
+        ),
+        Fault(
+            "a text is cut in the middle of a key",
+            "it is redacted first: no piece of a key is left in any output",
+            [
+                "pytest_osmosis/acceptance/test_cut_texts.py::"
+                "test_no_piece_of_a_key_is_left_where_texts_are_cut",
+            ],
+        ),
+        Fault(
             "the session is killed with SIGKILL",
             "its workers end within seconds; the same command goes on, and at most what was in "
             "flight is run twice",
@@ -731,6 +757,11 @@ FAULTS: dict[str, Sequence[Fault]] = {
                 f"{JOURNAL}::test_after_a_failed_fsync_nothing_is_written_again",
                 f"{JOURNAL}::test_whatever_call_fails_the_journal_holds_what_was_acknowledged",
             ],
+        ),
+        Fault(
+            "a budget of money where the price is not known",
+            "refused before the first call, naming `--osmosis-price-per-mtok IN,OUT`",
+            [f"{BUDGETS}::test_a_budget_in_dollars_needs_a_price"],
         ),
         Fault(
             "a budget of money, tokens or time is spent",
