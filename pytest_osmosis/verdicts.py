@@ -84,6 +84,8 @@ class GateResult:
             value = number_text(self.figure)
         if self.low == self.high:
             return value if self.figure is not None else f"{value}, which counts as {self.low:.4g}"
+        if self.figure is None and self.outcome == "inconclusive":
+            return f"unknown: {value}"
         assert self.low is not None and self.high is not None
         known = [f"{number_text(self.low)} .. {number_text(self.high)}"]
         if self.confidence:

@@ -321,6 +321,8 @@ def test_what_was_never_started_is_in_no_value_but_in_both_bounds():
     lost = evaluate(parse_gate("mean >= 0"), tally_of([[LOST]]))
     assert (lost.outcome, lost.figure) == ("passed", None)
     assert lost.sentence().startswith("no run has a score (0 .. 1, ")
+    lost = evaluate(parse_gate("mean >= 0.5"), tally_of([[LOST] * 3]))
+    assert lost.sentence() == "unknown: no run has a score; repeat 3 runs to settle it"
 
 
 def test_a_slice_looks_at_its_rows_only():
