@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from ..escaping import escape_control_chars
@@ -51,16 +52,32 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
             first = next(run for run in row.runs if not run.passed)
             scores = ", ".join(f"{name} {score:g}" for name, score in first.scores.items())
             message = first.error or f"{scores}\n{first.answer or ''}".strip()
-            yield _command(level, title, message, suite)
+            yield _command(level, title, message, suite, row_index=row.row_index)
 
 
-def _command(level: str, title: str, message: str, suite: SuiteResult) -> str:
+def _command(
+    level: str, title: str, message: str, suite: SuiteResult, *, row_index: int | None = None
+) -> str:
     text = escape_control_chars(message)[:MESSAGE_LIMIT] or title
     properties = {"title": escape_control_chars(title)}
     if file := _in_workspace(suite.info.data):
         properties["file"] = file
+        if row_index is not None and (line := _line_of(row_index, Path(suite.info.data))):
+            properties["line"] = str(line)
     told = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
     return f"::{level} {told}::{_escaped(text)}"
+
+
+def _line_of(row_index: int, path: Path) -> int | None:
+    """Return the line of a row, where a line is a row: that of the n-th that is not blank."""
+    if path.suffix.lower() != ".jsonl":
+        return None
+    try:
+        with path.open("rb") as file:
+            rows = (number for number, line in enumerate(file, 1) if line.strip())
+            return next(islice(rows, row_index, None), None)
+    except OSError:  # it is gone by now: the annotation is of the file
+        return None
 
 
 def _in_workspace(data: str) -> str | None:

@@ -64,13 +64,16 @@ def actions(monkeypatch: pytest.MonkeyPatch, project: Project) -> Project:
 def test_a_session_appends_its_report_to_the_steps_summary(actions: Project):
     actions.write("summary.md", "from the step before\n")
     actions.rows("right", {"user_prompt": "::error::said", "ground_truth": "other"})
+    actions.write("data.jsonl", "\n" + (actions.path / "data.jsonl").read_text())
     session = actions.run()
     summary = (actions.path / "summary.md").read_text("utf-8")
     assert summary.startswith("from the step before\n## ❌ Evaluation: 1 of 2 runs passed\n")
     assert "ground truth  other" in summary
     commands = [line for line in session.lines if line.lstrip().startswith("::")]
     assert len(commands) == 1
-    assert commands[0].startswith("::error title=row-1%3A 0 of 1 run passed,file=data.jsonl::")
+    assert commands[0].startswith(
+        "::error title=row-1%3A 0 of 1 run passed,file=data.jsonl,line=3::"
+    )
 
 
 def test_a_summary_that_cannot_be_written_fails_nothing(
