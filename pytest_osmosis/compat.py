@@ -36,9 +36,13 @@ try:
 except ImportError:
     TerminalReporter = None  # type: ignore[assignment,misc]
 try:
-    from _pytest.mark.expression import Expression
-except ImportError:
-    Expression = None  # type: ignore[assignment,misc]
+    from _pytest.mark import expression as expressions
+
+    Expression: Any = expressions.Expression
+    _malformed: tuple[Any, ...] = (SyntaxError, getattr(expressions, "ParseError", SyntaxError))
+except (ImportError, AttributeError):
+    Expression = None
+    _malformed = (SyntaxError,)
 try:
     from _pytest.nodeid import NodeId
 except ImportError:  # before pytest 9.2
@@ -169,14 +173,17 @@ def option_names(parser: pytest.Parser) -> set[str] | None:
 def evaluate(expression: str, matches: Callable[[str], bool]) -> bool:
     """Return the value of an expression of `-m` or `-k`, of which `matches` knows the words.
 
-    True where its value is not known: pytest itself selects items, and reports a wrong expression.
+    True where its value is not known: pytest itself selects items.
+
+    Raises:
+        pytest.UsageError: when it is none.
     """
     if Expression is None:
         return True
     try:
         compiled = Expression.compile(expression)
-    except (SyntaxError, ValueError):
-        return True
+    except _malformed as error:
+        raise pytest.UsageError(f"wrong expression {expression!r}: {error}") from None
 
     def matcher(word: str, /, **_: object) -> bool:
         return matches(word)

@@ -138,6 +138,13 @@ def test_workers_are_started_for_its_items_alone(with_ini, endpoint):
     assert "created: " not in nothing.out and "osmosis: " not in nothing.out
 
 
+@pytest.mark.parametrize("option", ["-k", "-m"])
+def test_an_expression_that_is_none_is_a_usage_error(with_ini: Project, option: str) -> None:
+    session = with_ini.plain(option, "row-0 and")
+    assert session.ret == 4
+    assert session.mistake.startswith("wrong expression 'row-0 and': ")
+
+
 def test_lf_evaluates_where_a_run_has_failed(with_ini, endpoint):
     with_ini.write("tests/test_unit.py", "def test_unit(): assert False")
     assert with_ini.plain("tests").ret == 1
