@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
+
+from ...thread_frames import frame_of
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class Worker(Generic[R]):
 
     def where(self) -> str:
         """Return what the thread is at: the innermost frames."""
-        frame = sys._current_frames().get(self._thread.ident or 0)
+        frame = frame_of(self._thread.ident or 0)
         return "".join(traceback.format_stack(frame, limit=3)).strip() if frame else "ended"
 
     def stop(self) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import contextvars
 import math
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -19,6 +18,8 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from osmosis_ai.thread_frames import frame_of
 
 from ...user_code.agent import Services
 from .loop_watchdog import (
@@ -216,7 +217,7 @@ class _LoopThread:
 
     def interrupt(self, thread: threading.Thread) -> None:
         """End code that ignored its cancellation; code that waits outside of Python goes on."""
-        frame = sys._current_frames().get(thread.ident or 0)
+        frame = frame_of(thread.ident or 0)
         while frame is not None and frame.f_code is not _LoopThread._main.__code__:
             frame = frame.f_back
         if frame is not None and thread.ident is not None:

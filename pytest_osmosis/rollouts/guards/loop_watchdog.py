@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import math
 import os
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
 from typing import Any, TypeVar
+
+from osmosis_ai.thread_frames import frame_of
 
 from .timeouts import excuse
 
@@ -169,7 +170,7 @@ class LoopWatchdog:
     def _watch(self) -> None:
         spot, since = None, 0.0
         while not self._stopped.wait(POLL_INTERVAL_S):
-            frame = sys._current_frames().get(self._thread)
+            frame = frame_of(self._thread)
             if frame is None:
                 return
             section = _section_of(frame)
@@ -230,7 +231,7 @@ class LoopWatchdog:
         return True
 
     def _interrupt(self, section: Section) -> None:
-        frame = sys._current_frames().get(self._thread)
+        frame = frame_of(self._thread)
         if _section_of(frame) is section:
             raise_in_thread(self._thread)
 
