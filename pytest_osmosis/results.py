@@ -39,7 +39,7 @@ DECIDED = "every gate is decided"
 """Why a session was stopped early; its runs that were not run are reported as skipped."""
 
 ANSWER_LIMIT = 2000
-"""Characters of the last assistant text that a report keeps."""
+"""Characters of the last assistant text that a report keeps, and of a score's reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,8 @@ class RunResult:
     error_type: ErrorType | None = None
     error_kind: str | None = None
     """What kind of error the endpoint gave: "auth", "unreachable", "timeout", …"""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why it scored that, by eval function: what the function said, or the judge that it asked."""
     eval_errors: Mapping[str, str] = field(default_factory=dict)
     """Message per eval function that gave no score."""
     answer: str | None = None
@@ -166,7 +168,7 @@ class RolloutRecord:
     calls: Sequence[Mapping[str, Any]] = ()
     """Usage of each model call."""
     reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What judges said, by eval function."""
+    """What eval functions said of their scores, and judges, by eval function; all of it."""
 
     @cached_property
     def encoded(self) -> str:

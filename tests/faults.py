@@ -325,12 +325,14 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [f"{BAD_CODE}::test_what_is_no_score_is_an_error_that_names_function_row_and_value"],
         ),
         Fault(
-            "an eval function returns a bool, a numpy number, None, text or a Decimal",
-            "bools and numpy numbers are scores; anything else is errored by its type",
+            "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal",
+            "bools and numpy numbers are scores, and so is a mapping with a `score`; anything else "
+            "is errored by its type",
             [
                 f"{BAD_CODE}::test_what_is_no_score_is_an_error_that_names_function_row_and_value",
                 f"{BAD_CODE}::test_every_sort_of_callable_scores_by_its_signature",
                 f"{SCORING}::TestScores::test_finite_numbers_are_scores",
+                f"{SCORING}::TestReasons::test_any_other_mapping_is_an_error",
             ],
         ),
         Fault(

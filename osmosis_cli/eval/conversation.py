@@ -67,6 +67,7 @@ def row_document(folder: Path, kept: Replay, asked: str) -> dict[str, Any]:
                 "run_index": result.run_index,
                 "outcome": result.outcome,
                 "scores": dict(result.scores),
+                "reasons": dict(result.reasons),
                 "error": result.error,
                 "tokens": result.tokens,
                 "duration_ms": round(result.duration_ms),

@@ -244,6 +244,7 @@ def properties(result: RunResult) -> list[tuple[str, object]]:
     if result.tokens is not None:
         named.append(("osmosis_tokens", result.tokens))
     named += [(f"osmosis_score[{name}]", score) for name, score in result.scores.items()]
+    named += [(f"osmosis_reason[{name}]", reason) for name, reason in result.reasons.items()]
     if result.error_type is not None:
         named.append(("osmosis_error_type", result.error_type))
     return named

@@ -51,7 +51,8 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
             title = f"{row_name(row)}: {found}"
             first = next(run for run in row.runs if not run.passed)
             scores = ", ".join(f"{name} {score:g}" for name, score in first.scores.items())
-            message = first.error or f"{scores}\n{first.answer or ''}".strip()
+            reasons = "".join(f"\n{name}: {said}" for name, said in first.reasons.items())
+            message = first.error or f"{scores}{reasons}\n{first.answer or ''}".strip()
             yield _command(level, title, message, suite, row_index=row.row_index)
 
 

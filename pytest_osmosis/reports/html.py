@@ -32,6 +32,7 @@ class Shown:
     name: str
     outcome: str
     scores: Sequence[str]
+    reasons: Sequence[str]
     seconds: str
     tokens: str
     text: str
@@ -90,11 +91,22 @@ def _shown(
             name=run_name(row, run, n=suite.info.n),
             outcome=run.outcome,
             scores=[_score(run, function.name) for function in suite.functions],
+            reasons=[_reason(run, name, suite) for name in run.reasons],
             seconds=f"{run.duration_ms / 1000:.2f}",
             tokens="" if run.tokens is None else f"{run.tokens:,}",
-            text=text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + " …",
+            text=_cut(text),
             section=section,
         )
+
+
+def _reason(run: RunResult, name: str, suite: SuiteResult) -> str:
+    """Why the run scored that, under the function's name where there are several."""
+    said = run.reasons[name] if len(suite.functions) == 1 else f"{name}: {run.reasons[name]}"
+    return _cut(escape_control_chars(said))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + " …"
 
 
 def _score(run: RunResult, name: str) -> str:

@@ -175,6 +175,9 @@ class CoreRun(_Model):
     run_index: int
     success: bool
     scores: dict[str, float]
+    reasons: dict[str, str] = Field(
+        default_factory=dict, description="what was said of a score, by eval function"
+    )
     duration_ms: int
     tokens: int | None
     passed: bool

@@ -202,7 +202,7 @@ def _runs(info: SuiteInfo, rows: list[_Fields]) -> Iterator[RunResult]:
 
 
 def _run(info: SuiteInfo, run: _Fields, key: tuple[int, int], row_id: str | None) -> RunResult:
-    told = _object(run, "scores")
+    told, reasons = _object(run, "scores"), _object(run, "reasons", {})
     scores = {str(name): _number(told, name) for name in told if told[name] is not None}
     success = _flag(run, "success")
     all_pass = all(passes(scores.get(name), info.pass_threshold) for name in info.eval_fns)
@@ -214,6 +214,7 @@ def _run(info: SuiteInfo, run: _Fields, key: tuple[int, int], row_id: str | None
         success=success,
         passed=_flag(run, "passed", success and all_pass),
         scores=scores,
+        reasons={name: _text(reasons, name) for name in reasons},
         model=_text(run, "model", None) or info.model,
         **{name: read(run, name) for name, read in _KEPT.items() if run.get(name) is not None},
     )

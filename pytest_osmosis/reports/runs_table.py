@@ -47,6 +47,8 @@ def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:
     }
     for name in _functions(result):
         columns[f"score[{name}]"] = float, [run.scores.get(name) for _, run in lines]
+        if any(name in run.reasons for _, run in lines):
+            columns[f"reason[{name}]"] = str, [run.reasons.get(name) for _, run in lines]
     for name in dict.fromkeys(name for row, _ in lines for name in _own(row)):
         values = [_own(row).get(name) for row, _ in lines]
         free = name if name not in columns else f"column[{name}]"

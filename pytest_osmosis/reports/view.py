@@ -273,7 +273,8 @@ def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
 
 def _own_words(run: RunResult, suite: SuiteResult) -> list[str]:
     low = below_threshold(run, suite.info.pass_threshold)
-    return [text for text in (run.error, *low, run.answer) if text]
+    reasons = [f"{name}: {said}" for name, said in run.reasons.items()]
+    return [text for text in (run.error, *low, *reasons, run.answer) if text]
 
 
 def _environment(result: EvalResult) -> list[tuple[str, str]]:

@@ -218,7 +218,7 @@ def _held_against(
     ground_truth: str | None,
     reasons: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
-    """What was expected, what came if the conversation does not end with it, what judges said."""
+    """What was expected, what came if the conversation does not end with it, and the reasons."""
     if ground_truth is not None:
         below = "\n" + " " * len("  ground truth  ")
         truth = escape_control_chars(_without_middle(ground_truth, TEXT_LIMIT))
@@ -227,7 +227,7 @@ def _held_against(
         if result.answer and not ends_with.startswith(result.answer):
             yield f"  answer        {_one_line(result.answer)}"
     for name, said in reasons.items():
-        yield from (f"  judge         {name}: {_one_line(reason)}" for reason in said)
+        yield from (f"  reason        {name}: {_one_line(reason)}" for reason in said)
 
 
 def _one_line(text: str, limit: int = LINE_LIMIT) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..dataset.rows import Row
     from .suite import Suite
 
-_NO_ERRORS: Mapping[str, str] = {}
+_NONE: Mapping[str, str] = {}
 
 
 class Rollout:
@@ -202,14 +202,20 @@ class Rollout:
             "error": None if error is None else self.suite.redact(error),
             "error_type": error_type,
             "error_kind": self._scoring.kind if self.failure is None else self.failure.kind,
+            "reasons": self._reasons(),
             "eval_errors": self._eval_errors(),
             "answer": self._answer(messages) if self.suite.keep_answers and messages else None,
         }
 
+    def _reasons(self) -> Mapping[str, str]:
+        """Each function's reasons as one text; one for all runs where there are none."""
+        said = self._scoring.reasons
+        return {name: "\n".join(texts)[:ANSWER_LIMIT] for name, texts in said.items()} or _NONE
+
     def _eval_errors(self) -> Mapping[str, str]:
         """One for all runs where there are none: results are kept to the end."""
         redact = self.suite.redact
-        return {name: redact(text) for name, text in self._scoring.errors.items()} or _NO_ERRORS
+        return {name: redact(text) for name, text in self._scoring.errors.items()} or _NONE
 
     def _answer(self, messages: list[dict[str, Any]]) -> str | None:
         """The last thing the agent said; of a run that failed, if it said anything."""

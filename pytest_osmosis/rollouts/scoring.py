@@ -53,7 +53,7 @@ class Scoring:
         self.errors: dict[str, str] = {}
         """Message per eval function that gave no score."""
         self.reasons: dict[str, list[str]] = {}
-        """What judges said, by eval function."""
+        """What eval functions and judges said of the scores, by eval function; redacted."""
         self.shown: list[str] = []
         """What the item shows of each eval function that gave no score: frames, or a sentence."""
         self.kind: str | None = None
@@ -113,7 +113,7 @@ class Scoring:
             with heard() as reasons:
                 self.scores[name] = await score()
             if reasons:
-                self.reasons[name] = [self._suite.redact(reason) for reason in reasons]
+                self.reasons[name] = [self._suite.redact(each) for each in dict.fromkeys(reasons)]
         except DeadlineExceeded as late:
             self._no_score(name, f"`{name}` {late}")
         except LoopHeld as held:

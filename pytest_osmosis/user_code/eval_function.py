@@ -1,4 +1,4 @@
-"""One call of an eval function: copies in, one finite number out.
+"""One call of an eval function: copies in, one finite number out, and the reason if it gave one.
 
 What the function itself raises propagates untouched. Knows what counts as a score; does not know
 which rows and runs there are, nor in which thread a synchronous function runs.
@@ -23,6 +23,7 @@ from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
 from .signature import ACCEPTED, Mode, Plan, is_async, is_generator, plan
 
+_KEYS_SHOWN = 5
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
 
@@ -70,6 +71,8 @@ class EvalFn:
             result = await self.awaited(result)
         if type(result) is float and math.isfinite(result):
             return result
+        if isinstance(result, Mapping):
+            return self._explained(result, row)
         return self._score(result, row)
 
     async def awaited(self, result: Awaitable[Any]) -> Any:
@@ -106,6 +109,25 @@ class EvalFn:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise EvalFnError(f"the {name} cannot be copied for `{self.name}`: {reason}") from error
+
+    def _explained(self, result: Mapping[Any, Any], row: str) -> float:
+        """The score of a mapping; its reason goes where those of judges go."""
+        where = f" for {row}" if row else ""
+        if "score" not in result:
+            keys = ", ".join(map(_short.repr, list(result)[:_KEYS_SHOWN])) or "none"
+            raise EvalFnError(
+                f"`{self.name}` returned a mapping without 'score'{where} (its keys: {keys})"
+            )
+        reason = result.get("reason")
+        if reason is not None and not isinstance(reason, str):
+            said = _described(reason)
+            raise EvalFnError(f"`{self.name}` returned the reason {said}{where}; expected text")
+        score = self._score(result["score"], row)
+        if reason and reason.strip():
+            from osmosis_ai.rubric.reasons import tell  # the package is not needed before
+
+            tell(reason)
+        return score
 
     def _score(self, result: object, row: str) -> float:
         if isinstance(result, (float, int)) or _is_numpy_number(result):

@@ -256,6 +256,6 @@ def judge(solution_str, ground_truth, extra_info):
     )
     project.rows("one")
     session = project.run(eval_fn="judged:judge")
-    assert "  judge         judged:judge: It is polite, but wrong." in session.lines
+    assert "  reason        judged:judge: It is polite, but wrong." in session.lines
     [record] = read(project.path / "out.trajectories.jsonl")
     assert record["reasons"] == {"judged:judge": ["It is polite,\nbut wrong."]}

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from osmosis_ai import osmosis_reward
+from osmosis_ai.rubric.reasons import heard
 from pytest_osmosis.user_code.eval_function import (
     EvalFn,
     EvalFnError,
@@ -332,7 +334,7 @@ class TestScores:
             (Fraction(1, 2), "Fraction(1, 2) (a Fraction)"),
             (np.array([0.5]), "array([0.5]) (a ndarray)"),
             (np.complex64(1), "(a complex64)"),
-            ({"score": 1}, "{'score': 1} (a dict)"),
+            ([1.0], "[1.0] (a list)"),
             (1j, "1j (a complex)"),
             ((i for i in ()), "a generator (it has `yield`)"),
             ("\x1b[31m" * 50, "(a str)"),
@@ -408,3 +410,41 @@ class TestLoading:
         with pytest.raises(ImportingError) as caught:
             load_eval_fns(["r:a", "r:b", "r:a"], option="--eval-fn", roots=[Path()])
         assert str(caught.value) == "--eval-fn 'r:a': given twice; name each eval function once"
+
+
+class TestReasons:
+    """A mapping with a score, and why."""
+
+    def said(self, returned: object) -> tuple[float, list[str]]:
+        with heard() as reasons:
+            found = score(lambda solution_str: returned)
+        return found, reasons
+
+    def test_a_mapping_has_a_score_and_may_have_a_reason(self):
+        assert self.said({"score": 0.5, "reason": "half"}) == (0.5, ["half"])
+        assert self.said(MappingProxyType({"score": True, "reason": None})) == (1.0, [])
+        assert self.said({"score": np.float32(0.25), "reason": " ", "more": 1}) == (0.25, [])
+
+    def test_an_async_function_may_return_one(self):
+        async def judge(messages):
+            return {"score": 1, "reason": "right"}
+
+        with heard() as reasons:
+            assert score(judge) == 1.0
+        assert reasons == ["right"]
+
+    @pytest.mark.parametrize(
+        ("returned", "says"),
+        [
+            ({}, "returned a mapping without 'score' for row-3 (its keys: none)"),
+            ({"scroe": 1.0}, "without 'score' for row-3 (its keys: 'scroe')"),
+            ({"score": None}, "returned None for row-3; expected a finite float"),
+            ({"score": {"score": 1.0}}, "returned {'score': 1.0} (a dict) for row-3; expected"),
+            ({"score": float("nan")}, "returned nan for row-3"),
+            ({"score": 1.0, "reason": 3}, "returned the reason"),
+        ],
+    )
+    def test_any_other_mapping_is_an_error(self, returned, says):
+        with pytest.raises(EvalFnError) as caught:
+            self.said(returned)
+        assert says in str(caught.value)

@@ -1,0 +1,54 @@
+"""The reason of a score: returned by an eval function, shown by every report, kept, and masked."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from tests.modes import each_mode
+from tests.project import Project
+
+KEY = "sk-a-key-that-nobody-may-see"
+REASONED = f"""
+def exact(solution_str, ground_truth, extra_info):
+    right = solution_str == ground_truth
+    return {{"score": right, "reason": "it is right" if right else "<b>wrong</b>, says {KEY}"}}
+"""
+FILES = ("out.json", "out.md", "out.html", "out.csv", "out.xml", "out.trajectories.jsonl")
+
+
+@each_mode
+def test_reports_show_the_reason_beside_the_score(
+    project: Project, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    project.write("reasoned.py", REASONED)
+    project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+    options = [
+        "--osmosis-markdown=out.md", "--osmosis-html=out.html", "--osmosis-runs-table=out.csv",
+        "--junitxml=out.xml",
+    ]  # fmt: skip
+    session = project.run(*options, eval_fn="reasoned:exact", workers=workers)
+    for resumed in (False, True):
+        if resumed:
+            options.append("--osmosis-extend")
+            session = project.run(*options, eval_fn="reasoned:exact", workers=workers)
+            assert session.report["summary"]["cached"] == 2
+        told = [run["reasons"]["reasoned:exact"] for run in session.runs]
+        assert told[0] == "it is right"
+        assert told[1].startswith("<b>wrong</b>, says ")
+        assert any("  reason        reasoned:exact: <b>wrong</b>" in line for line in session.lines)
+        written = {name: (project.path / name).read_text() for name in FILES}
+        assert all(KEY not in text for text in (session.out, *written.values()))
+        assert "&#60;b&#62;wrong" in written["out.md"] or "<b>wrong</b>" in written["out.md"]
+        assert "reason: it is right" in written["out.html"]
+        assert "&lt;b&gt;wrong" in written["out.html"] and "<b>wrong" not in written["out.html"]
+        lines = list(csv.DictReader(written["out.csv"].splitlines()))
+        assert lines[0]["reason[reasoned:exact]"] == "it is right"
+        assert 'name="osmosis_reason[reasoned:exact]" value="it is right"' in written["out.xml"]
+    journals = [path.read_text() for path in project.path.glob(".osmosis/runs/*/*.jsonl")]
+    assert journals and all(KEY not in text for text in journals)
+    first = json.loads(written["out.trajectories.jsonl"].splitlines()[0])
+    assert first["reasons"] == {"reasoned:exact": ["it is right"]}
