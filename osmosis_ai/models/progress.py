@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 from .base import CallFault
 
@@ -18,7 +18,7 @@ _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", def
 class CallProgress:
     """One call, all its tries and pauses included; begins with `with`."""
 
-    __slots__ = ("_describe", "_fault", "_started", "_token", "endpoint", "tries")
+    __slots__ = ("_describe", "_fault", "_started", "endpoint", "tries")
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -28,15 +28,13 @@ class CallProgress:
         self._started = time.monotonic()
         self._fault: CallFault | None = None
         self._describe: Callable[[CallFault], str] = str
-        self._token: Token[CallProgress | None] | None = None
 
     def __enter__(self) -> CallProgress:
-        self._token = _current.set(self)
+        _current.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._token is not None
-        _current.reset(self._token)
+        _current.set(None)  # not by a token: a loop that closes may end the call elsewhere
 
     @property
     def waited_s(self) -> float:
