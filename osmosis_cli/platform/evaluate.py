@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +93,12 @@ def _evaluate(
     defaults = {"agent": os.path.relpath(entrypoint), "model": experiment.model_path}
     given = config.evaluation.given() if config.evaluation else {}
     defaults |= {option: str(given[key]) for key, option in EVALUATION.items() if key in given}
+    another_model = values["model"] is not None
     for name, default in defaults.items():
         if values[name] is None:
             values[name] = default
-    environment = _environment(config, path, secrets_file)
+    needed = _needed_secrets(config, another_model=another_model)
+    environment = _environment(config, needed, path, secrets_file)
     if values["api_key"]:
         environment[KEY_VARIABLE] = values["api_key"]
         values |= {"api_key": None, "api_key_env": KEY_VARIABLE}
@@ -150,13 +152,28 @@ def _dataset(root: Path, name: str) -> str:
     )
 
 
-def _environment(config: EvalConfig, path: Path, secrets_file: Path | None) -> dict[str, str]:
+def _needed_secrets(config: EvalConfig, *, another_model: bool) -> list[str]:
+    """The names in [secrets], without the key of the file's model where another is evaluated."""
+    from osmosis_ai.providers import key_variables, parse_model_name
+
+    if not another_model:
+        return config.secrets.required
+    try:
+        keys = key_variables(parse_model_name(config.experiment.model_path).provider)
+    except ValueError:  # no provider's name: none of the secrets is known to be its key
+        keys = ()
+    return [name for name in config.secrets.required if name not in keys]
+
+
+def _environment(
+    config: EvalConfig, needed: Sequence[str], path: Path, secrets_file: Path | None
+) -> dict[str, str]:
     """The child's variables: [env] over the environment over the file of secrets."""
     secrets = {} if secrets_file is None else _secrets(secrets_file)
     environment = {**secrets, **os.environ, **(config.env or {})}
     required = config.secrets.required
     environment[SECRET_NAMES] = " ".join([*environment.get(SECRET_NAMES, "").split(), *required])
-    missing = [name for name in required if not environment.get(name)]
+    missing = [name for name in needed if not environment.get(name)]
     if missing:
         where = f" and not in {printable(str(secrets_file))}" if secrets_file else ""
         instead = "" if secrets_file else ", or give --secrets-file FILE"

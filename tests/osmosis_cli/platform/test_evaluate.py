@@ -197,6 +197,22 @@ def test_what_is_missing_is_said_and_nothing_is_run(
     assert became.words == []
 
 
+def test_with_another_model_the_key_of_the_files_model_is_not_needed(
+    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    file = workspace / "configs/eval/one.toml"
+    file.write_text(CONFIG.replace('["DATABASE_URL"]', '["DATABASE_URL", "OPENAI_API_KEY"]'))
+    status, _, err = osmosis("eval", "configs/eval/one.toml")
+    assert (status, became.words) == (2, [])
+    assert ": OPENAI_API_KEY; export them" in err
+    assert osmosis("eval", "configs/eval/one.toml", "--model", "embedded")[0] == 0
+    monkeypatch.delenv("DATABASE_URL")
+    status, _, err = osmosis("eval", "configs/eval/one.toml", "--model", "embedded")
+    assert status == 2 and ": DATABASE_URL; export them" in err
+
+
 def test_a_wrong_config_is_told_as_by_check(osmosis: Command, became: Became, workspace: Path):
     (workspace / "configs/eval/one.toml").write_text(CONFIG.replace("n = 3", "n = 0"))
     status, _, err = osmosis("eval", "configs/eval/one.toml")
