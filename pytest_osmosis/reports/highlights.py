@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results import OWN_ACCOUNT, UNSCORABLE, EvalResult, RowResult, RunResult, SuiteResult
+from ..results import OWN_ACCOUNT, UNSCORABLE, EvalResult, RowResult, RunResult, SuiteResult, passes
 from ..verdicts import counted
 
 SLOWEST_SHOWN = 3
@@ -78,9 +78,12 @@ def run_name(row: RowResult, run: RunResult, *, n: int) -> str:
 def lowest_rows(suite: SuiteResult) -> list[Low]:
     """The rows that are not perfect: the fewest passes of scored runs first, then the lowest mean.
 
-    A run that infrastructure kept from a score says nothing about its row.
+    A run that infrastructure kept from a score says nothing about its row, nor does an eval
+    function that failed. Where no run has a score, no row is lower than another.
     """
-    rows = ((row, [run.passed for run in _scored(row)]) for row in suite.rows)
+    if not any(run.scores for row in suite.rows for run in row.runs):
+        return []
+    rows = ((row, [_scores_pass(run, suite) for run in _scored(row)]) for row in suite.rows)
     names = suite.info.eval_fns
     low = [
         Low(row, _mean_score(row, names), sum(passed), len(passed))
@@ -91,17 +94,17 @@ def lowest_rows(suite: SuiteResult) -> list[Low]:
 
 
 def unscored_rows(suite: SuiteResult) -> list[RowResult]:
-    """The rows of which a run has no score through no fault of the agent's, if they are not low."""
+    """The rows of which a run lacks a score, if they are not low."""
+    low = {each.row.row_index for each in lowest_rows(suite)}
     return [
-        row
-        for row in suite.rows
-        if len(scored := _scored(row)) < len(row.runs) and all(run.passed for run in scored)
+        row for row in suite.rows if row.row_index not in low and any(map(_lacks_score, row.runs))
     ]
 
 
 def unscored_share(row: RowResult) -> str:
     """How many runs of a row have no score, of how many."""
-    return f"{len(row.runs) - len(_scored(row))} of {counted(len(row.runs), 'run')} have no score"
+    lacking = sum(map(_lacks_score, row.runs))
+    return f"{lacking} of {counted(len(row.runs), 'run')} have no score"
 
 
 def slow_runs(suite: SuiteResult, limit: int = SLOWEST_SHOWN) -> list[str]:
@@ -149,6 +152,17 @@ def _exception(message: str | None) -> str | None:
 
 def _scored(row: RowResult) -> list[RunResult]:
     return [run for run in row.runs if run.scores or run.error_type in ("agent", "timeout")]
+
+
+def _lacks_score(run: RunResult) -> bool:
+    return not run.scores or run.error_type == "eval_fn"
+
+
+def _scores_pass(run: RunResult, suite: SuiteResult) -> bool:
+    """Whether a run passed, or every score that it has does where an eval function failed."""
+    if run.error_type != "eval_fn":
+        return run.passed
+    return all(passes(score, suite.info.pass_threshold) for score in run.scores.values())
 
 
 def _mean_score(row: RowResult, eval_fns: Sequence[str]) -> float:

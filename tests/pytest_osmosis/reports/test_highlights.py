@@ -11,11 +11,12 @@ from pytest_osmosis.reports.highlights import (
     row_name,
     slow_runs,
     some_error_kinds,
+    unscored_rows,
 )
 from pytest_osmosis.reports.markdown import render
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.results import RunResult
-from tests.made_results import result_of, suite_of
+from tests.made_results import EXACT, result_of, suite_of
 
 
 def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores():
@@ -33,6 +34,33 @@ def test_a_run_without_a_score_says_nothing_about_its_row():
     markdown = render(result_of(suite))
     assert "<code>row-0</code> 1 of 2 runs have no score" in markdown
     assert "<code>row-2</code> 2 of 2 runs have no score" in markdown
+
+
+def ended(row: int, **told: object) -> RunResult:
+    return RunResult("data.jsonl", row, 0, **told)  # type: ignore[arg-type]
+
+
+def test_no_row_is_lowest_for_an_eval_function_that_failed():
+    suite = suite_of([[1.0], [1.0], [0.0]], eval_fns=(EXACT, "ev:s"))
+    broken = [
+        ended(row, scores={EXACT: score}, error="`ev:s` returned a str", error_type="eval_fn")
+        for row, score in enumerate((1.0, 1.0, 0.0))
+    ]
+    broken = aggregate(suite.info, broken, selected=3)
+    assert [(row_name(low.row), str(low)) for low in lowest_rows(broken)] == [
+        ("row-2", "0 of 1 run passed")
+    ]
+    assert "<code>row-0</code> 1 of 1 run have no score" in render(result_of(broken))
+
+
+def test_no_row_is_lowest_where_no_run_has_a_score():
+    suite = suite_of([[1.0], [1.0]])
+    runs = [ended(row, error="ValueError: no", error_type="agent") for row in (0, 1)]
+    broken = aggregate(suite.info, runs, selected=2)
+    assert lowest_rows(broken) == []
+    assert [row_name(row) for row in unscored_rows(broken)] == ["row-0", "row-1"]
+    partly = aggregate(suite.info, [runs[0], suite.rows[1].runs[0]], selected=2)
+    assert [row_name(low.row) for low in lowest_rows(partly)] == ["row-0"]
 
 
 def test_the_terminal_and_markdown_name_the_lowest_rows_in_one_order():
