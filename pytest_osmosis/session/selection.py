@@ -65,7 +65,13 @@ def check_left_out(function: pytest.Item) -> None:
             f"{said} needs a model: give --osmosis-model, or osmosis_model in the ini file",
             pytrace=False,
         )
-    if not (waits_to_be_asked(config) or config.option.keyword):
+    if waits_to_be_asked(config) or config.option.keyword:
+        return
+    if _last_failed(config):
+        pytest.fail(
+            f"{said} is left out, as other tests failed last: leave out --lf", pytrace=False
+        )
+    else:
         pytest.fail(
             f"{said} was not seen in the text of this file: name the marker there, or select the "
             "function with -m osmosis",
@@ -131,9 +137,28 @@ def _names(config: pytest.Config, file: Path) -> bool:
 
 def _failed_elsewhere(config: pytest.Config, files: Iterable[Path]) -> bool:
     """Whether `--lf` selects tests that failed, and neither runs nor gates among them."""
-    failed = compat.last_failed(config) if getattr(config.option, "lf", False) else []
+    failed = _last_failed(config)
     known = {str((config.rootpath / nodeid.partition("::")[0]).resolve()) for nodeid in failed}
     return bool(failed) and known.isdisjoint(map(str, files)) and not any(map(is_gate, failed))
+
+
+def _failed_unmarked(config: pytest.Config, marked: Iterable[Path]) -> bool:
+    """Whether `--lf` selects functions that failed, none of them in a file with marked ones."""
+    failed = _last_failed(config)
+    if not failed or any(map(is_gate, failed)):
+        return False
+    names = {path.resolve(): names_in(path) for path in test_files(config)}
+    found = set()
+    for nodeid in failed:
+        file, _, rest = nodeid.partition("[")[0].partition("::")
+        path = (config.rootpath / file).resolve()
+        if rest.rpartition("::")[2] in names.get(path, ()):
+            found.add(path)
+    return bool(found) and found.isdisjoint(path.resolve() for path in marked)
+
+
+def _last_failed(config: pytest.Config) -> list[str]:
+    return compat.last_failed(config) if getattr(config.option, "lf", False) else []
 
 
 def _mark_selects(config: pytest.Config) -> bool:
@@ -169,6 +194,8 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
     files = marked_files(config)
     if waits_to_be_asked(config):
         files = [path for path in files if _names(config, path.resolve())]
+    if files and _failed_unmarked(config, files):
+        return False
     words: str = config.option.keyword
     if not files or not words:
         return bool(files)

@@ -211,6 +211,17 @@ class TestMarkedFunctions:
         assert session.outcomes["passed"] == 2
         assert is_left_alone(session, endpoint), session.out
 
+    def test_lf_leaves_them_alone_where_only_others_failed(self, marked, endpoint):
+        marked.write("tests/test_unit.py", "def test_unit(): assert False")
+        marked.plain("tests/test_unit.py")
+        ini = marked.path / "pytest.ini"
+        ini.write_text(f"{ini.read_text()}osmosis_api_key_env = NOT_SET\n")
+        session = marked.plain("--lf")
+        assert session.outcomes == {"failed": 1}
+        assert is_left_alone(session, endpoint), session.out
+        marked.write("tests/test_unit.py", "def test_renamed(): pass")
+        assert marked.plain("--lf").mistake.startswith("API key: NOT_SET is not set")
+
     def test_a_marker_may_come_from_another_module(self, marked: Project, endpoint: Endpoint):
         marked.write(
             "tests/marks.py",
