@@ -420,6 +420,14 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
+            "it goes away in the middle of a session",
+            "the session stops after five runs in a row that could not reach it; the same command "
+            "goes on with the runs that are kept",
+            [
+                f"{BAD_END}::test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later",
+            ],
+        ),
+        Fault(
             "it refuses the key (401, 403)",
             "not tried again; the session stops at once, the rest is left not run",
             [

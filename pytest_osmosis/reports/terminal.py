@@ -47,11 +47,17 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     if result.interrupted:  # pytest says above its last line what is done
         return [*lines, *([_GO_ON] if kept else [])]
     if result.halted:
-        done = sum(suite.finished for suite in result.suites)
+        done = sum(map(_done, result.suites))
         selected = sum(suite.selected for suite in result.suites)
         step = f"; {_GO_ON}" if kept else ""
         lines += [f"not complete: {done} of {selected} runs are done{step}"]
     return lines
+
+
+def _done(suite: SuiteResult) -> int:
+    """Return how many runs the same command does not run again."""
+    runs = (run for row in suite.rows for run in row.runs)
+    return sum(not may_differ(run.error_type, run.error_kind) for run in runs)
 
 
 def suite_lines(suite: SuiteResult, *, width: int = COLUMNS) -> list[str]:

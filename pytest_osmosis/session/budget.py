@@ -1,10 +1,10 @@
 """Decide when a session starts no further run, and how many may be in flight.
 
 The reporting process hands in every result. What ends the session: an endpoint that refuses every
-row alike (a wrong key, an unknown model) or cannot be reached, first rollouts that nothing can
-score, and a spent budget. What slows it down: additive increase, multiplicative decrease (Chiu and
-Jain 1989) of the rollouts in flight when the endpoint limits its rate. Knows neither processes nor
-pytest.
+row alike (a wrong key, an unknown model), cannot be reached or goes away, first rollouts that
+nothing can score, and a spent budget. What slows it down: additive increase, multiplicative
+decrease (Chiu and Jain 1989) of the rollouts in flight when the endpoint limits its rate. Knows
+neither processes nor pytest.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from ..spec import Budget
 
 UNREACHABLE_RUNS = 3
 """The session ends after this many runs that could not reach the endpoint, if none could."""
+GONE_RUNS = 5
+"""And after this many in a row, if some could: a few requests may break their own connections."""
 DECREASE = 0.5
 """The factor by which a 429 reduces the window."""
 
@@ -87,12 +89,15 @@ class RunBudget:
             return result.error or "the endpoint refuses every call"
         if result.error_kind == NO_JUDGE or (result.error_kind == NO_REWARD and not self._scored):
             return result.error
-        if result.error_kind == "unreachable" and not self._reached:
+        if result.error_kind == "unreachable":
             self._unreachable += 1
-            if self._unreachable >= UNREACHABLE_RUNS:
+            if not self._reached and self._unreachable >= UNREACHABLE_RUNS:
                 return result.error
+            if self._unreachable >= GONE_RUNS:
+                return f"the endpoint went away: {result.error}"
         elif result.llm_calls or result.error_type == "provider":
             self._reached = True  # a refusal also came from an endpoint
+            self._unreachable = 0
         self._tokens += result.tokens or 0
         self._cost_usd += result.cost_usd or 0.0
         budget = self._budget

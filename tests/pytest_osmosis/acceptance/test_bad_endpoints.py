@@ -174,6 +174,27 @@ def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     assert f"cannot reach http://{netloc}" in summary["halted"]
 
 
+@each_mode
+def test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later(
+    faulty: Project, workers: int
+) -> None:
+    rows = [f"row {number}" for number in range(20)]
+    gone = set(rows[4:])
+    faulty.endpoint.answers = lambda ask: ["reset"] if ask.row in gone else ask.row
+    faulty.rows(*rows)
+    session = faulty.run("--batch-size=2", workers=workers)
+    assert session.ret == 1
+    assert session.report["summary"]["total_runs"] < 20
+    told = f"stopped: the endpoint went away: no answer from {faulty.endpoint.netloc} after 8 tries"
+    assert told in session.out
+    left = "not complete: 4 of 20 runs are done; run the same command again to go on"
+    assert left in session.lines
+    gone.clear()
+    rest = faulty.run("--batch-size=2", workers=workers)
+    assert "resuming: 4 of 20 runs done" in rest.out
+    assert (rest.ret, rest.outcomes) == (0, {"passed": 20})
+
+
 @pytest.mark.parametrize("fault", ["silent", "trickle", "slow-30"])
 def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
     faulty: Project, monkeypatch: pytest.MonkeyPatch, fault: str

@@ -65,20 +65,20 @@ def test_three_first_runs_that_cannot_reach_the_endpoint_end_the_session():
     assert runs.reasons == ["cannot reach x:1"]
 
 
-def test_an_endpoint_that_was_reached_once_may_be_away_for_a_while():
+@pytest.mark.parametrize(
+    "answered", [{"success": True, "llm_calls": 1}, {"error": "400", "error_type": "provider"}]
+)
+def test_an_endpoint_that_was_reached_may_be_away_for_four_runs_in_a_row(
+    answered: dict[str, object],
+):
     runs = Runs()
-    runs.supervisor.ended(run(0, success=True, llm_calls=1))
-    for index in range(1, 9):
-        runs.supervisor.ended(run(index, **UNREACHABLE))
+    for _ in range(3):
+        runs.supervisor.ended(run(0, **answered))
+        for index in range(1, 5):
+            runs.supervisor.ended(run(index, **UNREACHABLE))
     assert runs.reasons == []
-
-
-def test_an_endpoint_that_refused_one_row_was_reached():
-    runs = Runs()
-    runs.supervisor.ended(run(0, error="400 from x:1", error_type="provider"))
-    for index in range(1, 9):
-        runs.supervisor.ended(run(index, **UNREACHABLE))
-    assert runs.reasons == []
+    runs.supervisor.ended(run(5, **UNREACHABLE))
+    assert runs.reasons == ["the endpoint went away: cannot reach x:1"]
 
 
 def test_a_spent_budget_of_tokens_ends_the_session_and_unknown_usage_counts_nothing():
