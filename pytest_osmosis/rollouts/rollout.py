@@ -261,14 +261,14 @@ class Rollout:
         }
 
     def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
-        """What the item prints; redacted ahead, because texts are cut for it."""
+        """What the item prints, the question always; redacted ahead, because texts are cut."""
         redact, truth = self.suite.redact, self.row.ground_truth
         frames = "\n\n".join(self._scoring.shown) if self.failure is None else self.failure.frames
         return explanation(
             result,
             threshold=self.suite.spec.pass_threshold,
             max_turns=self.suite.spec.max_turns,
-            messages=masked(plain(messages), redact),
+            messages=masked(plain(messages or self.row.opening()), redact),
             ground_truth=None if truth is None else redact(truth),
             frames=frames,
             reasons=self._scoring.reasons,

@@ -76,6 +76,8 @@ def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> 
         "row-0[run-0] (the same in 1 more run)", "row-1[run-0] (the same in 1 more run)",
         "test_unit",
     ]  # fmt: skip
+    for question in ("give up", "raise"):  # without a call there is no conversation
+        assert f"  user       {question}" in session.lines
     assert session.outcomes == {"passed": 1, "failed": 5}
     assert session.section("short test summary info")[-1].startswith("FAILED test_unit.py")
 
