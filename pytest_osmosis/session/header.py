@@ -7,10 +7,11 @@ from textwrap import wrap
 
 import pytest
 
+from ..escaping import escape_control_chars
 from ..results import SuiteInfo
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
-from ..spec import EvalSpec, SessionSpec
+from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..verdicts import counted
 
 USUAL_WIDTH = 80
@@ -27,11 +28,20 @@ def header(
     default = spec.defaults
     if default is not None and default.model.model:
         yield _throughput(config, spec, default)
+        if spec.rescore is None:
+            yield from key_line(default.model)
     for name in unmaskable:
         yield (
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
             "where an answer quotes it"
         )
+
+
+def key_line(model: ModelSpec) -> Iterator[str]:
+    """Yield the line that names the variable of the key that is sent, if one is, and to where."""
+    if model.persona is None and model.api_key is not None:
+        name = escape_control_chars(model.api_key.name) or "given"
+        yield f"osmosis: key: {name} -> {endpoint_of(model)}"
 
 
 def fitted(config: pytest.Config, lines: Iterable[str]) -> list[str]:

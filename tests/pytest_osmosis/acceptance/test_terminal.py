@@ -43,6 +43,7 @@ class TestHeader:
         assert "0.5" in lines[0]
         assert f"m at {ten.endpoint.netloc}, 4 in flight" in lines[1]
         assert "seed 11" in lines[1]
+        assert not [line for line in lines if "key:" in line]
 
     @pytest.mark.parametrize("args", [["-q"], ["-qq"], ["--no-header"]])
     def test_it_goes_where_pytests_own_goes(self, ten: Project, args: list[str]) -> None:
@@ -52,7 +53,10 @@ class TestHeader:
 
     def test_a_key_is_never_part_of_it(self, ten: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen-anywhere")
-        assert "sk-not" not in ten.run("-vv").out
+        session = ten.run("-vv")
+        assert "sk-not" not in session.out
+        where = ten.endpoint.netloc
+        assert session.lines.count(f"osmosis: key: OPENAI_API_KEY -> {where}") == 1
 
 
 class TestSummary:
