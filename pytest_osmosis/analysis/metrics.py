@@ -83,6 +83,11 @@ class Definition:
         """Whether its difference from a baseline's is tested, in reports and by gates."""
         return self.interval is not None
 
+    @property
+    def is_at_most_1(self) -> bool:
+        """Whether no value exceeds 1, whatever the scores: it is a share of runs."""
+        return self.is_share and not self.unit_scores
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

@@ -140,9 +140,10 @@ class _Parser:
         metric = Metric(kind, k, self._bracket())
         against_baseline = self._take(r"-\s*baseline\b") is not None
         operator = self._operator()
-        threshold = self._number(kind)
+        threshold, number = self._number(kind)
         where = self._where()
         self._check_shape(metric, against_baseline)
+        self._check_reach(metric, operator, threshold, number)
         if kind == EACH_ROW and operator not in (">=", ">"):
             raise self._error(
                 f"each row takes >= or >, not {operator}: it is the lowest row's share"
@@ -192,7 +193,8 @@ class _Parser:
             raise self._error(f"{found[0]!r} is not one of {_listed(OPERATORS)}{meant}")
         return found[0]
 
-    def _number(self, kind: str) -> float:
+    def _number(self, kind: str) -> tuple[float, str]:
+        """Return the threshold, and how it is written."""
         found = self._take(
             r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)"
             r"(?:\s?(%)|\s?/\s?(0*[1-9]\d*))?(?![\w.%/])"
@@ -202,7 +204,8 @@ class _Parser:
         if (found[2] or found[3]) and not GATED[kind].is_share:
             raise self._error(f"{kind} is no share: {found[0].strip()} of what? Give a number")
         try:
-            return float(Fraction(found[1]) / (100 if found[2] else int(found[3] or 1)))
+            value = float(Fraction(found[1]) / (100 if found[2] else int(found[3] or 1)))
+            return value, found[0].strip()
         except (OverflowError, ValueError):  # too large for a float, too long for an int
             raise self._error("the number is too large") from None
 
@@ -228,6 +231,13 @@ class _Parser:
             raise self._error(
                 f"only {', '.join(most)} and {last} compare with a baseline, not {metric.kind}"
             )
+
+    def _check_reach(self, metric: Metric, operator: str, threshold: float, number: str) -> None:
+        if not metric.definition.is_at_most_1 or threshold <= 1 or operator.startswith("<"):
+            return
+        percent = threshold <= 100 and re.fullmatch(r"[\d.]+", number)
+        hint = f"; did you mean {number}%?" if percent else ""
+        raise self._error(f"{metric.label} is at most 1, and never {operator} {number}{hint}")
 
     def _error(self, problem: str) -> GateError:
         return GateError(self._text, problem)

@@ -95,6 +95,13 @@ def test_a_gate_may_compare_with_the_baseline(text):
     assert parse_gate("pass@3[f] - baseline > 0").against_baseline
 
 
+@pytest.mark.parametrize(
+    "text", ["mean >= 90", "min[f] >= 5", "rows@0 >= 2", "pass@1 <= 2", "each row >= 100%"]
+)
+def test_a_number_above_1_is_right_where_a_gate_can_pass(text):
+    assert parse_gate(text).threshold >= 1
+
+
 def test_a_gates_name_is_its_text_with_single_blanks():
     assert parse_gate("  pass@5   >=  0.9 ").text == "pass@5 >= 0.9"
 
@@ -135,6 +142,13 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         (f"pass@{'9' * 5000} >= 1", "no whole number K from 1 up"),
         ("errors <= 5%", "errors is no share: 5% of what? Give a number"),
         ("rows@0 < 10 %", "rows@0 is no share"),
+        ("pass@1 >= 90", "pass@1 is at most 1, and never >= 90; did you mean 90%?"),
+        ("pass^2[f] > 50.5", "did you mean 50.5%?"),
+        ("each row >= 80", "did you mean 80%?"),
+        ("scored == 100 where a = b", "scored is at most 1, and never == 100; did you mean 100%?"),
+        ("pass@1 - baseline >= 2", "did you mean 2%?"),
+        ("each row >= 8/5", "each row is at most 1, and never >= 8/5\n"),
+        ("pass@1 >= 900", "pass@1 is at most 1, and never >= 900\n"),
         ("mean >= 1 where a = \x1b[31m", "it holds '\\x1b', which cannot be shown"),
         ("mean >= 1 where a = \udcff", "it holds '\\udcff', which cannot be shown"),
     ],
@@ -357,7 +371,8 @@ def test_nothing_that_unknown_runs_could_score_leaves_the_bounds():
             for row in rows
         ]
         for metric in ("mean", "min", "pass@1", f"pass@{n}", f"pass^{n}", "rows@0"):
-            gate = parse_gate(f"{metric} >= {draw.choice([0, 0.25, 0.5, 0.75, 1, 2])}")
+            least = min(draw.choice([0, 0.25, 0.5, 0.75, 1, 2]), 1 if "pass" in metric else 2)
+            gate = parse_gate(f"{metric} >= {least}")
             before = evaluate(gate, tally_of(rows, threshold=threshold))
             after = evaluate(gate, tally_of(filled, threshold=threshold))
             assert before.low - 1e-12 <= after.figure <= before.high + 1e-12
