@@ -42,11 +42,11 @@ VALUES_SHOWN, VALUE_LIMIT = 8, 40
 
 
 class GateError(ValueError):
-    """A gate that cannot be used; the text says why and shows the grammar."""
+    """A gate that cannot be used; the text says why."""
 
-    def __init__(self, gate: str, problem: str) -> None:
-        """`problem` goes on where "gate '…':" stops."""
-        super().__init__(f"gate {gate!r}: {problem}\n{GRAMMAR}")
+    def __init__(self, gate: str, problem: str, *, grammar: str = "") -> None:
+        """`problem` goes on where "gate '…':" stops; `grammar` is shown below it."""
+        super().__init__("\n".join(filter(None, [f"gate {gate!r}: {problem}", grammar])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +237,11 @@ class _Parser:
             return
         percent = threshold <= 100 and re.fullmatch(r"[\d.]+", number)
         hint = f"; did you mean {number}%?" if percent else ""
-        raise self._error(f"{metric.label} is at most 1, and never {operator} {number}{hint}")
+        problem = f"{metric.label} is at most 1, and never {operator} {number}{hint}"
+        raise GateError(self._text, problem)
 
     def _error(self, problem: str) -> GateError:
-        return GateError(self._text, problem)
+        return GateError(self._text, problem, grammar=GRAMMAR)
 
 
 def _check_runs(gate: Gate, n: int, baseline_n: int | None) -> None:
