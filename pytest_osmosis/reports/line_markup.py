@@ -12,6 +12,7 @@ from typing import Literal
 
 Style = Literal["plain", "good", "bad", "doubt", "strong", "dim"]
 
+USUAL_WIDTH = 80
 _LABEL = re.compile(
     r"  (?:(?:system|developer|user|assistant|tool|function) +|ground truth  |answer {8}|judge {9})"
 )
@@ -66,6 +67,16 @@ def hanging(line: str, width: int) -> list[str]:
     indent = found.end() if width - found.end() >= 20 else 4
     return wrap(line[found.end() :], width, initial_indent=found[0],
                 subsequent_indent=" " * indent, break_on_hyphens=False) or [line]  # fmt: skip
+
+
+def sentence(line: str, width: int) -> list[str]:
+    """Return a line, broken between words where the terminal is narrower than usual.
+
+    Indented lines stay as they are.
+    """
+    if len(line) <= width or width >= USUAL_WIDTH or line.startswith(" "):
+        return [line]
+    return wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def as_ascii(text: str) -> str:

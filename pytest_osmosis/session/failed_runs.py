@@ -15,7 +15,7 @@ import pytest
 
 from .. import compat
 from ..reports.highlights import refusal
-from ..reports.line_markup import hanging
+from ..reports.line_markup import hanging, sentence
 from ..results import ROLLOUT, EvalResult, RowResult, RunResult
 from ..verdicts import counted
 from .gate_reports import VERDICT
@@ -180,6 +180,8 @@ class FailedRuns:
         is_short = bool(group.runs) and self._config.option.tbstyle == "short"
         if isinstance(report.longrepr, str) or compat.is_text(report.longrepr):
             lines = str(report.longrepr).rstrip().splitlines()
+            if not group.runs:  # a gate's sentences
+                lines = [part for line in lines for part in sentence(line, screen.width)]
             show_section(_without_steps(lines) if is_short else lines, screen)
         else:  # a test function's own traceback
             report.longrepr.toterminal(terminal.config.get_terminal_writer())

@@ -217,6 +217,9 @@ def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPat
     assert "  pass^3        0.083" in lines
     header = [line for line in session.lines if line.startswith("osmosis: ")]
     assert max(map(len, header)) <= 40
+    shown = [line for line in session.section("FAILURES") if not line.startswith("_")]
+    assert any(line.startswith("mean is 0.08333") for line in shown)
+    assert [line for line in shown if len(line) > 40] == []
     assert any(line.startswith("gate  mean[exact] >= 0.99") for line in lines)
 
 
