@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Any
 
 from pytest_osmosis.escaping import escape_control_chars
@@ -20,6 +18,7 @@ from pytest_osmosis.storage.transcripts import Transcripts
 
 from ..errors import CommandError
 from ..lazy_group import nearest
+from .lines import columns
 
 _RUN = re.compile(r"(?P<row>.*)\[run-(?P<run>\d+)[^]]*\]")
 
@@ -50,7 +49,7 @@ def row_lines(folder: Path, kept: Replay, asked: str) -> Iterator[str]:
         for name, all_ in record.reasons.items()
         for reason in all_
     ]
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    width = columns()
     for line in map(escape_control_chars, said):
         yield from [line] if width is None else hanging(line, width)
 

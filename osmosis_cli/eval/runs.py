@@ -29,6 +29,7 @@ from pytest_osmosis.storage.resume import is_unfinished
 from ..buffered_output import printable
 from ..errors import CommandError
 from ..lazy_group import nearest
+from .lines import columns, say, table, wrapped
 
 EPILOG = """\b
 Examples:
@@ -94,10 +95,8 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"no evaluations are kept in {printable(str(folder))}")
         return
     rows = [_HEADER, *(_row(run, _trend(run, found)) for run in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+    for line in table(rows, columns()):
+        say(line)
 
 
 @runs_command.command(
@@ -122,7 +121,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
 
         said = row_document(folder, kept, row) if as_json else row_lines(folder, kept, row)
         for line in [json.dumps(said)] if as_json else said:
-            click.echo(line)
+            say(line)
         return
     identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
     suite = kept_suite(folder, kept)
@@ -142,8 +141,8 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     if as_json:
         click.echo(json.dumps(told))
         return
-    for line in _described(told, suite):
-        click.echo(line)
+    for line in _described(told, suite, columns()):
+        say(line)
 
 
 @runs_command.command(
@@ -319,7 +318,7 @@ def _outcomes(kept: Replay) -> Counter[str]:
     )
 
 
-def _described(told: dict[str, Any], suite: SuiteResult) -> Iterator[str]:
+def _described(told: dict[str, Any], suite: SuiteResult, columns: int | None) -> Iterator[str]:
     yield f"{printable(told['name'])}: {told['state']}, {told['done']}/{told['total']} runs"
     outcomes = ", ".join(f"{number} {kind}" for kind, number in told["outcomes"].items())
     lines = {
@@ -334,12 +333,14 @@ def _described(told: dict[str, Any], suite: SuiteResult) -> Iterator[str]:
     width = max(map(len, lines))
     for name, text in lines.items():
         if text:
-            yield f"  {name:<{width}}  {printable(text)}"
+            yield from wrapped(f"  {name:<{width}}  {printable(text)}", columns, below=width + 4)
     if suite.finished:
         yield ""
-        for line in suite_lines(suite):
+        for line in suite_lines(suite, **({} if columns is None else {"width": columns})):
             yield escape_control_chars(line)
-        yield f"one row: osmosis eval runs show {printable(told['name'])} ROW"
+        yield from wrapped(
+            f"one row: osmosis eval runs show {printable(told['name'])} ROW", columns
+        )
 
 
 def _told(value: Any) -> str:

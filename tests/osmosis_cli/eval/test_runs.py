@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +184,42 @@ def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):
     assert "lowest rows: row-1 1/2" in lines
     assert sum(line.lstrip().startswith("eval f") for line in lines) == 2  # what was asked, a table
     assert document("show", "d-m")["figures"]["r:f"]["mean"] == 0.875
+
+
+class Narrow(io.TextIOWrapper):
+    """A terminal of forty columns that has no more than ASCII."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="ascii", errors="backslashreplace")
+
+    def isatty(self) -> bool:
+        return True
+
+    def lines(self) -> list[str]:
+        self.seek(0)
+        return self.read().splitlines()
+
+
+@pytest.mark.parametrize("args", [["list"], ["show", "d-m"], ["show", "d-m", "row-0"]])
+def test_a_narrow_terminal_without_more_than_ascii_can_be_read(
+    conversations: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    writer = TranscriptWriter("main")
+    writer.begin("d.jsonl", RunFolder(str(conversations / "d-m"), 2))
+    said = [{"role": "user", "content": "thé … 木 " * 12}]
+    result = RunResult("d.jsonl", 0, 0, success=True, passed=True, scores={"r:f": 1.0})
+    writer.write(RolloutRecord(result, "", said), redact=lambda text: text)
+    writer.close()
+    screen = Narrow()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", screen)
+    runs_command.main(args, prog_name="runs", standalone_mode=False)
+    lines = screen.lines()
+    if len(args) == 3:
+        assert "  user       th\\xe9 ... \\u6728 th\\xe9 ..." in " ".join(lines)
+    else:
+        assert [line for line in lines if len(line) > 40] == []
+        assert any(line.startswith("d-m") for line in lines)
 
 
 @pytest.mark.parametrize("asked", ["row-1", "1", "row-1[run-1]", "d.jsonl::row-1[run-1]"])
