@@ -780,6 +780,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{BUDGETS}::test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later",
                 f"{BUDGETS}::test_a_spent_time_budget_finishes_what_is_in_flight",
+                f"{BUDGETS}::test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_nothing",
             ],
         ),
         Fault(

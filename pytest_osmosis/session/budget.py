@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from ..results import NO_JUDGE, NO_REWARD, RunResult
 from ..spec import Budget
@@ -23,15 +24,22 @@ DECREASE = 0.5
 """The factor by which a 429 reduces the window."""
 
 
+class Halt(Protocol):
+    """Start no further run."""
+
+    def __call__(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
+        """`spent`: a budget is; returns the reason with what the runs in flight have used too."""
+
+
 class RunBudget:
-    """Takes every result; calls `halt(reason)` at most once, and `resize(window)`."""
+    """Takes every result; calls `halt` at most once, and `resize(window)`."""
 
     def __init__(
         self,
         *,
         batch_size: int,
         budget: Budget,
-        halt: Callable[[str], None],
+        halt: Halt,
         resize: Callable[[int], None],
     ) -> None:
         self._budget = budget
@@ -51,7 +59,7 @@ class RunBudget:
         limit_s = self._budget.time_s
         if limit_s is not None:
             reason = f"the time budget of {limit_s:g} s is spent"
-            self._timer = threading.Timer(limit_s, self.stop, args=(reason,))
+            self._timer = threading.Timer(limit_s, self.stop, args=(reason, lambda: reason))
             self._timer.daemon = True
             self._timer.start()
 
@@ -64,9 +72,14 @@ class RunBudget:
         """Count a run that has ended, from any thread; others may have scores already."""
         with self._lock:
             self._scored = self._scored or others_scored or bool(result.scores)
+            self._tokens += result.tokens or 0
+            self._cost_usd += result.cost_usd or 0.0
             reason = self._reason(result)
+            spent = None if reason is not None else self._spent()
         if reason is not None:
             self.stop(reason)
+        elif spent is not None:
+            self.stop(*spent)
 
     def pressed(self) -> None:
         """Reduce the window: a call was refused for its rate."""
@@ -76,13 +89,13 @@ class RunBudget:
         """Enlarge the window: a call was answered."""
         self._pace.increase()
 
-    def stop(self, reason: str) -> None:
-        """End the session for this reason, once."""
+    def stop(self, reason: str, spent: Callable[[], str] | None = None) -> None:
+        """End the session for this reason, once; `spent`: see `Halt`."""
         with self._lock:
             if self._halted:
                 return
             self._halted = True
-        self._halt(reason)
+        self._halt(reason, spent=spent)
 
     def _reason(self, result: RunResult) -> str | None:
         if result.fatal:
@@ -98,15 +111,19 @@ class RunBudget:
         elif result.llm_calls or result.error_type == "provider":
             self._reached = True  # a refusal also came from an endpoint
             self._unreachable = 0
-        self._tokens += result.tokens or 0
-        self._cost_usd += result.cost_usd or 0.0
-        budget = self._budget
-        if budget.tokens is not None and self._tokens >= budget.tokens:
-            return f"the budget of {budget.tokens:,} tokens is spent ({self._tokens:,} used)"
-        if budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
+        if self._budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
             return "the cost of a run is not known: --osmosis-max-cost cannot be kept"
-        if budget.cost_usd is not None and self._cost_usd >= budget.cost_usd:
-            return f"the budget of ${budget.cost_usd:g} is spent (${self._cost_usd:.4f} used)"
+        return None
+
+    def _spent(self) -> tuple[str, Callable[[], str]] | None:
+        """Return which budget is spent, without and with what was used."""
+        tokens, cost_usd = self._budget.tokens, self._budget.cost_usd
+        if tokens is not None and self._tokens >= tokens:
+            reason = f"the budget of {tokens:,} tokens is spent"
+            return reason, lambda: f"{reason} ({self._tokens:,} used)"
+        if cost_usd is not None and self._cost_usd >= cost_usd:
+            reason = f"the budget of ${cost_usd:g} is spent"
+            return reason, lambda: f"{reason} (${self._cost_usd:.4f} used)"
         return None
 
 

@@ -80,6 +80,8 @@ class Recorder:
         self._reports: Counter[str] = Counter()
         """How many items of each suite have been reported."""
         self._halted: str | None = None
+        self._spent: Callable[[], str] | None = None
+        """There where a spent budget halted the session: says so, with what was used."""
         self._interrupted: str | None = None
         self._lock = threading.Lock()
         self.result: EvalResult | None = None
@@ -149,10 +151,11 @@ class Recorder:
         if problem not in self._problems:
             self._problems.append(problem)
 
-    def halt(self, reason: str) -> None:
-        """No further run is started."""
-        if self._halted is None:
-            self._halted = reason
+    def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
+        """No further run is started; `spent`: see `budget.Halt`."""
+        is_graver = self._spent is not None and spent is None
+        if self._halted is None or is_graver:
+            self._halted, self._spent = reason, spent
 
     def infos(self) -> Mapping[str, SuiteInfo]:
         """Return the suites of the session, by name."""
@@ -206,6 +209,8 @@ class Recorder:
             self._say_interrupted(self._interrupted)
         if self._config.option.collectonly or not any(self._selected.values()):
             return
+        if self._spent is not None:  # which ends nothing where every run has been run
+            self._halted = self._spent() if len(self._runs) < self.selected() else None
         if self._is_ended(session):
             self._store.end()
         self._store.flush()

@@ -83,9 +83,9 @@ class ResultSink:
         else:
             self.supervisor.pressed()
 
-    def halt(self, reason: str) -> None:
-        """Start no further run, for this reason."""
-        self.recorder.halt(reason)
+    def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
+        """Start no further run, for this reason; `spent`: see `budget.Halt`."""
+        self.recorder.halt(reason, spent=spent)
         self._runs.halt_runs(reason)
 
     def stuck(self, reason: str) -> None:

@@ -89,6 +89,32 @@ def test_a_budget_in_dollars_needs_a_price(project: Project, endpoint: Endpoint)
     assert "expected IN,OUT" in project.run("--osmosis-price-per-mtok=1").mistake
 
 
+def test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_nothing(
+    project: Project, endpoint: Endpoint
+) -> None:
+    def answers(ask: Ask) -> Iterator[Step]:
+        while endpoint.requests < 12:
+            yield 0.01  # until every run is in flight
+        yield reply(200, priced(ask))
+
+    def priced(ask: Ask) -> dict[str, Any]:
+        return completion(ask.row, usage={**USAGE, "cost": None})
+
+    endpoint.answers = priced
+    project.rows(*"abcdefghijkl")
+    options = "--osmosis-max-cost=0.001", "--osmosis-price-per-mtok=100,1000"
+    first = project.run(*options, "--batch-size=2")
+    assert first.ret == 1
+    cost = first.report["summary"]["cost_usd"]
+    assert stopped(first) == f"stopped: the budget of $0.001 is spent (${cost:.4f} used)"
+    endpoint.answers = answers
+    rest = project.run(*options, "--batch-size=12")
+    assert (rest.ret, rest.outcomes) == (0, {"passed": 12})
+    assert "stopped: " not in rest.out and "not complete" not in rest.out
+    assert rest.report["summary"]["complete"] is True
+    assert endpoint.requests == 12
+
+
 @each_mode
 def test_no_worker_sends_a_request_before_another_ones_retry_after(
     project: Project, endpoint: Endpoint, workers: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -18,6 +19,7 @@ class Runs:
         self.reasons: list[str] = []
         self.halted = threading.Event()
         self.windows: list[int] = []
+        self.spent: Callable[[], str] | None = None
         self.supervisor = RunBudget(
             batch_size=16,
             budget=budget or Budget(),
@@ -25,8 +27,9 @@ class Runs:
             resize=self.windows.append,
         )
 
-    def _halt(self, reason: str) -> None:
+    def _halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
         self.reasons.append(reason)
+        self.spent = spent
         self.halted.set()
 
 
@@ -87,14 +90,19 @@ def test_a_spent_budget_of_tokens_ends_the_session_and_unknown_usage_counts_noth
     runs.supervisor.ended(run(1, llm_calls=1, tokens=99))
     assert runs.reasons == []
     runs.supervisor.ended(run(2, llm_calls=1, tokens=1))
-    assert runs.reasons == ["the budget of 100 tokens is spent (100 used)"]
+    assert runs.reasons == ["the budget of 100 tokens is spent"]
+    assert runs.spent is not None
+    assert runs.spent() == "the budget of 100 tokens is spent (100 used)"
 
 
 def test_a_spent_budget_of_money_ends_the_session():
     runs = Runs(Budget(cost_usd=0.5))
     runs.supervisor.ended(run(0, llm_calls=1, cost_usd=0.25))
     runs.supervisor.ended(run(1, llm_calls=1, cost_usd=0.25))
-    assert runs.reasons == ["the budget of $0.5 is spent ($0.5000 used)"]
+    runs.supervisor.ended(run(2, llm_calls=1, cost_usd=0.125))  # was in flight
+    assert runs.reasons == ["the budget of $0.5 is spent"]
+    assert runs.spent is not None
+    assert runs.spent() == "the budget of $0.5 is spent ($0.6250 used)"
 
 
 def test_a_spent_budget_of_time_ends_the_session():

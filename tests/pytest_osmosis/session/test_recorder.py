@@ -239,6 +239,32 @@ def test_a_halt_fails_the_session_unless_gates_decide(make: Make) -> None:
         assert bench.session.exitstatus == status
 
 
+def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make) -> None:
+    for ended, halted in ((4, None), (3, "the budget is spent (5 used)")):
+        bench = make()
+        for index in range(ended):
+            row, run = divmod(index, 2)
+            bench.report(row, run, text=result(row, run).to_json())
+        bench.recorder.halt("the budget is spent", spent=lambda: "the budget is spent (5 used)")
+        found = bench.finish()
+        assert found is not None
+        assert found.halted == halted
+        assert (bench.session.exitstatus == pytest.ExitCode.OK) == (halted is None)
+
+
+def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make) -> None:
+    bench = make()
+    for index in range(4):
+        row, run = divmod(index, 2)
+        bench.report(row, run, text=result(row, run).to_json())
+    bench.recorder.halt("the budget is spent", spent=lambda: "the budget is spent (5 used)")
+    bench.recorder.halt("cannot write the journal")
+    found = bench.finish()
+    assert found is not None
+    assert found.halted == "cannot write the journal"
+    assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
+
+
 def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
     make: Make, tmp_path: Path
 ) -> None:
