@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..results import RunId, RunResult, SuiteResult, passes
+from ..gates.result import holds
+from ..results import RowResult, RunId, RunResult, SuiteResult, passes
 from ..verdicts import GateResult, Interval, counted, number_text
 from .highlights import Low, lowest_rows, run_name
 from .tables import span
@@ -23,7 +24,8 @@ def gate_section(
         lines += ["", f"{run_name(each.row, run, n=suite.info.n)} ({each})"]
         lines += _of_run(run, section_of(run.run_id))
     if low:
-        lines += ["", f"{counted(len(low), 'row')} did not pass every time: {where}"]
+        what = "below" if _is_of_each_row(verdict) else "did not pass every time"
+        lines += ["", f"{counted(len(low), 'row')} {what}: {where}"]
     return lines
 
 
@@ -64,9 +66,20 @@ def _lowest(verdict: GateResult, suite: SuiteResult) -> list[Low]:
     return [
         low
         for low in lowest_rows(suite)
-        if (rows is None or low.row.row_index in rows)
-        and not all(_has_passed(run, verdict, suite) for run in low.row.runs)
+        if (rows is None or low.row.row_index in rows) and not _meets(low.row, verdict, suite)
     ]
+
+
+def _meets(row: RowResult, verdict: GateResult, suite: SuiteResult) -> bool:
+    """Whether the row is nothing that the gate failed for."""
+    passed = [_has_passed(run, verdict, suite) for run in row.runs]
+    if not _is_of_each_row(verdict):
+        return all(passed)
+    return holds(verdict.operator, sum(passed) / len(passed), verdict.threshold)
+
+
+def _is_of_each_row(verdict: GateResult) -> bool:
+    return verdict.metric == "each row"
 
 
 def _has_passed(run: RunResult, verdict: GateResult, suite: SuiteResult) -> bool:

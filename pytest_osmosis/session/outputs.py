@@ -48,6 +48,8 @@ class SessionOutputs:
         """Of runs that did not pass; the last report of each."""
         self._sections: dict[RunId, str] = {}
         """What the items of these runs printed, for reports that show it."""
+        self._shown_by: dict[RunId, str] = {}
+        """The gate whose section shows a run."""
         self._written: list[str] = []
         self.failed = FailedRuns(config, result=result, where=self._where)
         """What the terminal shows of runs that did not pass."""
@@ -66,8 +68,16 @@ class SessionOutputs:
         from ..rollouts.failure_text import harmless
 
         where = self._where(suite.info.name)
-        lines = gate_section(verdict, suite, section_of=self._section, where=where)
+        section_of = partial(self._once, verdict.gate)
+        lines = gate_section(verdict, suite, section_of=section_of, where=where)
         return harmless(["\n".join(lines)])
+
+    def _once(self, gate: str, run: RunId) -> str:
+        """What the item of a run printed, or which gate above shows it."""
+        if run in self._shown_by:
+            return f"  shown above: gate {self._shown_by[run]}"
+        self._shown_by[run] = gate
+        return self._section(run)
 
     # ---- files
 

@@ -163,6 +163,15 @@ def test_a_gate_that_failed_shows_the_distance_and_the_three_lowest_rows(
     assert "row-1[run-0] (0 of 2 runs passed)" in str(failure.text)
 
 
+def test_two_gates_that_failed_show_a_conversation_once(wrong: Project) -> None:
+    session = wrong.run("--osmosis-gate=mean >= 0.9", "--osmosis-gate=each row >= 1/2")
+    shown = session.section("FAILURES")
+    assert [line for line in shown if line.startswith("  user ")] == [
+        f"  user       {question}" for question in "bcd"
+    ]
+    assert shown.count("  shown above: gate mean >= 0.9") == 3
+
+
 @each_mode
 def test_a_marked_test_that_fails_shows_its_conversation(wrong: Project, workers: int) -> None:
     wrong.rows("a", "b", "c")

@@ -78,3 +78,11 @@ def test_three_of_its_rows_follow_with_a_run_that_did_not_pass_each():
         "row-1[run-0] (1 of 2 runs passed)"
     ]
     assert len(section(replace(FAILED, is_measure=True))) == 1
+
+
+def test_of_a_gate_on_each_row_those_below_it_follow():
+    lines = section(replace(FAILED, metric="each row", threshold=0.5))
+    assert [line for line in lines if line.startswith("row-")] == [
+        f"row-{row}[run-0] (0 of 2 runs passed)" for row in (2, 4, 5)
+    ]
+    assert lines[-1] == "3 rows below: there"
