@@ -194,7 +194,9 @@ def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
 
 
 def _notes_of_others(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> list[str]:
-    """The same evaluation of another model, left unfinished: it stays, and is named."""
+    """The same evaluation of another model, left unfinished with a run to go on from: it stays,
+    and is named.
+    """
     for other in run_directory.kept_in(folder.parent):
         change = _other_model(other, identity)
         if change is None:
@@ -219,12 +221,17 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
             return None
         kept = journal.replay(folder / FILE)
         plan = RunPlan.from_json(kept.plan)
-        if not is_unfinished(kept, plan):
+        if not is_unfinished(kept, plan) or not _has_usable_run(folder, kept):
             return None
         changes = identity.changes(kept.header, plan)
     except (JournalError, OSError, KeyError):
         return None
     return next((change for change in changes if change.startswith("model ")), None)
+
+
+def _has_usable_run(folder: Path, kept: Replay) -> bool:
+    """Whether there is a run that would not be run again: not so where every call was refused."""
+    return any(place.is_done for place in kept.runs.values()) or bool(_recovered(folder, kept))
 
 
 def is_complete(folder: Path) -> bool:

@@ -157,6 +157,21 @@ def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
     assert is_complete(keep(tmp_path, *runs)) is complete
 
 
+def test_another_models_evaluation_without_a_usable_run_is_not_named(tmp_path: Path) -> None:
+    refused = ended(0, 0, passed=False, error="not known", error_type="provider", fatal=True)
+    other = keep(tmp_path, refused)
+    again = other.with_name("it")
+    assert opened(again, model="calc-8b").notes == []
+    with pytest.raises(ConfigurationError, match="nothing to resume: there is no it"):
+        opened(again, Keeping(resume=True), model="calc-8b")
+    said = TranscriptWriter("gw0")
+    said.begin(SUITE, RunFolder(str(other), 1))
+    assert said.write(RolloutRecord(ended(1, 0)), redact=str) is None
+    said.close()
+    [note] = opened(again, model="calc-8b").notes
+    assert note.endswith("which stays unfinished")
+
+
 def test_another_models_unfinished_evaluation_is_named(tmp_path: Path) -> None:
     other = keep(tmp_path, ended(0, 0))
     note = f"model was calc-7b and is calc-8b in {other.name}"
