@@ -94,7 +94,7 @@ def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
     """Return the file of whole conversations: where it was asked for, or beside the JSON report."""
     if folder := given("trajectories"):
         return given.resolved("trajectories", folder) / "trajectories.jsonl"
-    if report is None or given("no-answers") or is_special(report):
+    if report is None or given("no-answers") or is_special(report) or given.output_is_temporary:
         return None
     return report.with_name(f"{report.stem}.trajectories.jsonl")
 

@@ -15,6 +15,9 @@ import pytest
 from . import compat
 from .options import BY_NAME, Option
 
+TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
+"""The attribute of pytest's options, which workers get too, that a command sets."""
+
 
 class OptionReader:
     """Reads options: command line before ini file before default, converted and checked."""
@@ -29,6 +32,11 @@ class OptionReader:
         if value is not None:
             return value
         return self._ini(option) or None
+
+    @property
+    def output_is_temporary(self) -> bool:
+        """Whether the JSON report is one that a command removes at its end: nothing names it."""
+        return bool(getattr(self._config.option, TEMPORARY_OUTPUT, False))
 
     def _ini(self, option: Option) -> Any:
         if option.flag:

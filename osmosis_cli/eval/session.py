@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.option_reader import OptionReader
+from pytest_osmosis.option_reader import TEMPORARY_OUTPUT, OptionReader
 from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
 from ..buffered_output import BufferedStream
@@ -53,13 +53,17 @@ class ReportTaker(Guard):
         super().pytest_configure(config)
         given = OptionReader(config)
         if (asked := given.raw("output")) is None:
-            config.option.osmosis_output = str(self._spare)
+            self._use_spare(config)
         elif is_special(path := given.path("output", asked)):  # which cannot be read again
             self._copy_to = path
-            config.option.osmosis_output = str(self._spare)
+            self._use_spare(config)
         else:
             self._path = path
         self._before = _identity(self._path)
+
+    def _use_spare(self, config: pytest.Config) -> None:
+        config.option.osmosis_output = str(self._spare)
+        setattr(config.option, TEMPORARY_OUTPUT, True)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
+from ..option_reader import OptionReader
 from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
 from ..results import ROLLOUT, EvalResult, RunId, RunResult, SuiteResult
 from ..spec import SessionSpec
@@ -90,10 +91,10 @@ class SessionOutputs:
         for report, path in asked_reports(self._session):
             shown = self._with_row_data(result) if report.needs_rows else result
             problem = _written(path, partial(report.write, shown, path, self._sections))
-            if problem is None:
-                self._written.append(shown_path(path))
-            else:
+            if problem is not None:
                 yield problem
+            elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
+                self._written.append(shown_path(path))
         if (conversations := self._session.trajectories) is not None:
             problem = _written(conversations, partial(self._store.export, conversations))
             if problem is not None:

@@ -281,6 +281,10 @@ def test_json_is_the_report_alone_on_stdout(
     report = json.loads(done.stdout)
     assert report["summary"]["total_runs"] == 1
     assert "test session starts" in done.stderr
+    named = [line.partition(": ")[2] for line in done.stderr.splitlines()
+             if line.startswith(("report: ", "conversations: "))]  # fmt: skip
+    assert named == (["results.json", "results.trajectories.jsonl"] if output else [])
+    assert ".trajectories.jsonl" not in done.stderr or output
     if output:
         assert json.loads((project / "results.json").read_text()) == report
 
