@@ -34,6 +34,8 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     """Return the lines below the summary's title; `kept`: the same command can go on."""
     if (refused := refusal(result)) is not None:
         return list(_refused(result, refused, width))
+    if result.interrupted and not any(suite.finished for suite in result.suites):
+        return ["no run had ended"]
     lines: list[str] = []
     for suite in result.suites:
         if lines:

@@ -237,8 +237,8 @@ class Recorder:
 
     def _say_interrupted(self, signal: str) -> None:
         """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
-        kept = " and kept" if self._session.keeping.journal else ""
         done, selected = len(self._runs), self.selected()
+        kept = " and kept" if done and self._session.keeping.journal else ""
         runs = f": {done} of {selected} runs are done{kept}" if selected else ""
         compat.say_interrupted(self._config, f"interrupted by {signal}{runs}")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.results import REPORT_FIELD, EvalResult, RunResult
 from pytest_osmosis.session.recorder import Recorder
 from pytest_osmosis.spec import SessionSpec
@@ -302,6 +303,28 @@ def test_without_runs_there_is_no_result(make: Make, nothing: str) -> None:
         bench.recorder.select({SUITE: 0})
     assert bench.finish() is None
     assert bench.shown() == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs are done and kept")]
+)
+def test_an_interrupt_before_any_run_has_ended_shows_no_figures(
+    make: Make, ended: int, told: str
+) -> None:
+    bench = make()
+    bench.session.exitstatus = pytest.ExitCode.INTERRUPTED
+    crash = SimpleNamespace(message="")
+    terminal = SimpleNamespace(_keyboardinterrupt_memo=SimpleNamespace(reprcrash=crash))
+    bench.config.pluginmanager = SimpleNamespace(
+        getplugin={"terminalreporter": terminal}.get, get_plugin={"terminalreporter": terminal}.get
+    )
+    for run in range(ended):
+        bench.report(0, run, text=result(0, run).to_json())
+    bench.recorder.interrupt("SIGINT")
+    found = bench.finish()
+    assert found is not None
+    assert crash.message == f"interrupted by SIGINT: {told}"
+    assert (summary(found) == ["no run had ended"]) is (ended == 0)
 
 
 def test_an_interrupt_is_part_of_the_result(make: Make) -> None:
