@@ -128,8 +128,11 @@ def parse_map(text: str) -> tuple[str, str]:
     column, found, name = text.rpartition("=")
     name = name.strip().lower()
     if not found or name not in NAMED:
+        guess = _closest(name, NAMED) if found else None
         raise ValueError(
-            "expected COLUMN=NAME, such as question=user_prompt; NAME is one of " + ", ".join(NAMED)
+            "expected COLUMN=NAME, such as question=user_prompt; NAME is one of "
+            + ", ".join(NAMED)
+            + (f"; did you mean {guess!r}?" if guess else "")
         )
     column = column.strip()
     if not column or (column == NONE and name != "system_prompt"):
