@@ -209,12 +209,14 @@ def _read(
     for place, offset, raw in scan:
         try:
             reading.check(place, offset, raw)
-        except RecordError as error:
-            if header_of is not None and isinstance(error, WrongColumns):
+        except WrongColumns as error:
+            if header_of is not None:
                 raise DatasetError(f"{shown(header_of)}: {error}") from None
+            problems.add_columns(place, str(error))
+        except RecordError as error:
             problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
     reading.report_double_ids(problems)
-    if found := problems.error():
+    if found := problems.error(is_all=not len(reading.store)):
         raise found
 
 

@@ -54,6 +54,7 @@ class Problems:
         self.unit = unit
         self._listed: list[tuple[int, str]] = []
         self.count = 0
+        self._columns: tuple[str, int] = ("", 0)
 
     def add(self, place: int, sentence: str) -> None:
         """Note that the row at `place` (a line number from 1 or a row number from 0) is wrong."""
@@ -61,10 +62,23 @@ class Problems:
         if len(self._listed) < LISTED:
             self._listed.append((place, sentence))
 
-    def error(self) -> DatasetError | None:
-        """Everything that was noted as one error, or None when nothing was."""
+    def add_columns(self, place: int, sentence: str) -> None:
+        """Note that the row at `place` has not the columns of a row."""
+        first, times = self._columns
+        self._columns = (first or sentence, times + (sentence == (first or sentence)))
+        self.add(place, sentence)
+
+    def error(self, *, is_all: bool = False) -> DatasetError | None:
+        """Everything that was noted as one error, or None when nothing was.
+
+        `is_all`: no row is right; columns that are wrong alike in all of them are listed once.
+        """
         if not self.count:
             return None
+        sentence, times = self._columns
+        if is_all and 1 < self.count == times:
+            problem = f"all {times} rows: {sentence}"
+            return DatasetError(f"{self._path}: {problem}", [problem])
         problems = [f"{self.unit} {place}: {sentence}" for place, sentence in self._listed]
         return DatasetError(self._message(problems), problems)
 

@@ -238,10 +238,23 @@ class TestWrongRows:
         )
 
     def test_more_than_twenty_wrong_rows_are_counted(self, write):
-        message = refusal(write(b"{}\n" * 45))
+        message = refusal(write(GOOD + b"{}\n" * 45))
         assert message.startswith("data.jsonl: 45 rows cannot be used\n")
         assert message.count("\n  line ") == 20
         assert message.endswith("\n  and 25 more")
+
+    def test_columns_that_all_rows_lack_are_told_once(self, write):
+        said = "'user_prompt' is missing (columns: system_prompt, x)"
+        rows = [{"system_prompt": "s", "x": i} for i in range(12)]
+        with pytest.raises(DatasetError) as caught:
+            load_dataset(write(lines(*rows)))
+        assert str(caught.value).endswith(f"data.jsonl: all 12 rows: {said}")
+        assert caught.value.problems == [f"all 12 rows: {said}"]
+        assert refusal(write(lines(*rows)), limit=1) == f"data.jsonl:1: {said}"
+        for other in ({"system_prompt": "s"}, record(user_prompt=1)):
+            message = refusal(write(lines(*rows[:2], other)))
+            assert message.startswith("data.jsonl: 3 rows cannot be used\n"), message
+            assert message.count(said) == 2
 
     def test_a_torn_last_line_may_be_an_incomplete_file(self, write):
         message = refusal(write(GOOD + GOOD[:40]))
