@@ -7,6 +7,7 @@ and what follows `--` goes to pytest. It adds nothing to the evaluation.
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -52,6 +53,12 @@ KEY_WARNING = (
     "a process; export it as a variable and name that with --api-key-env"
 )
 _PYTEST_ARGS = "osmosis_cli.eval.command.pytest_args"
+_WITH_VALUE = {"-k", "--tb", "--maxfail", "--junitxml", "--durations", "--dist", "--capture"}
+_OF_PYTEST = {
+    *_WITH_VALUE, "-x", "-s", "-v", "--lf", "--last-failed", "--ff", "--sw", "--stepwise",
+    "--exitfirst", "--collect-only", "--co", "--pdb", "--no-header", "--no-summary", "--verbose",
+}  # fmt: skip
+"""Usual options of pytest that the command has not."""
 _CODES = {2: "interrupted", 3: "internal", 4: "usage", 5: "nothing_to_run"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -71,7 +78,11 @@ class EvalGroup(LazyGroup):
         if not ctx.resilient_parsing:
             refuse_xdist(ctx, own)
         ctx.meta[_PYTEST_ARGS] = extra
-        stray = click.Command.parse_args(self, ctx, own)
+        try:
+            stray = click.Command.parse_args(self, ctx, list(own))
+        except click.NoSuchOption as error:
+            refuse_option_of_pytest(ctx, error.option_name, own)
+            raise
         if stray and not ctx.resilient_parsing:
             ctx.fail(self._about_stray(ctx, stray[0]))
         return stray
@@ -119,6 +130,22 @@ def refuse_xdist(ctx: click.Context, args: list[str]) -> None:
                 f"No such option '-n'. Did you mean --n {number} (runs per row)? Workers of "
                 f"pytest-xdist go last, behind two dashes: -- -n {number}"
             )
+
+
+def refuse_option_of_pytest(ctx: click.Context, name: str, args: list[str]) -> None:
+    """Refuse a usual option of pytest's with the place where it goes."""
+    if name not in _OF_PYTEST:
+        return
+    is_short = not name.startswith("--")
+    words = [
+        shlex.join([word, following] if word == name and name in _WITH_VALUE else [word])
+        for word, following in zip(args, [*args[1:], "..."], strict=True)
+        if word == name or word.startswith(name if is_short else f"{name}=")
+    ]
+    ctx.fail(
+        f"No such option {name!r}. Options of pytest go last, behind two dashes: "
+        f"-- {' '.join(words) or name}"
+    )
 
 
 def split_at_dashes(args: list[str]) -> tuple[list[str], list[str]]:

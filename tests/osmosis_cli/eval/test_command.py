@@ -346,6 +346,32 @@ def test_an_n_with_one_dash_is_answered_with_both_that_may_be_meant(
     assert "Did you mean --n 5 (runs per row)?" in done.stderr and "-- -n 5" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tb=line"], "No such option '--tb'. Options of pytest go last, behind two dashes: "
+                        "-- --tb=line"),
+        (["--tb", "line"], "-- --tb line"),
+        (["-k", "row-3 or row-4", "--lf"], "-- -k 'row-3 or row-4'"),
+        (["-krow-3"], "-- -krow-3"),
+        (["-vv"], "-- -vv"),
+        (["--confidence", "0.9", "--co"], "-- --co"),
+    ],
+)  # fmt: skip
+def test_an_option_of_pytest_is_answered_with_where_it_goes(
+    command: Command, words: list[str], said: str
+):
+    done = command(*ASKED, *words)
+    assert done.returncode == 2
+    assert " ".join(done.stderr.split()).endswith(said), done.stderr
+
+
+def test_another_unknown_option_is_answered_with_the_nearest(command: Command):
+    done = command(*ASKED, "--limti", "3")
+    assert done.returncode == 2
+    assert "--limit" in done.stderr and "pytest go" not in done.stderr
+
+
 def test_no_row_to_run_is_status_5(command: Command):
     done = command(*ASKED, "--eval-fn", "server:always", "--offset", "9", "--json")
     assert (done.returncode, done.stdout) == (5, "")
