@@ -42,6 +42,8 @@ for name in pydantic.__all__:  # loaded when first used; LiteLLM uses more of th
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 pytest_plugins = ["pytester"]
 

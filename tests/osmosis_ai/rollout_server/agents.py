@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from typing import Any
 
@@ -44,6 +45,8 @@ class Behaving(RolloutAgentLoop):
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self.released = threading.Event()
+        """Set by the test: lets what `hold` blocks go on."""
 
     def get_tools(self, request: Any) -> list[Any]:
         do = request.metadata.get("do")
@@ -75,6 +78,10 @@ class Behaving(RolloutAgentLoop):
 
     async def block(self, ctx: RolloutContext) -> RolloutResult:
         time.sleep(ctx.request.metadata["seconds"])
+        return await self.answer(ctx)
+
+    async def hold(self, ctx: RolloutContext) -> RolloutResult:
+        self.released.wait(60)
         return await self.answer(ctx)
 
     async def swallow(self, ctx: RolloutContext) -> RolloutResult:
