@@ -203,15 +203,16 @@ def pytest_sessionfinish(
     evaluation = _of(session.config)
     if evaluation is None:
         return (yield)
-    if exitstatus == pytest.ExitCode.INTERRUPTED:
-        evaluation.cancel()
     try:
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            evaluation.cancel()
         evaluation.report_ended(session)
         result = yield
         evaluation.check_interrupted_again()
         evaluation.close()
         evaluation.check_interrupted_again()
     except KeyboardInterrupt:
+        evaluation.abandon()
         pytest.exit("interrupted again", returncode=pytest.ExitCode.INTERRUPTED)
     return result
 

@@ -125,11 +125,15 @@ class Evaluation:
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
 
+    def abandon(self) -> None:
+        """Leave what is in flight behind: `close` waits for no run after this."""
+        self.runner = None
+
     def close(self) -> None:
         """Cancel what is in flight and release everything; harmless when repeated."""
         runner, self.runner = self.runner, None
         if runner is not None:
-            runner.close()  # a second interrupt ends the wait; the next call closes the rest
+            runner.close()
 
     # ---- suites
 

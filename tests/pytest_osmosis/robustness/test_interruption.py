@@ -34,10 +34,19 @@ class Stubborn(RolloutAgentLoop):
             await ctx.chat(ctx.request.messages)
         finally:
             Path("cancelled").touch()
-            await asyncio.sleep(60)
+            while True:
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    pass
 
 agent_loop = Stubborn()
 """
+PATIENT = """
+from pytest_osmosis.rollouts import engine
+engine.CANCEL_TIMEOUT_S = engine.CLOSE_TIMEOUT_S = 600
+"""
+"""A session that waits for stubborn agents until it is interrupted again."""
 
 
 @pytest.fixture
@@ -175,6 +184,7 @@ def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project
 @SLOW
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endpoint: Endpoint):
     project.write("stubborn.py", STUBBORN)
+    project.write("conftest.py", PATIENT)
     project.rows(*["wait"] * 3)
     process = started(project, 0, agent="stubborn:agent_loop")
     assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
@@ -210,3 +220,32 @@ def test_a_second_ctrl_c_that_meets_a_finalizer_is_not_lost(project: Project, en
     out = ended(process)
     assert process.returncode == 2
     assert "Exit: interrupted again\n" in out
+
+
+EARLY = """
+import signal
+from pytest_osmosis.rollouts.pool import RolloutPool
+
+cancel = RolloutPool.cancel
+
+def cancel_and_interrupt(self):
+    cancel(self)
+    signal.raise_signal(signal.SIGINT)
+
+RolloutPool.cancel = cancel_and_interrupt
+"""
+
+
+@SLOW
+def test_a_second_ctrl_c_while_runs_are_cancelled_ends_the_same_way(
+    project: Project, endpoint: Endpoint
+):
+    project.write("conftest.py", EARLY)
+    project.rows(*["wait"] * 3)
+    process = started(project, 0)
+    assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
+    os.kill(process.pid, signal.SIGINT)
+    out = ended(process)
+    assert process.returncode == 2
+    assert "Exit: interrupted again\n" in out
+    assert "Traceback" not in out
