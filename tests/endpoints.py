@@ -99,6 +99,8 @@ class Endpoint:
     ) -> None:
         self.answers = answers
         self.latency_s = latency_s
+        self.full_at = 0
+        """Answer nothing before so many requests are in flight at once."""
         self.models = None if models is None else set(models)
         """Names that are known; None: any."""
         self.api_key = api_key
@@ -234,7 +236,16 @@ class Endpoint:
             if steps is not None:
                 return steps
         good = self.good_answer(ask)
+        if self.full_at:
+            return self._once_full(good)
         return (self.latency_s, *good) if self.latency_s else good
+
+    def _once_full(self, good: Iterable[Step]) -> Iterator[Step]:
+        until = time.monotonic() + 60
+        while self.max_in_flight < self.full_at and time.monotonic() < until:
+            yield 0.005
+        yield self.latency_s
+        yield from good
 
     def good_answer(self, ask: Ask) -> Iterable[Step]:
         """The answer that the test asked for."""

@@ -132,6 +132,7 @@ def test_connections_are_kept_and_never_more_than_the_pool_holds() -> None:
         await chat.aclose()
 
     with Endpoint("42", latency_s=0.01) as endpoint:
+        endpoint.full_at = 3
         asyncio.run(main(endpoint))
         assert endpoint.wait_until(lambda e: e.open_connections == 0)
     assert endpoint.requests == 30

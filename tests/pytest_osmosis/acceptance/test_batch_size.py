@@ -22,7 +22,7 @@ def slow(project: Project) -> Project:
     [(0, 2), (0, 5), (0, 24), pytest.param(2, 5, marks=pytest.mark.slow)],
 )
 def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
-    slow.endpoint.latency_s = 0.04 * size  # more rollouts take longer to start
+    slow.endpoint.full_at = size
     session = slow.run(f"--batch-size={size}", workers=workers)
     assert session.outcomes == {"passed": 24}
     assert slow.endpoint.max_in_flight == size
@@ -32,7 +32,7 @@ def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size:
 
 @pytest.mark.slow
 def test_few_runs_are_divided_so_that_all_are_in_flight(slow: Project) -> None:
-    slow.endpoint.latency_s = 1.0
+    slow.endpoint.full_at = 24
     session = slow.run("--batch-size=24", workers=2)
     assert session.outcomes == {"passed": 24}
     assert slow.endpoint.max_in_flight == 24
@@ -50,7 +50,7 @@ def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
     call = "answer = await ctx.chat(messages, **ctx.request.completion_params)"
     assert call in AGENT
     slow.write("agent.py", AGENT.replace(call, f"{call}\n        {call}\n        {call}"))
-    slow.endpoint.latency_s = 0.02
+    slow.endpoint.latency_s, slow.endpoint.full_at = 0.02, 4
     slow.run("--batch-size=4")
     assert slow.endpoint.requests == 72
     assert slow.endpoint.max_in_flight == 4
@@ -58,6 +58,7 @@ def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
 
 @pytest.mark.slow
 def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
+    slow.endpoint.full_at = 2
     session = slow.run(workers=2, limit="8")
     assert session.outcomes == {"passed": 8}
     assert slow.endpoint.max_in_flight == 2
@@ -67,6 +68,7 @@ def test_a_batch_size_of_its_own_starts_workers(
     slow: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pytest_osmosis.distributed.processes.cores", lambda: 2)
+    slow.endpoint.full_at = 6
     session = slow.plain(*slow.options("--batch-size=6"))
     assert "6 in flight over 2 workers" in session.out
     assert slow.endpoint.max_in_flight == 6

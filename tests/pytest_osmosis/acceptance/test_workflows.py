@@ -274,7 +274,7 @@ def test_no_more_are_in_flight_than_the_config_allows(flows: Project, workers: i
     flows.rows(
         *({"user_prompt": str(n), "ground_truth": str(n), "topic": "sums"} for n in range(12))
     )
-    flows.endpoint.latency_s = 0.05
+    flows.endpoint.latency_s, flows.endpoint.full_at = 0.05, 3
     session = run(flows, "configured.py:Configured", "--batch-size=8", workers=workers)
     assert session.outcomes["passed"] == 12
     assert flows.endpoint.max_in_flight == 3

@@ -268,6 +268,7 @@ def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.Monk
         await chat.aclose()
 
     with Endpoint("42", latency_s=0.01) as endpoint:
+        endpoint.full_at = 3
         asyncio.run(main(endpoint))
     assert endpoint.max_in_flight == 3
 
