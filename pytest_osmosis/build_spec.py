@@ -18,8 +18,8 @@ from osmosis_ai.secret import Secret
 
 from .dataset.formats import ACCEPTED
 from .escaping import escape_control_chars
-from .option_reader import OptionReader
-from .options import BY_NAME
+from .options.reader import OptionReader
+from .options.table import BY_NAME
 from .reports.formats import REPORTS
 from .spec import Budget, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
 from .storage.atomic_write import is_special

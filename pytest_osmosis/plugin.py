@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import option_reader, options
+from .options import reader, registration
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -26,7 +26,7 @@ _MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Canonical options and ini keys."""
-    options.register(parser)
+    registration.register(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -39,13 +39,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
     """Short spellings, once every other plugin has taken its own."""
-    options.register_short(parser)
+    registration.register_short(parser)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """Before xdist reads its options: how many workers."""
-    if option_reader.named(config):
+    if reader.named(config):
         from .session.selection import selection_of
 
         selection = selection_of(config)
@@ -57,7 +57,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the evaluation up, if options or ini ask for one."""
     config.addinivalue_line("markers", _MARKER)
-    if option_reader.named(config):
+    if reader.named(config):
         from .session.selection import selection_of
 
         if selection_of(config).what != "nothing":
@@ -127,7 +127,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect marked tests that run only where they are asked for."""
-    if _of(config) is None and option_reader.named(config):
+    if _of(config) is None and reader.named(config):
         from .session.selection import deselect_unasked
 
         deselect_unasked(config, items)

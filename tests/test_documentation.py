@@ -16,7 +16,7 @@ from osmosis_cli.agent.preview import preview_command
 from osmosis_cli.main import cli
 from osmosis_cli.rubric.command import rubric_command
 from osmosis_cli.rubric.config import load_rubrics
-from pytest_osmosis.options import OPTIONS
+from pytest_osmosis.options.table import OPTIONS
 from tests.osmosis_cli.test_main import every_command
 
 from . import faults

@@ -8,8 +8,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from pytest_osmosis.option_groups import in_groups
-from pytest_osmosis.options import BY_NAME, Option
+from pytest_osmosis.options.groups import in_groups
+from pytest_osmosis.options.table import BY_NAME, Option
 
 
 def heading(option: Option) -> str:

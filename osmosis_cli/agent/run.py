@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from osmosis_ai.secret import Redactor, Secret
-from pytest_osmosis.options import OPTIONS, Option
+from pytest_osmosis.options.table import OPTIONS, Option
 
 from ..errors import CommandError
 from ..eval.arguments import help_text, own_spellings

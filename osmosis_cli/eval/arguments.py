@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.option_groups import in_groups
-from pytest_osmosis.options import OPTIONS, Option
+from pytest_osmosis.options.groups import in_groups
+from pytest_osmosis.options.table import OPTIONS, Option
 
 from ..option_words import KEY_VARIABLE, own_words
 from ..shared_options import COMPLETIONS

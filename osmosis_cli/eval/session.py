@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.option_reader import TEMPORARY_OUTPUT, OptionReader
+from pytest_osmosis.options.reader import TEMPORARY_OUTPUT, OptionReader
 from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
 from ..buffered_output import BufferedStream

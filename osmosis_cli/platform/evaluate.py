@@ -16,7 +16,7 @@ import click
 
 from pytest_osmosis.api_keys import SECRET_NAMES
 from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
-from pytest_osmosis.options import OPTIONS
+from pytest_osmosis.options.table import OPTIONS
 
 from ..buffered_output import printable
 from ..errors import CommandError

@@ -17,7 +17,7 @@ from osmosis_ai.messages import last_assistant_text
 
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
-from ..options import BY_NAME
+from ..options.table import BY_NAME
 from ..results import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import rollout_section

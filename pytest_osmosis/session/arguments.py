@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ..items.gates import take_named
-from ..option_reader import OptionReader
+from ..options.reader import OptionReader
 from ..spec import SessionSpec
 from .selection import is_below_any
 

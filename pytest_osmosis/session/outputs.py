@@ -15,7 +15,7 @@ import pytest
 
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
-from ..option_reader import OptionReader
+from ..options.reader import OptionReader
 from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
 from ..results import ROLLOUT, EvalResult, RunId, RunResult, SuiteResult
 from ..spec import SessionSpec

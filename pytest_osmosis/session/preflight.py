@@ -16,7 +16,7 @@ import pytest
 from .. import build_spec
 from ..api_keys import key_of
 from ..errors import ConfigurationError
-from ..option_reader import OptionReader
+from ..options.reader import OptionReader
 from ..reports.formats import ReportFormat, asked_reports, step_summary
 from ..spec import SessionSpec
 from ..storage import atomic_write

@@ -17,8 +17,8 @@ import pytest
 
 from .. import compat
 from ..items.marks import MARKER, is_gate
-from ..option_reader import OptionReader
-from ..option_values import EXPLICIT
+from ..options.reader import OptionReader
+from ..options.values import EXPLICIT
 from ..spec import Keeping
 from .keywords import has_unknown_word, matches
 from .marked_files import marked_files, names_in, test_files

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from osmosis_cli.eval import session
 from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
 from osmosis_cli.main import cli, main
-from pytest_osmosis.option_groups import GROUPS
-from pytest_osmosis.options import OPTIONS
+from pytest_osmosis.options.groups import GROUPS
+from pytest_osmosis.options.table import OPTIONS
 from tests.endpoints import Endpoint
 
 KEY = "sk-not-to-be-seen-anywhere"

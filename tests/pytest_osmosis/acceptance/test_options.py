@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.option_groups import GROUPS
-from pytest_osmosis.options import OPTIONS
+from pytest_osmosis.options.groups import GROUPS
+from pytest_osmosis.options.table import OPTIONS
 from tests.endpoints import Endpoint
 from tests.project import AGENT, Project, Session
 

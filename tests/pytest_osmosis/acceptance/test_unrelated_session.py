@@ -12,8 +12,9 @@ HEAVY = (
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
 OURS = (
-    *("plugin", "options", "option_groups", "option_reader", "option_values", "compat"),
-    *("hookspecs", "dataset", "dataset.formats", "reports", "reports.formats"),
+    *("plugin", "options", "options.groups", "options.reader", "options.registration"),
+    *("options.table", "options.values", "compat", "hookspecs"),
+    *("dataset", "dataset.formats", "reports", "reports.formats"),
 )
 """The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
 

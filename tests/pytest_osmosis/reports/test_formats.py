@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from pytest_osmosis.options import OPTIONS
+from pytest_osmosis.options.table import OPTIONS
 from pytest_osmosis.reports.formats import REPORTS
 from tests.project import Project
 from tests.pytest_osmosis.storage.test_atomic_write import Reader

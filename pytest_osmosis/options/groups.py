@@ -1,6 +1,6 @@
 """The groups in which help and documentation list the options.
 
-Names alone: every pytest session imports this. `options` has the options themselves.
+Names alone: every pytest session imports this. `table` has the options themselves.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def number(
 
 def share(text: str) -> str:
     """Return a share or a number of rows, as `sampling.draw` takes it."""
-    from .dataset.errors import DatasetError
-    from .dataset.sampling import sample_size
+    from ..dataset.errors import DatasetError
+    from ..dataset.sampling import sample_size
 
     try:
         sample_size(text, 1)
@@ -65,7 +65,7 @@ def share(text: str) -> str:
 
 def shard(text: str) -> str:
     """Return the shard I/K."""
-    from .dataset.sampling import parse_shard
+    from ..dataset.sampling import parse_shard
 
     return str(parse_shard(text))
 
@@ -100,7 +100,7 @@ def retry(text: str) -> str:
 
 def column_map(text: str) -> str:
     """Return COLUMN=NAME, as `columns.mapping_of` takes it."""
-    from .dataset.columns import parse_map
+    from ..dataset.columns import parse_map
 
     parse_map(text)
     return text
@@ -108,7 +108,7 @@ def column_map(text: str) -> str:
 
 def row_indices(text: str) -> str:
     """Return row indices, as `sampling.parse_rows` takes them."""
-    from .dataset.sampling import parse_rows
+    from ..dataset.sampling import parse_rows
 
     parse_rows(text)
     return text

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from . import compat
-from .options import BY_NAME, Option
+from .. import compat
+from .table import BY_NAME, Option
 
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
@@ -85,7 +85,7 @@ class OptionReader:
 
         What is no regular file stays as it is: `/dev/stdout` leads to what has no path.
         """
-        from .storage.atomic_write import is_special
+        from ..storage.atomic_write import is_special
 
         path = self.path(name, text)
         if is_special(path):
