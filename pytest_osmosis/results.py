@@ -277,6 +277,7 @@ class RowData:
     ground_truth: str | None
     columns: Mapping[str, str | float | bool | None]
     """The row's other columns; what is neither number, boolean nor null as text."""
+    system_prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

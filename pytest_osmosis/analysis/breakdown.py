@@ -16,7 +16,7 @@ from .score_table import match_column, written
 
 COLUMNS_SHOWN = 12
 """Columns that a mistake lists."""
-NAMED = ("user_prompt", "ground_truth")
+NAMED = ("system_prompt", "user_prompt", "ground_truth")
 """Columns that every dataset may be broken down by, besides its own."""
 
 

@@ -59,6 +59,7 @@ def _data_of(dataset: Dataset, row_index: int, redact: Redact) -> RowData:
         user_prompt=redact(row.user_prompt),
         ground_truth=None if row.ground_truth is None else redact(row.ground_truth),
         columns={redact(name): _value(value, redact) for name, value in row.extra.items()},
+        system_prompt=redact(row.system_prompt),
     )
 
 

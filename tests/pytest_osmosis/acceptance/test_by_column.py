@@ -19,7 +19,13 @@ def test_summary_and_reports_have_a_table_by_the_column(
     told = [("a", 2, KEY), ("b", 1, "x"), ("wrong", 2, "x")]
     project.rows(
         *(
-            {"user_prompt": row, "ground_truth": row[:1], "level": level, "secret": secret}
+            {
+                "user_prompt": row,
+                "ground_truth": row[:1],
+                "level": level,
+                "secret": secret,
+                "system_prompt": f"Answer {secret}",
+            }
             for row, level, secret in told
         )
     )
@@ -39,11 +45,10 @@ def test_summary_and_reports_have_a_table_by_the_column(
     assert "#### By level" in (project.path / "out.md").read_text()
     assert "<h4>by level</h4>" in (project.path / "out.html").read_text()
     if not workers:
-        session = project.run(*reports, "--osmosis-by=secret", "--osmosis-fresh")
-        assert [value["row_indices"] for value in session.report["by"][0]["values"]] == [
-            [0],
-            [1, 2],
-        ]
+        both = ("--osmosis-by=secret", "--osmosis-by=system_prompt")
+        session = project.run(*reports, *both, "--osmosis-fresh")
+        for found in session.report["by"]:
+            assert [value["row_indices"] for value in found["values"]] == [[0], [1, 2]]
         written = [(project.path / name).read_text() for name in ("out.json", "out.md", "out.html")]
         assert all(KEY not in text for text in (session.out, *written))
 
@@ -54,6 +59,6 @@ def test_a_column_that_is_not_there_is_a_usage_error(project: Project) -> None:
     assert session.ret == 4
     assert session.mistake == (
         "--osmosis-by 'levl': data.jsonl: the data have no column 'levl', "
-        "only ground_truth, level, user_prompt; did you mean 'level'?"
+        "only ground_truth, level, system_prompt, user_prompt; did you mean 'level'?"
     )
     assert project.endpoint.connections == 0

@@ -69,8 +69,9 @@ def test_tables_show_so_many_values_and_say_how_many_are_left() -> None:
 
 def test_a_column_that_no_row_has_is_named_with_those_there_are() -> None:
     rows = [{"level": 1}, {"Topic": "x"}]
-    for name in ("LEVEL", "topic", "Ground_Truth"):
+    for name in ("LEVEL", "topic", "Ground_Truth", "system_prompt"):
         check_column(name, rows)
-    said = "no column 'levl', only Topic, ground_truth, level, user_prompt; did you mean 'level'"
+    columns = "Topic, ground_truth, level, system_prompt, user_prompt"
+    said = f"no column 'levl', only {columns}; did you mean 'level'"
     with pytest.raises(NoColumn, match=said):
         check_column("levl", rows)
