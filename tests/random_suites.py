@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.gates.early_stopping import SuiteGates
@@ -84,7 +85,9 @@ def random_gate(draw: random.Random, n: int, *, baseline: bool, measured: bool =
         against, threshold = " - baseline", draw.choice([-0.2, -0.02, 0, 0.1])
     operator = draw.choice([">=", ">"] + ["<=", "<", "=="] * (metric != "each row[f]"))
     where = draw.choice(["", "", " where kind = x"])
-    return parse_gate(f"{metric}{against} {operator} {threshold}{where}")
+    gate = parse_gate(f"{metric}{against} >= 0.5{where}")
+    text = f"{metric}{against} {operator} {threshold}{where}"  # also what nothing passes
+    return replace(gate, text=text, operator=operator, threshold=threshold)
 
 
 def suites(count: int, seed: int):

@@ -84,9 +84,11 @@ class Definition:
         return self.interval is not None
 
     @property
-    def is_at_most_1(self) -> bool:
-        """Whether no value exceeds 1, whatever the scores: it is a share of runs."""
-        return self.is_share and not self.unit_scores
+    def range(self) -> tuple[float, float]:
+        """Between what every value lies, whatever the scores: a share of runs between 0 and 1."""
+        if self.unit_scores:
+            return -math.inf, math.inf
+        return 0.0, 1.0 if self.is_share else math.inf
 
 
 @dataclass(frozen=True, slots=True)

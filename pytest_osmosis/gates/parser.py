@@ -143,7 +143,7 @@ class _Parser:
         threshold, number = self._number(kind)
         where = self._where()
         self._check_shape(metric, against_baseline)
-        self._check_reach(metric, operator, threshold, number)
+        _check_reach(Gate(self._text, metric, operator, threshold, against_baseline), number)
         if kind == EACH_ROW and operator not in (">=", ">"):
             raise self._error(
                 f"each row takes >= or >, not {operator}: it is the lowest row's share"
@@ -232,16 +232,24 @@ class _Parser:
                 f"only {', '.join(most)} and {last} compare with a baseline, not {metric.kind}"
             )
 
-    def _check_reach(self, metric: Metric, operator: str, threshold: float, number: str) -> None:
-        if not metric.definition.is_at_most_1 or threshold <= 1 or operator.startswith("<"):
-            return
-        percent = threshold <= 100 and re.fullmatch(r"[\d.]+", number)
-        hint = f"; did you mean {number}%?" if percent else ""
-        problem = f"{metric.label} is at most 1, and never {operator} {number}{hint}"
-        raise GateError(self._text, problem)
-
     def _error(self, problem: str) -> GateError:
         return GateError(self._text, problem, grammar=GRAMMAR)
+
+
+def _check_reach(gate: Gate, number: str) -> None:
+    """Refuse a gate that no evaluation can pass; `number` is its threshold as written."""
+    least, most = gate.metric.definition.range
+    sides = (("<", -most if gate.against_baseline else least), (">", most))
+    for towards, limit in sides:
+        said = f"{gate.label} is at {'least' if towards == '<' else 'most'} {limit:g}, and never"
+        if gate.operator == towards and gate.threshold == limit:
+            hint = f"did you mean {towards}= {number}?"
+            raise GateError(gate.text, f"{said} {towards} {number}; {hint}")
+        is_beyond = gate.threshold < limit if towards == "<" else gate.threshold > limit
+        if is_beyond and gate.operator.startswith((towards, "==")):
+            is_percent = 1 < gate.threshold <= 100 and re.fullmatch(r"[\d.]+", number)
+            meant = f"; did you mean {number}%?" if is_percent else ""
+            raise GateError(gate.text, f"{said} {gate.operator} {number}{meant}")
 
 
 def _check_runs(gate: Gate, n: int, baseline_n: int | None) -> None:

@@ -20,6 +20,11 @@ UNKNOWN = None
 LOST = "lost"
 
 
+def gate_of(metric, operator, threshold):
+    """A gate, also one that is refused where it is read since nothing passes it."""
+    return replace(parse_gate(f"{metric} >= 0.5"), operator=operator, threshold=threshold)
+
+
 def tally_of(
     rows, *, threshold=1.0, columns=None, names=("f:score",), keys=(), digests=()
 ) -> ScoreTable:
@@ -105,9 +110,16 @@ def test_a_gate_may_compare_with_the_baseline(text):
         ("pass@1 - baseline >= 2", "did you mean 2%?"),
         ("each row >= 8/5", "each row is at most 1, and never >= 8/5"),
         ("pass@1 >= 900", "pass@1 is at most 1, and never >= 900"),
+        ("pass@1 > 1", "pass@1 is at most 1, and never > 1; did you mean >= 1?"),
+        ("each row > 100%", "each row is at most 1, and never > 100%; did you mean >= 100%?"),
+        ("pass@1 < 0", "pass@1 is at least 0, and never < 0; did you mean <= 0?"),
+        ("errors < 0", "errors is at least 0, and never < 0; did you mean <= 0?"),
+        ("tokens == -1", "tokens is at least 0, and never == -1"),
+        ("pass^2 - baseline < -1", "pass^2 - baseline is at least -1, and never < -1; did you "
+         "mean <= -1?"),
     ],
-)
-def test_a_share_above_1_is_refused_in_one_line(text, says):
+)  # fmt: skip
+def test_a_number_that_no_evaluation_reaches_is_refused_in_one_line(text, says):
     with pytest.raises(GateError) as caught:
         parse_gate(text)
     assert str(caught.value).startswith(f"gate {text!r}: ")
@@ -115,10 +127,12 @@ def test_a_share_above_1_is_refused_in_one_line(text, says):
 
 
 @pytest.mark.parametrize(
-    "text", ["mean >= 90", "min[f] >= 5", "rows@0 >= 2", "pass@1 <= 2", "each row >= 100%"]
-)
-def test_a_number_above_1_is_right_where_a_gate_can_pass(text):
-    assert parse_gate(text).threshold >= 1
+    "text",
+    ["mean >= 90", "min[f] >= 5", "rows@0 >= 2", "pass@1 <= 2", "each row >= 100%",
+     "mean < -1", "pass@1 <= 0", "errors == 0", "pass@1 - baseline < 0", "errors > -1"],
+)  # fmt: skip
+def test_a_number_at_the_end_of_the_range_is_right_where_a_gate_can_pass(text):
+    assert parse_gate(text).text == text
 
 
 def test_a_gates_name_is_its_text_with_single_blanks():
@@ -263,7 +277,7 @@ def test_the_verdict_table_around_every_threshold(operator, known, unknown):
         at_best = OPERATORS[operator](Fraction(known + unknown, 8), threshold)
         expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_worst + at_best]
         for metric in ("mean", "pass@1", "pass^1"):
-            verdict = evaluate(parse_gate(f"{metric} {operator} {float(threshold)}"), tally)
+            verdict = evaluate(gate_of(metric, operator, float(threshold)), tally)
             assert verdict.outcome == expected
             assert verdict.figure == known / 8
             assert (verdict.low, verdict.high) == (known / 8, (known + unknown) / 8)
@@ -418,7 +432,7 @@ def test_the_verdict_table_with_a_confidence(operator):
     for threshold in (0.0, 0.4, limits.low, 0.55, 0.6, 0.65, limits.high, 0.8, 1.0):
         at_low, at_high = (OPERATORS[operator](x, threshold) for x in (limits.low, limits.high))
         expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_low + at_high]
-        gate = parse_gate(f"pass@1 {operator} {threshold!r}")
+        gate = gate_of("pass@1", operator, threshold)
         assert evaluate(gate, tally, confidence=0.95).outcome == expected
         without = "passed" if OPERATORS[operator](0.6, threshold) else "failed"
         assert evaluate(gate, tally).outcome == without
