@@ -29,6 +29,9 @@ NO_JUDGE = "no_judge"
 """The kind of error of a run whose judge has no key, or is refused for every run alike."""
 UNSCORABLE = frozenset({NO_REWARD, NO_JUDGE})
 
+EMBEDDED_ENDPOINT = "embedded endpoint"
+"""The endpoint of a suite whose model is the one for trying things out: no host."""
+
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
 

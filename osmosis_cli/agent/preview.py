@@ -19,6 +19,7 @@ from pytest_osmosis.dataset.opening import open_dataset
 
 from ..buffered_output import printable
 from ..errors import CommandError
+from ..eval.lines import say
 
 TEXT_WIDTH = 200
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -60,13 +61,13 @@ def preview_command(path: Path, limit: int | None, mapping: tuple[str, ...], as_
         click.echo(json.dumps({"path": str(path), "kind": kind, "total": total, kind: entries}))
         return
     noun = kind if total != 1 else kind.removesuffix("s")
-    click.echo(f"Loaded {total} {noun} from {printable(str(path))}")
+    say(f"Loaded {total} {noun} from {printable(str(path))}")
     for number, entry in enumerate(entries, 0 if kind == "rows" else 1):
-        click.echo(f"\n{kind.removesuffix('s')} {number}")
+        say(f"\n{kind.removesuffix('s')} {number}")
         for line in _lines(entry, "  "):
-            click.echo(line)
+            say(line)
     if len(entries) < total:
-        click.echo(f"\nand {total - len(entries)} more")
+        say(f"\nand {total - len(entries)} more")
 
 
 def _read(

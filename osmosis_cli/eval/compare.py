@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import CommandError
+from .lines import columns, say, wrapped
 from .report_files import read, same_suites
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
         return
     for number, (path, pairs, alone) in enumerate(compared):
         if number:
-            click.echo()
+            say("")
         for line in _lines(reports[0], path, pairs, alone):
-            click.echo(line)
+            say(line)
 
 
 def _compared(
@@ -99,16 +100,20 @@ def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str
     from pytest_osmosis.reports.terminal import COLUMNS, changes
     from pytest_osmosis.reports.view import against
 
-    yield escape_control_chars(f"baseline  {baseline}  {_subject(pairs[0].baseline)}")
-    yield escape_control_chars(f"now       {current}  {_subject(pairs[0].current)}")
+    width = columns() or COLUMNS
+    for what, path, suite in (
+        ("baseline", baseline, pairs[0].baseline),
+        ("now", current, pairs[0].current),
+    ):
+        yield from wrapped(escape_control_chars(f"{what:<8}  {path}  {_subject(suite)}"), columns())
     for pair in pairs:
         if len(pairs) > 1 or alone:
             yield from ["", escape_control_chars(pair.current.info.name)]
         for note in pair.report.notes:
-            yield from wrap(f"note: {escape_control_chars(note)}", COLUMNS, subsequent_indent="  ")
+            yield from wrap(f"note: {escape_control_chars(note)}", width, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
-            for line in changes(against(comparison)):
+            for line in changes(against(comparison), width=width):
                 yield escape_control_chars(line)
     if alone:
         yield from [

@@ -12,10 +12,10 @@ import click
 from pytest_osmosis.reports.line_markup import as_ascii
 
 
-def say(line: str) -> None:
+def say(line: str, *, err: bool = False) -> None:
     """Print a line; where the encoding lacks a character, its ASCII or its escape stands."""
     # without a file click takes ASCII for a mistake and prints UTF-8
-    click.echo(line if _can_print("…→") else as_ascii(line), file=sys.stdout)
+    click.echo(line if _can_print("…→") else as_ascii(line), file=sys.stderr if err else sys.stdout)
 
 
 def _can_print(text: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import CommandDone, CommandError
+from .lines import columns, say
 from .merge_gates import confidence_of, judged, together
 from .report_files import gates_of, read
 
@@ -77,7 +78,7 @@ def merge_command(
     from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.gates.result import exit_status
     from pytest_osmosis.reports import json_writer
-    from pytest_osmosis.reports.terminal import summary
+    from pytest_osmosis.reports.terminal import COLUMNS, summary
 
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
@@ -91,9 +92,9 @@ def merge_command(
     if as_json:
         click.echo(output.read_text("ascii").rstrip())
         raise CommandDone(status)
-    for line in summary(merged):
-        click.echo(escape_control_chars(line))
-    click.echo(f"report: {output}")
+    for line in summary(merged, width=columns() or COLUMNS):
+        say(escape_control_chars(line))
+    say(f"report: {output}")
     ctx.exit(status)
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import CommandError
+from .lines import columns, say
+
+if TYPE_CHECKING:
+    from pytest_osmosis.reports.saved_report import SavedReport
 
 EPILOG = """\b
 Examples:
   osmosis eval report results.json
   osmosis eval report results.json --html report.html --csv runs.csv
+  osmosis eval report results.json --markdown - >> "$GITHUB_STEP_SUMMARY"
 """
+_STDOUT = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -28,32 +36,55 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     """Show a report that an evaluation has saved, or write it in other forms.
 
     Conversations come from the .trajectories.jsonl beside it. Nothing is run, no model is asked.
+    The FILE - is standard output.
     """
-    from pytest_osmosis.escaping import escape_control_chars
-    from pytest_osmosis.reports.formats import write_as
+    from pytest_osmosis.reports.formats import format_named
     from pytest_osmosis.reports.json_reader import UnreadableReport
     from pytest_osmosis.reports.saved_report import read_saved
-    from pytest_osmosis.reports.terminal import summary
 
     try:
         saved = read_saved(report)
     except UnreadableReport as error:
         raise CommandError(str(error), code="invalid") from None
     asked = {form: path for form, path in files.items() if path is not None}
+    to_stdout = [form for form, path in asked.items() if path == _STDOUT]
+    if len(to_stdout) + as_json > 1:
+        raise click.UsageError(f"--{to_stdout[-1]} -: standard output takes one document")
     for form, path in asked.items():
-        _check(form, path, report)
+        if path != _STDOUT:
+            _check(form, path, report)
     for form, path in asked.items():
-        try:
-            write_as(form, saved.result, path, saved.sections)
-        except OSError as error:
-            raise CommandError(f"cannot write {path}: {error.strerror or error}") from None
+        _write(form, path, saved)
     if as_json:
         click.echo(json.dumps({"report": str(report), "written": list(map(str, asked.values()))}))
         return
-    for line in [] if asked else summary(saved.result, kept=False):
-        click.echo(escape_control_chars(line))
-    for path in asked.values():
-        click.echo(f"report: {path}")
+    if not asked:
+        _show(saved)
+    for form, path in asked.items():
+        if path != _STDOUT:
+            say(f"{format_named(form).title}: {path}", err=bool(to_stdout))
+
+
+def _show(saved: SavedReport) -> None:
+    from pytest_osmosis.escaping import escape_control_chars
+    from pytest_osmosis.reports.terminal import COLUMNS, summary
+
+    for line in summary(saved.result, kept=False, width=columns() or COLUMNS):
+        say(escape_control_chars(line))
+
+
+def _write(form: str, path: Path, saved: SavedReport) -> None:
+    """Write the report in a form; to standard output by way of a file of its own."""
+    from pytest_osmosis.reports.formats import write_as
+
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / f"report.{form}" if path == _STDOUT else path
+        try:
+            write_as(form, saved.result, target, saved.sections)
+        except OSError as error:
+            raise CommandError(f"cannot write {path}: {error.strerror or error}") from None
+        if path == _STDOUT:
+            click.echo(target.read_bytes(), nl=False)
 
 
 def _check(form: str, path: Path, report: Path) -> None:

@@ -33,6 +33,8 @@ class ReportFormat:
     help: str
     module: str
     """The module of this package that writes it; imported when it writes."""
+    title: str
+    """What it is called where the file is named."""
     suffixes: tuple[str, ...] = ()
     """Endings that the file's name may have; empty: any."""
     needs_sections: bool = False
@@ -52,18 +54,22 @@ class ReportFormat:
 
 
 REPORTS = (
-    ReportFormat("output", "write the JSON report here", "json_writer"),
+    ReportFormat("output", "write the JSON report here", "json_writer", "report"),
     ReportFormat(
         "markdown",
         "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
         "markdown",
+        "Markdown report",
         needs_sections=True,
     ),
-    ReportFormat("html", "write the HTML report here, one page", "html", needs_sections=True),
+    ReportFormat(
+        "html", "write the HTML report here, one page", "html", "HTML report", needs_sections=True
+    ),
     ReportFormat(
         "runs-table",
         "write all runs here as a table: .csv or .parquet",
         "runs_table",
+        "table of runs",
         suffixes=(".csv", ".parquet"),
         needs_rows=True,
     ),
@@ -76,8 +82,12 @@ def write_as(form: str, result: EvalResult, path: Path, sections: Sections) -> N
     Raises:
         OSError: when it cannot be written; the old file is then untouched.
     """
-    [report] = (each for each in REPORTS if form == each.option or f".{form}" in each.suffixes)
-    report.write(result, path, sections)
+    format_named(form).write(result, path, sections)
+
+
+def format_named(form: str) -> ReportFormat:
+    """Return the form of `REPORTS` that has this option, or an ending of its files."""
+    return next(each for each in REPORTS if form == each.option or f".{form}" in each.suffixes)
 
 
 def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:

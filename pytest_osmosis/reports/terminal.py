@@ -281,7 +281,7 @@ def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
 def _short(text: str, width: int) -> str:
     room = width - len("      was  ")
     flat = " ".join(escape_control_chars(text).split())
-    return flat if len(flat) <= room else flat[: room - 2] + " …"
+    return flat if len(flat) <= room else flat[: room - len(" ...")].rstrip() + " …"
 
 
 def _tail(name: str, limit: int) -> str:

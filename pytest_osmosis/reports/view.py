@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..results import EvalResult, RowResult, RunResult, SuiteResult
+from ..results import EMBEDDED_ENDPOINT, EvalResult, RowResult, RunResult, SuiteResult
 from ..rollouts.failure_text import below_threshold
 from ..verdicts import Change, Comparison, counted
 from .breakdowns import ByColumn, by_columns
@@ -186,7 +186,7 @@ def _shown(runs: Sequence[RunResult]) -> list[RunResult]:
 
 def _subject(suite: SuiteResult) -> str:
     info = suite.info
-    where = f" at {info.endpoint}" if info.endpoint else ""
+    where = f" at {info.endpoint}" if info.endpoint not in ("", EMBEDDED_ENDPOINT) else ""
     on = f": {info.agent} on {info.name}" if info.agent else f": {info.name}"
     return f"{info.model}{where}{on}, {counted(info.rows, 'row')} x {counted(info.n, 'run')}"
 

@@ -19,7 +19,7 @@ from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
 from ..errors import ConfigurationError, NoRows
-from ..results import SuiteInfo
+from ..results import EMBEDDED_ENDPOINT, SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
@@ -154,7 +154,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
 def endpoint_of(model: ModelSpec) -> str:
     """Where the model is asked, fit to be shown."""
     if model.persona is not None:
-        return "embedded endpoint"
+        return EMBEDDED_ENDPOINT
     if model.base_url is None:
         return model.model.partition("/")[0] if "/" in model.model else "openai"
     from osmosis_ai.models.transport.base_url import normalise_base_url

@@ -94,7 +94,7 @@ class SessionOutputs:
             if problem is not None:
                 yield problem
             elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
-                self._written.append(shown_path(path))
+                self._written.append(f"{report.title}: {shown_path(path)}")
         if (conversations := self._session.trajectories) is not None:
             problem = _written(conversations, partial(self._store.export, conversations))
             if problem is not None:
@@ -139,8 +139,8 @@ class SessionOutputs:
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):
             for line in [lines] if isinstance(lines, str) else lines or ():
                 terminal.write_line(line)
-        for path in self._written:
-            terminal.write_line(f"report: {path}")
+        for line in self._written:
+            terminal.write_line(line)
         trajectories = self._session.trajectories
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {shown_path(trajectories)}")

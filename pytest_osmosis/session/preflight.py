@@ -63,6 +63,8 @@ def _check_output(report: ReportFormat, path: Path) -> None:
         raise pytest.UsageError(
             f"{report.flag} {path.name!r}: expected a file name that ends in {endings}"
         )
+    if path.name == "-":
+        raise pytest.UsageError(f"{report.flag} '-': name a file, or /dev/stdout")
     with _usable(report.flag, path):
         atomic_write.check_writable(path)
 

@@ -49,7 +49,9 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     written = ("--html=now.html", "--markdown=now.md", "--csv=now.csv")
     done = ran("out.json", *written)
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines() == [f"report: now.{form}" for form in ("html", "md", "csv")]
+    assert done.stdout.splitlines() == [
+        "HTML report: now.html", "Markdown report: now.md", "table of runs: now.csv",
+    ]  # fmt: skip
 
     page, text = Path("now.html").read_text(), Path("now.md").read_text()
     for shown in (page, text):
@@ -72,6 +74,9 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     assert json.loads(ran("out.json", "--html=now.html", "--json").stdout)["written"] == [
         "now.html"
     ]
+    done = ran("out.json", "--markdown=-", "--csv=now.csv")
+    assert (done.stdout, done.stderr) == (text, "table of runs: now.csv\n")
+    assert not Path("-").exists()
 
 
 def test_without_its_conversations_it_has_the_figures(
@@ -106,12 +111,14 @@ def test_what_is_no_report_is_named(
     [
         ("--csv=runs.txt", "name a file that ends in .csv"),
         ("--html=out.json", "this is the report that is read"),
+        ("--html=- --markdown=-", "--markdown -: standard output takes one document"),
+        ("--html=- --json", "--html -: standard output takes one document"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(
     saved: Project, monkeypatch: pytest.MonkeyPatch, option: str, said: str
 ) -> None:
     monkeypatch.chdir(saved.path)
-    done = ran("out.json", option)
+    done = ran("out.json", *option.split())
     assert done.exit_code == 2
     assert said in done.output

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from pytest_osmosis.results import RolloutRecord, RunResult, SuiteInfo
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from tests.narrow_terminal import COLUMNS, NarrowTerminal
 
 
 def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2, n: int = 1) -> Path:
@@ -186,20 +185,6 @@ def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):
     assert document("show", "d-m")["figures"]["r:f"]["mean"] == 0.875
 
 
-class Narrow(io.TextIOWrapper):
-    """A terminal of forty columns that has no more than ASCII."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="ascii", errors="backslashreplace")
-
-    def isatty(self) -> bool:
-        return True
-
-    def lines(self) -> list[str]:
-        self.seek(0)
-        return self.read().splitlines()
-
-
 @pytest.mark.parametrize("args", [["list"], ["show", "d-m"], ["show", "d-m", "row-0"]])
 def test_a_narrow_terminal_without_more_than_ascii_can_be_read(
     conversations: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
@@ -210,15 +195,13 @@ def test_a_narrow_terminal_without_more_than_ascii_can_be_read(
     result = RunResult("d.jsonl", 0, 0, success=True, passed=True, scores={"r:f": 1.0})
     writer.write(RolloutRecord(result, "", said), redact=lambda text: text)
     writer.close()
-    screen = Narrow()
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr(sys, "stdout", screen)
+    screen = NarrowTerminal(monkeypatch)
     runs_command.main(args, prog_name="runs", standalone_mode=False)
     lines = screen.lines()
     if len(args) == 3:
         assert "  user       th\\xe9 ... \\u6728 th\\xe9 ..." in " ".join(lines)
     else:
-        assert [line for line in lines if len(line) > 40] == []
+        assert [line for line in lines if len(line) > COLUMNS] == []
         assert any(line.startswith("d-m") for line in lines)
 
 

@@ -274,9 +274,13 @@ def test_a_summary_hook_is_called_once(session: Session) -> None:
 def test_every_file_that_was_asked_for_is_written_and_named(
     folder: Folder, session: Session
 ) -> None:
-    names = ["out.json", "out.md", "out.html", "out.parquet"]
-    assert [line for line in session.lines if line.startswith("report: ")] == [
-        f"report: {name}" for name in names
+    lines = session.section("osmosis summary")
+    assert lines[lines.index("report: out.json") :][:5] == [
+        "report: out.json",
+        "Markdown report: out.md",
+        "HTML report: out.html",
+        "table of runs: out.parquet",
+        "conversations: out.trajectories.jsonl",
     ]
     for name in ("out.md", "out.html"):
         text = (folder.path / name).read_text("utf-8")

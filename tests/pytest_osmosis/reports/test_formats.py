@@ -42,9 +42,8 @@ def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
     project.rows("one", {"user_prompt": "two", "ground_truth": "zwei"}, "raise")
     session = project.run(**FILES)
     assert session.ret == 1
-    assert [line for line in session.lines if line.startswith("report: ")] == [
-        f"report: {name}" for name in FILES.values()
-    ]
+    told = {f"{each.title}: {name}" for each, name in zip(REPORTS, FILES.values(), strict=True)}
+    assert told <= set(session.lines)
     for name in ("r.md", "r.html"):
         text = (project.path / name).read_text("utf-8")
         assert "ground truth  zwei" in text
@@ -98,6 +97,13 @@ def test_a_table_is_csv_or_parquet(project: Project):
     session = project.run(runs_table="runs.xlsx")
     assert session.ret == 4
     assert "expected a file name that ends in .csv or .parquet" in session.mistake
+
+
+def test_a_file_is_not_named_a_hyphen(project: Project):
+    project.rows("one")
+    session = project.run(markdown="-")
+    assert session.ret == 4
+    assert session.mistake == "--osmosis-markdown '-': name a file, or /dev/stdout"
 
 
 def test_the_quietest_session_writes_them_too(project: Project):

@@ -15,7 +15,7 @@ from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import markdown
-from pytest_osmosis.results import RunId
+from pytest_osmosis.results import EMBEDDED_ENDPOINT, RunId
 from tests.made_results import NASTY, result_of, suite_of
 
 
@@ -52,6 +52,12 @@ def test_without_gates_the_runs_are_the_headline():
     failed = markdown.render(result_of(suite_of([[1.0], [0.0], ["503"], [None]])))
     assert "## ❌ Evaluation: 1 of 3 runs passed, 1 not run\n" in failed
     assert "1 run ended in an error: provider overloaded 1" in failed
+
+
+def test_a_host_stands_beside_the_model_where_there_is_one():
+    assert "\ncalc-7b at localhost&#58;8000: agent" in markdown.render(result_of(suite_of([[1.0]])))
+    embedded = suite_of([[1.0]], model="embedded", endpoint=EMBEDDED_ENDPOINT)
+    assert "\nembedded: agent" in markdown.render(result_of(embedded))
 
 
 def test_an_eval_function_that_did_not_change_takes_one_line():

@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
     assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
     lines = bench.shown()
     assert any(line.startswith("ERROR: cannot write ") and "out.json" in line for line in lines)
-    assert f"report: {good}" in lines
+    assert f"Markdown report: {good}" in lines
     assert good.exists()
 
 
