@@ -14,11 +14,19 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 CALLS = ("open", "write", "fsync", "replace", "rename")
 MOST = 200
+IMPORTED = (
+    "filelock",
+    "osmosis_cli.credentials.file",
+    "pytest_osmosis.storage.atomic_write",
+    "pytest_osmosis.storage.group_commit",
+    "pytest_osmosis.storage.journal",
+)
 
 Acknowledge = Callable[[int], None]
 
@@ -51,6 +59,30 @@ def report(folder: Path, acknowledge: Acknowledge) -> None:
 
     for number in (1, 2):
         write_whole(folder / "report.json", json.dumps({"number": number} | FILLER).encode())
+        acknowledge(number)
+
+
+def credentials(folder: Path, acknowledge: Acknowledge) -> None:
+    """A credentials file is made with one login, gets a second, and loses the first."""
+    from osmosis_ai.secret import Secret
+    from osmosis_cli.credentials import file
+    from osmosis_cli.credentials.login import KeptLogin, LoginProblem, User
+
+    os.umask(0)
+    path = folder / "osmosis" / "credentials.json"
+    token = Secret("token-of-a-login-99")
+    login = KeptLogin(user=User(), token=token, expires_at="2999-01-01T00:00:00Z")
+    platform = "https://platform.osmosis.ai"
+    changes = (
+        lambda logins: logins.with_login(platform, "one", login),
+        lambda logins: logins.with_login(platform, "two", login),
+        lambda logins: logins.without(platform, "one"),
+    )
+    for number, edit in enumerate(changes, start=1):
+        try:
+            file.change(path, edit, print)
+        except LoginProblem as problem:
+            raise OSError(str(problem)) from problem
         acknowledge(number)
 
 
@@ -102,9 +134,8 @@ def write_at(write: Callable[[int, bytes], int], descriptor: int, count: int) ->
 
 
 def main(operation: str, fault: str, folder: Path) -> None:
-    import pytest_osmosis.storage.atomic_write
-    import pytest_osmosis.storage.group_commit
-    import pytest_osmosis.storage.journal  # noqa: F401 - imported before any call can fail
+    for module in IMPORTED:  # before any call can fail
+        import_module(module)
 
     for n in range(1, MOST):
         place = folder / str(n)

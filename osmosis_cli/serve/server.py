@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from osmosis_ai.rollout_server.app import RolloutApp
     from osmosis_ai.rollout_server.settings import ServerSettings
 
-    from .credentials import Login
+    from ..credentials.login import Login
 
 KEY_VARIABLE = "OSMOSIS_SERVER_API_KEY"
 PLAN_VARIABLE = "_OSMOSIS_SERVE_PLAN"
@@ -107,7 +107,8 @@ def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
 
 def find_platform() -> Login:
     """Return the login that registers the server; raise CommandError without one."""
-    from .credentials import TOKEN, LoginProblem, find_login
+    from ..credentials.login import LoginProblem
+    from ..credentials.store import TOKEN, find_login
 
     skip = "serve without the platform: --skip-register, or --local"
     try:
@@ -116,7 +117,8 @@ def find_platform() -> Login:
         raise CommandError(f"{error} (or {skip})", code="login") from None
     if login is None:
         raise CommandError(
-            f"registering with the platform needs a login: set {TOKEN} to a token, or {skip}",
+            "registering with the platform needs a login: run `osmosis login`, "
+            f"set {TOKEN}, or {skip}",
             code="login",
         )
     return login

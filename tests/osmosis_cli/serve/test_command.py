@@ -329,7 +329,7 @@ def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
 def test_without_a_login_nothing_is_served(fails: Fails):
     done = fails("-m", "my_agent:agent_loop")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "set OSMOSIS_TOKEN to a token" in done.stderr
+    assert "run `osmosis login`, set OSMOSIS_TOKEN" in done.stderr
     assert "--skip-register" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from osmosis_cli.serve.credentials import Login, LoginProblem, credentials_path, find_login
+from osmosis_cli.credentials.login import Login, LoginProblem
+from osmosis_cli.credentials.store import credentials_path, find_login
 
 DEFAULT = "https://platform.osmosis.ai"
 LOCAL = "http://127.0.0.1:8000"
@@ -33,7 +34,7 @@ def space(**fields: Any) -> dict[str, Any]:
     return {**usual, **fields}
 
 
-def test_nobody_is_logged_in_without_a_file(tmp_path: Path):
+def test_there_is_no_login_without_a_file(tmp_path: Path):
     assert find_login({"OSMOSIS_CONFIG_DIR": str(tmp_path)}) is None
 
 
@@ -105,7 +106,7 @@ def test_loopback_may_be_plain(url: str):
 
 @pytest.mark.parametrize("expires", ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+02:00"])
 def test_an_expired_login_is_said_before_anything_is_sent(tmp_path: Path, expires: str):
-    with pytest.raises(LoginProblem, match=r"expired on .*set OSMOSIS_TOKEN"):
+    with pytest.raises(LoginProblem, match=r"expired on .*run `osmosis login`"):
         find_login(write(tmp_path, one=space(expires_at=expires)))
 
 
@@ -132,7 +133,8 @@ def test_a_broken_file_is_left_unchanged_and_said(tmp_path: Path, content: bytes
 @pytest.mark.parametrize(
     "fields",
     [
-        {"token": None},
+        {"token": 7},
+        {"token": ""},
         {"token": "a\nb"},
         {"expires_at": None},
         {"expires_at": 4102444800},
@@ -152,7 +154,7 @@ def test_no_other_workspace_stands_in_for_the_active_one(tmp_path: Path):
         find_login({"OSMOSIS_CONFIG_DIR": str(tmp_path)})
 
 
-def test_logged_out_of_every_workspace_is_nobody(tmp_path: Path):
+def test_logged_out_of_every_workspace_there_is_no_login(tmp_path: Path):
     assert find_login(write(tmp_path)) is None
 
 

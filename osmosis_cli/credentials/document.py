@@ -1,0 +1,141 @@
+"""What the credentials file holds: JSON to values and back. Knows no file and no keyring.
+
+    {"version": 1,
+     "platforms": {"https://platform.osmosis.ai": {
+       "active_workspace": "acme",
+       "workspaces": {"acme": {
+         "user": {"id": "u1", "name": "Ada", "email": "ada@example.com"}, "role": "owner",
+         "token": "...", "token_id": "t1", "expires_at": "2027-01-31T12:00:00Z"}}}}}
+
+A token that the keyring has is null here. A login to no workspace has the name "".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from osmosis_ai.secret import check_api_key
+
+from .login import KeptLogin, User, parse_moment
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformLogins:
+    """The logins at one platform, by workspace."""
+
+    workspaces: Mapping[str, KeptLogin] = field(default_factory=dict)
+    active: str | None = None
+    """The workspace whose login is used; None when none was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """All logins, by platform and workspace."""
+
+    platforms: Mapping[str, PlatformLogins] = field(default_factory=dict)
+
+    def at(self, platform: str) -> PlatformLogins:
+        """Return the logins at a platform; none of an unknown one."""
+        return self.platforms.get(platform, PlatformLogins())
+
+    def with_login(self, platform: str, workspace: str, login: KeptLogin) -> Logins:
+        """Return these logins and one more, which becomes the active one of its platform."""
+        here = self.at(platform)
+        spaces = {**here.workspaces, workspace: login}
+        return self._with(platform, PlatformLogins(spaces, workspace))
+
+    def without(self, platform: str, workspace: str) -> Logins:
+        """Return these logins but one; none takes the place of an active one."""
+        here = self.at(platform)
+        spaces = {name: login for name, login in here.workspaces.items() if name != workspace}
+        active = None if here.active == workspace else here.active
+        return self._with(platform, PlatformLogins(spaces, active))
+
+    def switched(self, platform: str, workspace: str) -> Logins:
+        """Return these logins with another active workspace."""
+        return self._with(platform, replace(self.at(platform), active=workspace))
+
+    def _with(self, platform: str, here: PlatformLogins) -> Logins:
+        kept = {url: logins for url, logins in self.platforms.items() if url != platform}
+        return Logins({**kept, platform: here} if here.workspaces else kept)
+
+
+def parse(content: bytes) -> Logins:
+    """Return the logins of a file's content; raise ValueError with what is wrong."""
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
+    if document.get("version") != _VERSION:
+        raise ValueError("another version of osmosis has written it")
+    platforms = _table(document, "platforms")
+    return Logins({url: _platform(_table(platforms, url), url) for url in platforms})
+
+
+def dump(logins: Logins) -> bytes:
+    """Return the content of a file with these logins."""
+    platforms = {
+        url: {
+            "active_workspace": here.active,
+            "workspaces": {name: _entry(login) for name, login in here.workspaces.items()},
+        }
+        for url, here in logins.platforms.items()
+    }
+    document = {"version": _VERSION, "platforms": platforms}
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _entry(login: KeptLogin) -> dict[str, Any]:
+    return {
+        "user": asdict(login.user),
+        "role": login.role,
+        "token": login.token.reveal() if login.token else None,
+        "token_id": login.token_id,
+        "expires_at": login.expires_at,
+    }
+
+
+def _platform(here: Mapping[str, Any], url: str) -> PlatformLogins:
+    entries, active = _table(here, "workspaces"), here.get("active_workspace")
+    if active is not None and active not in entries:
+        raise ValueError(f"the active workspace for {url} is none of those in it")
+    return PlatformLogins({name: _login(_table(entries, name), name) for name in entries}, active)
+
+
+def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
+    user = _table(entry, "user") if "user" in entry else {}
+    value, expires = entry.get("token", ""), entry.get("expires_at")
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"the token of the workspace {name!r} is no text")
+    if not isinstance(expires, str):
+        raise ValueError(f"the workspace {name!r} has no expires_at")
+    try:
+        parse_moment(expires)
+    except ValueError:
+        raise ValueError(f"the expires_at of the workspace {name!r} is no date") from None
+    return KeptLogin(
+        user=User(**{key: _text(user, key) for key in ("id", "name", "email")}),
+        role=_text(entry, "role"),
+        token=None if value is None else check_api_key(value, "the token of your login"),
+        token_id=_text(entry, "token_id"),
+        expires_at=expires,
+    )
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = document.get(name)
+    if not isinstance(found, dict):
+        raise ValueError(f"{name!r} in it is no table")
+    return found
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    found = document.get(name)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,78 @@
+"""A login: a token, the platform that issued it, and for whom.
+
+Exception
+└── LoginProblem      a login cannot be used or kept; `str()` says why and what to do
+    └── BrokenFile    the credentials file cannot be understood, and was left unchanged
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from osmosis_ai.secret import Secret
+
+SKEW_S = 60.0
+"""A token that expires so soon is treated as expired."""
+
+
+class LoginProblem(Exception):
+    """There is a login, but it cannot be used or kept."""
+
+
+class BrokenFile(LoginProblem):
+    """The credentials file is not what this version writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A token and the platform that issued it."""
+
+    platform_url: str
+    token: Secret
+    workspace: str | None = None
+    """None for a token from the environment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person at a platform."""
+
+    id: str = ""
+    name: str = ""
+    email: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The name with the address, as far as they are known."""
+        both = self.name and self.email
+        return f"{self.name} <{self.email}>" if both else self.name or self.email or self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLogin:
+    """What is kept of a login to one workspace."""
+
+    user: User
+    role: str = ""
+    token: Secret | None
+    """None where the keyring has it."""
+    token_id: str = ""
+    expires_at: str
+    """As the platform wrote it: an ISO date with a time."""
+
+    @property
+    def expiry(self) -> datetime:
+        """When the token stops being valid."""
+        return parse_moment(self.expires_at)
+
+    def is_expired(self, now: float) -> bool:
+        """Return whether the token is of no use any more, or within a minute."""
+        return self.expiry.timestamp() <= now + SKEW_S
+
+
+def parse_moment(text: str) -> datetime:
+    """Return a date of the wire, in UTC where it has no zone; raise ValueError."""
+    # Python 3.10 cannot parse `Z`.
+    moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
