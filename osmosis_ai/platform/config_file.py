@@ -27,6 +27,7 @@ from .config_models import (
     Rule,
     RunConfig,
 )
+from .escaping import printable
 from .toml_source import MAX_BYTES, KeyPath, TomlError, TomlSource
 
 C = TypeVar("C", bound=RunConfig)
@@ -71,8 +72,8 @@ class ConfigError(Exception):
 
     def __str__(self) -> str:
         if len(self.problems) == 1:
-            return f"{_shown(str(self.path))}: {self.problems[0]}"
-        lines = [f"{_shown(str(self.path))}: {len(self.problems)} problems"]
+            return f"{printable(str(self.path))}: {self.problems[0]}"
+        lines = [f"{printable(str(self.path))}: {len(self.problems)} problems"]
         return "\n".join([*lines, *(f"  {problem}" for problem in self.problems)])
 
 
@@ -151,7 +152,7 @@ def _validation_problems(
     meant: set[KeyPath] = set()
     for found in error.errors(include_url=False, include_context=False):
         path = tuple(str(part) for part in found["loc"])
-        key, line = ".".join(map(_shown, path)), source.line_of(path)
+        key, line = ".".join(map(printable, path)), source.line_of(path)
         if found["type"] == "missing":
             missing[path] = Problem(_missing(kind, path), key, line)
         elif found["type"] == "extra_forbidden":
@@ -319,7 +320,7 @@ def _secret_name(name: str, number: int) -> str:
 
 
 def _env_problems(name: str, value: object, line: int | None) -> Iterator[Problem]:
-    key = f"env.{_shown(name)}" if name else "env"
+    key = f"env.{printable(name)}" if name else "env"
     if not ENV_NAME.fullmatch(name):
         yield Problem(f"{_quoted(name)} is no name of a variable: [A-Z_][A-Z0-9_]*", key, line)
     elif name.startswith(RESERVED_PREFIX):
@@ -341,10 +342,5 @@ def _warnings(config: RunConfig, source: TomlSource) -> Iterator[Problem]:
             yield Problem(told, f"env.{name}", line)
 
 
-def _shown(text: str) -> str:
-    """The text with what a terminal would not print escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _quoted(text: str) -> str:
-    return f"'{_shown(text[:60])}'" + ("…" if len(text) > 60 else "")
+    return f"'{printable(text[:60])}'" + ("…" if len(text) > 60 else "")

@@ -1,0 +1,246 @@
+"""Facts about the workspace's Git work tree: what its origin is, and what of it is not there yet.
+
+Asks the git executable, and no network but in `find_commit`, which asks the user's own remote.
+A URL's credentials are in no fact and in no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from .escaping import printable
+from .git_command import Answer, GitError, ask
+from .git_origin import ORIGIN, origin_repository, origin_tips
+from .workspace import find_root
+
+_USUAL_BRANCHES = ("main", "master")
+_STARTS_PROGRAM = r"^filter\..*\.(clean|process)$"
+
+
+class OnOrigin(Enum):
+    """Whether the origin has a commit."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """A work tree, its origin, and how they differ as far as this machine knows."""
+
+    root: Path
+    """The top of the work tree, resolved."""
+    repository: str
+    """The origin as `owner/repo`, lower-case: what the platform knows the workspace by."""
+    head: str | None
+    """The full hash of the commit that is checked out; None before the first commit."""
+    branch: str | None
+    """The branch that is checked out; None with a detached HEAD."""
+    default_branch: str | None
+    """The origin's default branch as far as is known here, else its `main` or `master`."""
+    changed: tuple[str, ...]
+    """Files that differ from the commit or are not in Git, relative to the root; not ignored."""
+    unpushed: int
+    """Commits of HEAD that no branch of the origin had at the last fetch or push."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there are changes that are in no commit."""
+        return bool(self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedCommit:
+    """A commit that a config file names."""
+
+    name: str
+    """As it is written: 7 to 40 hexadecimal digits."""
+    commit: str | None
+    """Its full hash, where the work tree has it."""
+    on_origin: OnOrigin
+    reason: str = ""
+    """Why it is not known whether the origin has it, as a sentence; else empty."""
+
+
+def read_facts(start: Path) -> GitFacts:
+    """Return the facts of the work tree around a directory, without a network.
+
+    Raises:
+        WorkspaceError: where there is no work tree.
+        GitError: with a sentence of its own for everything else that git cannot tell.
+    """
+    root = _root(start)
+    repository = origin_repository(root)
+    settings = _without_programs(root)
+    words = ("--porcelain=v2", "--branch", "-z", "--untracked-files=normal")
+    answer = ask(root, "status", *words, "--ignore-submodules=all", settings=settings)
+    head, branch, changed = _status(_checked(answer, root).out)
+    return GitFacts(
+        root=root,
+        repository=repository,
+        head=head,
+        branch=branch,
+        default_branch=_default_branch(root),
+        changed=changed,
+        unpushed=_unpushed(root) if head else 0,
+    )
+
+
+def read_repository(start: Path) -> str:
+    """Return the origin of the work tree around a directory as `owner/repo`, lower-case.
+
+    Raises:
+        WorkspaceError: where there is no work tree.
+        GitError: where it has no origin, or one that is no GitHub repository.
+    """
+    return origin_repository(_root(start))
+
+
+def find_commit(root: Path, name: str) -> PinnedCommit:
+    """Return whether the origin has a commit; asks the origin where the work tree cannot tell.
+
+    Raises:
+        GitError: where the digits are those of several commits.
+    """
+    commit = _commit(root, name)
+    if commit:
+        words = ("--count=1", "--format=%(refname)", f"--contains={commit}", ORIGIN)
+        if ask(root, "for-each-ref", *words).out.strip():
+            return PinnedCommit(name, commit, OnOrigin.YES)
+    try:
+        tips = origin_tips(root)
+    except GitError as error:
+        return PinnedCommit(name, commit, OnOrigin.UNKNOWN, str(error))
+    if commit is None and (named := [tip for tip in tips if tip.startswith(name.lower())]):
+        return PinnedCommit(name, named[0], OnOrigin.YES)
+    if commit and _reaches(root, tips, commit):
+        return PinnedCommit(name, commit, OnOrigin.YES)
+    if _has_all(root, tips):
+        return PinnedCommit(name, commit, OnOrigin.NO)
+    reason = "the origin has commits that this work tree does not have: run `git fetch`"
+    return PinnedCommit(name, commit, OnOrigin.UNKNOWN, reason)
+
+
+# ---- the work tree
+
+
+def _root(start: Path) -> Path:
+    root = find_root(start)
+    answer = ask(root, "rev-parse", "--show-toplevel")
+    if "dubious ownership" in answer.complaint or "safe.directory" in answer.complaint:
+        raise GitError(
+            f"git does not read {printable(str(root))}, which belongs to another user; if you "
+            f"trust it: `git config --global --add safe.directory {printable(str(root))}`",
+            "git_not_trusted",
+        )
+    top = _checked(answer, root).out.removesuffix("\n")
+    if Path(top).resolve() != root:
+        raise GitError(
+            f"{printable(str(root / '.git'))} is no repository of the folder that it is in; "
+            "remove it, or repair it with `git init`",
+            "git_broken",
+        )
+    return root
+
+
+def _checked(answer: Answer, root: Path) -> Answer:
+    if answer.status:
+        raise GitError(
+            f"git cannot read the repository {printable(str(root))}: {answer.complaint}",
+            "git_broken",
+        )
+    return answer
+
+
+def _without_programs(root: Path) -> list[tuple[str, str]]:
+    """Settings against programs that the repository itself would run on changed files.
+
+    Those of the user's own configuration (Git LFS) are kept.
+    """
+    words = ("config", "--show-scope", "--name-only", "-z", "--get-regexp", _STARTS_PROGRAM)
+    fields = ask(root, *words).out.split("\0")
+    names = {
+        name
+        for scope, name in zip(fields[::2], fields[1::2], strict=False)
+        if scope in ("local", "worktree")
+    }
+    required = {f"{name.rpartition('.')[0]}.required" for name in names}
+    off = [(name, "") for name in sorted(names)]
+    return off + [(name, "false") for name in sorted(required)]
+
+
+def _status(text: str) -> tuple[str | None, str | None, tuple[str, ...]]:
+    """The commit, the branch and the changed files of `git status --porcelain=v2 -z`."""
+    head: str | None = None
+    branch: str | None = None
+    changed: list[str] = []
+    entries = iter(text.split("\0"))
+    for entry in entries:
+        kind, _, rest = entry.partition(" ")
+        if rest.startswith("branch.oid "):
+            head = rest.removeprefix("branch.oid ")
+        elif rest.startswith("branch.head "):
+            branch = rest.removeprefix("branch.head ")
+        elif kind in _FIELDS:
+            changed.append(rest.split(" ", _FIELDS[kind])[-1])
+        if kind == "2":
+            next(entries, "")  # a renamed file's old name
+    no_commit, detached = head == "(initial)", branch == "(detached)"
+    return None if no_commit else head, None if detached else branch, tuple(changed)
+
+
+_FIELDS = {"1": 7, "2": 8, "u": 9, "?": 0}
+"""How many fields of an entry come before its path."""
+
+
+def _unpushed(root: Path) -> int:
+    answer = ask(root, "rev-list", "--count", "HEAD", "--not", "--remotes=origin")
+    return int(_checked(answer, root).out)
+
+
+def _default_branch(root: Path) -> str | None:
+    answer = ask(root, "for-each-ref", "--format=%(refname) %(symref)", ORIGIN)
+    refs = dict(line.partition(" ")[::2] for line in answer.out.splitlines())
+    told = refs.pop(f"{ORIGIN}HEAD", "")
+    if told:
+        return told.removeprefix(ORIGIN)
+    names = [ref.removeprefix(ORIGIN) for ref in refs]
+    if len(names) == 1:
+        return names[0]
+    return next((name for name in _USUAL_BRANCHES if name in names), None)
+
+
+def _commit(root: Path, name: str) -> str | None:
+    """The full hash of a commit that the work tree has."""
+    answer = ask(root, "rev-parse", "--verify", f"{name}^{{commit}}")
+    if answer.status and _is_ambiguous(root, name):
+        raise GitError(
+            f"several commits begin with {name}; write more digits of the one that is meant",
+            "commit_ambiguous",
+        )
+    return answer.out.strip() or None if answer.status == 0 else None
+
+
+def _is_ambiguous(root: Path, name: str) -> bool:
+    return len(ask(root, "rev-parse", f"--disambiguate={name}").out.split()) > 1
+
+
+def _reaches(root: Path, tips: Sequence[str], commit: str) -> bool:
+    """Whether a commit is in the history of one of those that the work tree has of these."""
+    words = ("--max-count=1", "--ignore-missing", commit, "--not", *tips)
+    answer = ask(root, "rev-list", *words)
+    return answer.status == 0 and not answer.out
+
+
+def _has_all(root: Path, tips: Sequence[str]) -> bool:
+    """Whether the work tree has these commits with their whole history."""
+    if _checked(ask(root, "rev-parse", "--is-shallow-repository"), root).out.strip() == "true":
+        return False
+    if not tips:
+        return True
+    answer = ask(root, "rev-list", "--no-walk", "--ignore-missing", *tips)
+    return set(answer.out.split()) == set(tips)
