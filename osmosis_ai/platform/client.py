@@ -1,0 +1,303 @@
+"""A client of a platform's HTTP API: requests, tries, answers and pages.
+
+What may safely be sent twice is tried again, with jitter, after transport errors and the statuses
+429 and 502 to 504: GET, PUT, DELETE, and a POST with an idempotency key. Redirects are not
+followed, so that a token is sent to its own platform only. An answer has a time limit and a size
+limit. Every failure is a `PlatformError`. Knows the shape of no answer but that of a list.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Any
+from urllib.parse import quote, urlencode
+
+from ..models.retry import RetryPolicy
+from ..secret import Redactor, Secret
+from . import platform_errors as errors
+from .address import is_private, platform_origin
+from .exchange import Exchanges, Limits, Outgoing
+from .platform_errors import PASSING_STATUSES, Answer, Call, PlatformError
+from .server_text import origin_of
+
+__all__ = ["Limits", "Listing", "PlatformClient", "PlatformError", "cli_path", "new_key"]
+
+PAGE_SIZE = 100
+MAX_PAGES = 1000
+_SAFE = frozenset({"GET", "PUT", "DELETE"})
+Params = Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The records of a list, as far as they were asked for."""
+
+    items: tuple[Mapping[str, Any], ...]
+    total_count: int | None
+    """None where the platform does not say."""
+    has_more: bool
+
+
+def cli_path(*segments: str) -> str:
+    """Return the path of the API with each segment percent-encoded.
+
+    Raises:
+        ValueError: for an empty segment, `.` and `..`, which name something else in a URL.
+    """
+    for segment in segments:
+        if segment in ("", ".", ".."):
+            raise ValueError(f"{segment!r} is no name")
+    encoded = (quote(segment.encode("utf-8", "replace"), safe="") for segment in segments)
+    return "/api/cli/" + "/".join(encoded)
+
+
+def new_key() -> str:
+    """Return a new idempotency key, for all tries of one request."""
+    return uuid.uuid4().hex
+
+
+class PlatformClient:
+    """Sends requests to one platform; to be closed, or used as a context manager."""
+
+    def __init__(
+        self,
+        platform_url: str,
+        *,
+        token: Secret | None,
+        version: str,
+        git_identity: str | None = None,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        on_pause: Callable[[PlatformError, float], None] | None = None,
+    ) -> None:
+        """Raise ValueError for an address to which a token must not be sent.
+
+        `git_identity` is `owner/repo`; `on_pause` gets the error of a try and the seconds until the
+        next one.
+        """
+        self.origin = platform_origin(platform_url)
+        self.limits = limits or Limits()
+        self._token = token
+        self._version = version
+        self._git_identity = git_identity
+        self._clock = clock
+        self._sleep = sleep
+        self._on_pause = on_pause
+        self._mask = Redactor([token] if token else [])
+        self._policy = RetryPolicy(
+            max_tries=self.limits.tries, statuses=PASSING_STATUSES, tries_for={}
+        )
+        self._exchanges = Exchanges(self.limits, clock)
+
+    def __enter__(self) -> PlatformClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; harmless when repeated."""
+        self._exchanges.close()
+
+    # ---- the API
+
+    def get(
+        self, path: str, params: Params | None = None, *, subject: str = "such thing"
+    ) -> dict[str, Any]:
+        """Return the answer to a GET; `subject` is what a 404 says there is none of."""
+        return self._document("GET", path, params=params, subject=subject)
+
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        subject: str = "such thing",
+    ) -> dict[str, Any]:
+        """Return the answer to a POST, which is tried again only with a key."""
+        return self._document("POST", path, body=body, key=idempotency_key, subject=subject)
+
+    def delete(
+        self, path: str, body: Mapping[str, Any] | None = None, *, subject: str = "such thing"
+    ) -> dict[str, Any]:
+        """Return the answer to a DELETE, empty when there is none."""
+        return self._document("DELETE", path, body=body, subject=subject)
+
+    def collect(
+        self,
+        path: str,
+        name: str,
+        *,
+        limit: int | None = None,
+        params: Params | None = None,
+        subject: str = "such list",
+    ) -> Listing:
+        """Return up to `limit` records of the list `name`, all of them for None, page by page."""
+        items: list[Mapping[str, Any]] = []
+        offset = 0
+        for _ in range(MAX_PAGES):
+            size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(items))
+            asked = {**(params or {}), "limit": size, "offset": offset}
+            page = self.get(path, asked, subject=subject)
+            found = page.get(name)
+            if not isinstance(found, list):
+                raise self._bad(f"has no list {name!r}")
+            items += [item for item in found if isinstance(item, dict)]
+            more, following = page.get("has_more") is True, page.get("next_offset")
+            is_full = limit is not None and len(items) >= limit
+            if is_full or not more:
+                return _listing(items, limit, page, more)
+            if type(following) is not int or following <= offset:
+                raise self._bad("says that there is more, but not where")
+            offset = following
+        raise self._bad(f"has more than {MAX_PAGES} pages")
+
+    def download(self, path: str, file: IO[bytes], *, subject: str) -> int:
+        """Write the answer to a GET into a file, and return its size in bytes."""
+        call, start = self._call(subject), file.tell()
+        outgoing = Outgoing(
+            method="GET", url=self._url(path), headers=self._headers(), is_file=True
+        )
+
+        def once() -> Answer:
+            file.seek(start)
+            file.truncate()
+            return self._exchanges.send(call, outgoing, sink=file)
+
+        answer = self._tried(once, is_safe=True)
+        if errors.is_web_page(answer):
+            raise errors.not_json(answer, call)
+        return file.tell() - start
+
+    def put_presigned(
+        self, url: str, content: Callable[[], Iterator[bytes]], size: int
+    ) -> Mapping[str, str]:
+        """Send a file to an address that the platform gave, without credentials.
+
+        `content` is called afresh for each try. Returns the headers of the answer, names in lower
+        case.
+        """
+        origin = origin_of(url)
+        if not origin or not is_private(origin):
+            raise self._bad("names an address for an upload that cannot be used")
+        call = Call(origin=origin, subject="place for this upload", version=self._version)
+        headers = {"content-length": str(size), "content-type": "application/octet-stream"}
+
+        def once() -> Answer:
+            outgoing = Outgoing(
+                method="PUT", url=url, headers=headers, content=content(), is_file=True
+            )
+            return self._exchanges.send(call, outgoing)
+
+        return self._tried(once, is_safe=True).headers
+
+    # ---- one request
+
+    def _document(
+        self,
+        method: str,
+        path: str,
+        *,
+        subject: str,
+        body: Mapping[str, Any] | None = None,
+        params: Params | None = None,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        call = self._call(subject)
+        headers = self._headers()
+        content = None
+        if body is not None:
+            content = json.dumps(body, allow_nan=False).encode("ascii")
+            headers["content-type"] = "application/json"
+        if key:
+            headers["idempotency-key"] = key
+
+        outgoing = Outgoing(
+            method=method, url=self._url(path, params), headers=headers, content=content
+        )
+        answer = self._tried(
+            lambda: self._exchanges.send(call, outgoing), is_safe=method in _SAFE or bool(key)
+        )
+        return _parsed(answer, call)
+
+    def _tried(self, once: Callable[[], Answer], *, is_safe: bool) -> Answer:
+        started, tries = self._clock(), 0
+        while True:
+            tries += 1
+            try:
+                return once()
+            except PlatformError as error:
+                error.tries, error.elapsed_s = tries, self._clock() - started
+                pause_s = self._pause_s(error, tries, is_safe=is_safe)
+                if pause_s is None:
+                    raise
+                if self._on_pause:
+                    self._on_pause(error, pause_s)
+            self._sleep(pause_s)
+
+    def _pause_s(self, error: PlatformError, tries: int, *, is_safe: bool) -> float | None:
+        asked_s = error.retry_after_s
+        if not error.is_passing or tries >= self.limits.tries:
+            return None
+        if error.was_sent and not is_safe:
+            return None
+        if asked_s is not None and asked_s > self.limits.longest_pause_s:
+            return None
+        return self._policy.pause_s(tries, asked_s)
+
+    def _url(self, path: str, params: Params | None = None) -> str:
+        return self.origin + path + (f"?{urlencode(params)}" if params else "")
+
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "user-agent": f"osmosis-cli/{self._version}",
+            "x-osmosis-cli-version": self._version,
+        }
+        if self._token:
+            headers["authorization"] = f"Bearer {self._token.reveal()}"
+        if self._git_identity:
+            headers["x-osmosis-git"] = quote(self._git_identity, safe="/")
+        return headers
+
+    def _call(self, subject: str) -> Call:
+        return Call(origin=self.origin, subject=subject, version=self._version, mask=self._mask)
+
+    def _bad(self, what: str) -> PlatformError:
+        return PlatformError(f"the answer of {self.origin} {what}", code="bad_answer")
+
+
+def _listing(
+    items: list[Mapping[str, Any]], limit: int | None, page: Mapping[str, Any], more: bool
+) -> Listing:
+    total = page.get("total_count")
+    return Listing(
+        items=tuple(items[:limit]),
+        total_count=total if type(total) is int else None,
+        has_more=more or (limit is not None and len(items) > limit),
+    )
+
+
+def _parsed(answer: Answer, call: Call) -> dict[str, Any]:
+    if not answer.body.strip():
+        return {}
+    try:
+        found = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        raise errors.not_json(answer, call) from None
+    if not isinstance(found, dict):
+        raise errors.not_json(answer, call, "is no JSON object")
+    return found

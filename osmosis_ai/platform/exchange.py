@@ -1,0 +1,141 @@
+"""One request and its answer, within limits of time and size, over httpx.
+
+Knows no retries and no API. Redirects are not followed; the proxies of the environment are used,
+but not for this machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..models.retry import parse_retry_after
+from . import platform_errors as errors
+from .address import is_loopback
+from .platform_errors import Answer, Call, PlatformError
+
+if TYPE_CHECKING:
+    import httpx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how large a request and its answer may be, and how often it is tried."""
+
+    connect_s: float = 10.0
+    read_s: float = 30.0
+    """Longest silence within an answer."""
+    answer_s: float = 60.0
+    """An answer of one try, to its end."""
+    answer_bytes: int = 8 << 20
+    file_s: float = 1800.0
+    """A file, to its end."""
+    file_bytes: int = 512 << 20
+    tries: int = 4
+    longest_pause_s: float = 30.0
+    """A platform that asks for a longer one is not waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A request."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: bytes | Iterator[bytes] | None = None
+    is_file: bool = False
+    """Whether it or its answer is a file, which has limits of its own."""
+
+
+class Exchanges:
+    """Sends requests, and keeps their connections."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._opened: dict[bool, httpx.Client] = {}
+
+    def close(self) -> None:
+        """Close every connection; harmless when repeated."""
+        while self._opened:
+            self._opened.popitem()[1].close()
+
+    def send(self, call: Call, outgoing: Outgoing, sink: IO[bytes] | None = None) -> Answer:
+        """Return the answer, its body in `sink` when it is a success; raise PlatformError."""
+        import httpx
+
+        try:
+            answer = self._sent(call, outgoing, sink)
+        except (httpx.ConnectTimeout, httpx.PoolTimeout):
+            raise errors.timed_out(call, self._limits.connect_s, was_sent=False) from None
+        except httpx.TimeoutException:
+            raise errors.timed_out(call, self._limits.read_s) from None
+        except (httpx.ConnectError, httpx.ProxyError) as error:
+            raise errors.unreachable(call, error, was_sent=False) from None
+        except httpx.HTTPError as error:
+            raise errors.unreachable(call, error, was_sent=True) from None
+        except httpx.InvalidURL:
+            raise errors.unusable_address(call) from None
+        if not 200 <= answer.status < 300:
+            raise errors.refusal(answer, call, parse_retry_after(answer.headers))
+        return answer
+
+    def _sent(self, call: Call, outgoing: Outgoing, sink: IO[bytes] | None) -> Answer:
+        import httpx
+
+        timeout = httpx.Timeout(self._limits.read_s, connect=self._limits.connect_s)
+        request = httpx.Request(
+            outgoing.method,
+            outgoing.url,
+            headers=outgoing.headers,
+            content=outgoing.content,
+            extensions={"timeout": timeout.as_dict()},
+        )
+        limit_s = self._limits.file_s if outgoing.is_file else self._limits.answer_s
+        deadline = self._clock() + limit_s
+        response = self._http(outgoing.url).send(request, stream=True)
+        try:
+            return self._read(response, call, deadline, sink)
+        finally:
+            response.close()
+
+    def _read(
+        self, response: httpx.Response, call: Call, deadline: float, sink: IO[bytes] | None
+    ) -> Answer:
+        answer = Answer(status=response.status_code, headers=dict(response.headers), body=b"")
+        to_file = sink is not None and response.is_success
+        limit = self._limits.file_bytes if to_file else self._limits.answer_bytes
+        size, chunks = 0, []
+        for chunk in response.iter_bytes():  # as they arrive: a size would have it wait
+            size += len(chunk)
+            if size > limit:
+                raise errors.too_large(answer, call, limit)
+            if self._clock() > deadline:
+                raise errors.too_slow(call)
+            if to_file and sink is not None:
+                sink.write(chunk)
+            else:
+                chunks.append(chunk)
+        return Answer(status=answer.status, headers=answer.headers, body=b"".join(chunks))
+
+    def _http(self, url: str) -> httpx.Client:
+        import httpx
+
+        uses_proxy = not is_loopback(urlsplit(url).hostname or "")
+        if uses_proxy not in self._opened:
+            try:
+                self._opened[uses_proxy] = httpx.Client(
+                    trust_env=uses_proxy, follow_redirects=False
+                )
+            except (ValueError, ImportError, httpx.InvalidURL, OSError):
+                raise PlatformError(
+                    "the proxy or the certificates in the environment cannot be used: look at "
+                    "HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
+                    code="unreachable",
+                    was_sent=False,
+                ) from None
+        return self._opened[uses_proxy]

@@ -1,0 +1,297 @@
+"""What goes wrong between a client and a platform, each as one sentence with the next step.
+
+    Exception
+    └── PlatformError      `code` says which of CODES it is; `str()` is the sentence
+
+Text from the server is escaped and cut before it gets into a sentence. No sentence has a token, a
+body of a request, or more of a URL than its origin.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..models.retry import in_words
+from ..secret import Redactor
+from .server_text import one_line, origin_of
+
+CODES = {
+    400: "invalid",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    409: "conflict",
+    422: "invalid",
+    426: "too_old",
+    429: "rate_limited",
+}
+"""By status; further ones: platform_error, redirect, too_large, timeout, unreachable, tls,
+bad_answer."""
+PASSING_STATUSES = frozenset({429, 502, 503, 504})
+_WORD = re.compile(r"[\w.-]{1,64}")
+_BY_STATUS = {
+    400: "{origin} does not accept this: {said}",
+    401: "your session at {origin} has ended or was never there ({said}): run `osmosis login`",
+    403: "{origin} does not allow this: {said}; ask an owner of the workspace, or see "
+    "`osmosis whoami` for who you are",
+    404: "{origin} has no {subject}: {said}",
+    409: "{origin} refused, because of what is there already: {said}",
+    422: "{origin} does not accept this: {said}",
+    426: "osmosis {version} is too old for {origin} ({said}): run "
+    "`python -m pip install --upgrade pytest-osmosis`",
+    429: "{origin} takes no more requests right now: {said}; try again {later}",
+}
+_FAILED = "{origin} failed: {said}; try again later"
+_STATUS_WORDS = {
+    400: "bad request",
+    401: "not authorized",
+    403: "forbidden",
+    404: "not found",
+    409: "conflict",
+    422: "not valid",
+    426: "upgrade required",
+    429: "too many requests",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a request is about, for the sentence when it fails."""
+
+    origin: str
+    subject: str
+    """What is asked for, as `evaluation 'x'`."""
+    version: str
+    """Of this client."""
+    mask: Redactor = field(default_factory=Redactor)
+    """Removes the token from what the server says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A response, read to its end; names of headers in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class PlatformError(Exception):
+    """A request that a platform refused, failed at or never got."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int | None = None,
+        request_id: str | None = None,
+        is_passing: bool = False,
+        was_sent: bool = True,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
+        self.request_id = request_id
+        self.is_passing = is_passing
+        """Whether another try may do better."""
+        self.was_sent = was_sent
+        """Whether the server may have acted on the request."""
+        self.retry_after_s = retry_after_s
+        self.said = ""
+        """The server's own text, escaped and cut."""
+        self.server_code: str | None = None
+        self.field: str | None = None
+        """What the server says is wrong."""
+        self.details: Any = None
+        self.tries = 1
+        self.elapsed_s = 0.0
+
+    def __str__(self) -> str:
+        notes = [f"request {self.request_id}"] if self.request_id else []
+        if self.tries > 1:
+            notes.append(f"{self.tries} tries in {self.elapsed_s:.1f} s")
+        return self.message + (f" ({', '.join(notes)})" if notes else "")
+
+    def document(self) -> dict[str, Any]:
+        """Return what programs may want to know besides the sentence."""
+        known = {
+            "status": self.status,
+            "platform_code": self.server_code,
+            "field": self.field,
+            "request_id": self.request_id,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> PlatformError:
+    """Return the error for an answer whose status is none of success."""
+    status = answer.status
+    if 300 <= status < 400:
+        return _redirect(answer, call)
+    document = _document(answer.body)
+    said = _said(document, call)
+    field_name = _word(document.get("field"))
+    shown = said or _STATUS_WORDS.get(status) or f"it answered {status}{_kind(answer)}"
+    if field_name and field_name not in shown:
+        shown = f"{field_name}: {shown}"
+    pattern = _BY_STATUS.get(status) or _FAILED
+    if 400 <= status < 500 and status not in _BY_STATUS:
+        pattern = _BY_STATUS[400]
+    later = "later" if not retry_after_s else f"in {in_words(retry_after_s)}"
+    parts = {"origin": call.origin, "subject": call.subject, "version": call.version}
+    error = PlatformError(
+        pattern.format(**parts, said=shown, later=later),
+        code=CODES.get(status) or ("platform_error" if status >= 500 else "invalid"),
+        status=status,
+        request_id=_request_id(answer, document),
+        is_passing=status in PASSING_STATUSES,
+        retry_after_s=retry_after_s,
+    )
+    error.said, error.field = said, field_name
+    error.server_code, error.details = _word(document.get("code")), document.get("details")
+    return error
+
+
+def not_json(answer: Answer, call: Call, what: str = "is not JSON") -> PlatformError:
+    """Return the error for a success whose body is none of the API's."""
+    return PlatformError(
+        f"the answer of {call.origin} {what}{_kind(answer)}: is OSMOSIS_PLATFORM_URL the address "
+        "of a platform?",
+        code="bad_answer",
+        status=answer.status,
+        request_id=_request_id(answer, {}),
+    )
+
+
+def too_large(answer: Answer, call: Call, limit: int) -> PlatformError:
+    """Return the error for an answer that was cut off."""
+    size = f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit} bytes"
+    return PlatformError(
+        f"the answer of {call.origin} is larger than {size}, and was not read to its end",
+        code="too_large",
+        status=answer.status,
+        request_id=_request_id(answer, {}),
+    )
+
+
+def timed_out(call: Call, seconds: float, *, was_sent: bool = True) -> PlatformError:
+    """Return the error for an answer that did not come, or not to its end."""
+    return PlatformError(
+        f"{call.origin} did not answer within {seconds:g} s; try again later",
+        code="timeout",
+        is_passing=True,
+        was_sent=was_sent,
+    )
+
+
+def too_slow(call: Call) -> PlatformError:
+    """Return the error for an answer that came, but too slowly to be waited for."""
+    return PlatformError(
+        f"{call.origin} answers too slowly; try again later", code="timeout", is_passing=True
+    )
+
+
+def unreachable(call: Call, error: Exception, *, was_sent: bool) -> PlatformError:
+    """Return the error for a connection that could not be made, or broke."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLError):
+            return _tls(call, cause)
+    what = "the connection to {} broke" if was_sent else "cannot reach {}"
+    return PlatformError(
+        f"{what.format(call.origin)}: {_reason(error)}; is it running, and is "
+        "OSMOSIS_PLATFORM_URL right?",
+        code="unreachable",
+        is_passing=True,
+        was_sent=was_sent,
+    )
+
+
+def unusable_address(call: Call) -> PlatformError:
+    """Return the error for a URL that is none."""
+    return PlatformError(
+        f"{call.origin or 'the platform'}: the address for this cannot be used",
+        code="bad_answer",
+        was_sent=False,
+    )
+
+
+def _tls(call: Call, error: ssl.SSLError) -> PlatformError:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"its certificate cannot be trusted ({one_line(error.verify_message, 100)})"
+        cure = "where it has a certificate authority of your own, set SSL_CERT_FILE to its file"
+    else:
+        why = f"no TLS connection ({one_line(error.reason or 'failed', 100).lower()})"
+        cure = "is OSMOSIS_PLATFORM_URL right?"
+    return PlatformError(f"{call.origin}: {why}; {cure}", code="tls", was_sent=False)
+
+
+def _redirect(answer: Answer, call: Call) -> PlatformError:
+    there = origin_of(answer.headers.get("location", ""))
+    where = f"to {there}" if there and there != call.origin else "to another address"
+    return PlatformError(
+        f"{call.origin} redirects {where}, which is not followed: if that is your platform, set "
+        "OSMOSIS_PLATFORM_URL to it and log in there",
+        code="redirect",
+        status=answer.status,
+        request_id=_request_id(answer, {}),
+    )
+
+
+def _document(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _said(document: Mapping[str, Any], call: Call) -> str:
+    found = document.get("error") or document.get("message") or document.get("detail")
+    if isinstance(found, dict):
+        found = found.get("message") or found.get("error")
+    # Masked before it is cut: what is left of a token at the cut would not be found.
+    return one_line(call.mask(found)).rstrip(".") if isinstance(found, str) else ""
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else None
+
+
+def _request_id(answer: Answer, document: Mapping[str, Any]) -> str | None:
+    return _word(answer.headers.get("x-request-id")) or _word(document.get("request_id"))
+
+
+def is_web_page(answer: Answer) -> bool:
+    """Return whether the answer is HTML, which a proxy or a login page sends."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "text/html" or answer.body.lstrip()[:1] == b"<"
+
+
+def _kind(answer: Answer) -> str:
+    return " (a web page)" if is_web_page(answer) else ""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
+
+
+def _reason(error: Exception) -> str:
+    import socket  # with httpx, it is there already
+
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return "its name is unknown"
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
+    return one_line(str(error), 100).rstrip(".") or type(error).__name__
