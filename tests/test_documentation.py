@@ -73,7 +73,15 @@ def test_the_rubric_file_and_the_commands_of_the_guide_are_understood(tmp_path: 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/how-it-works.md"])
 def test_a_file_that_a_page_on_the_code_names_exists(page: str) -> None:
     named = re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / page).read_text("utf-8"))
-    packages = ("osmosis_ai", "pytest_osmosis", "osmosis_cli", "tests", "docs", "benchmarks")
+    packages = (
+        "osmosis_ai",
+        "pytest_osmosis",
+        "osmosis_cli",
+        "osmosis_platform",
+        "tests",
+        "docs",
+        "benchmarks",
+    )
     there = [f"/{path.relative_to(ROOT)}" for name in packages for path in (ROOT / name).rglob("*")]
     there += [f"{path}/" for path in there if not path.endswith(".py")]
     assert len(named) > 20

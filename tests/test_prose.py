@@ -25,7 +25,15 @@ WORDS = re.compile(rf"\b({'|'.join(AVOIDED)})\b", re.IGNORECASE)
 FSTRING_MIDDLE = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)
 """From Python 3.12 on the text of an f-string is a token of its own."""
 
-PLACES = ("osmosis_ai", "osmosis_cli", "pytest_osmosis", "docs", "README.md", "CONTRIBUTING.md")
+PLACES = (
+    "osmosis_ai",
+    "osmosis_cli",
+    "osmosis_platform",
+    "pytest_osmosis",
+    "docs",
+    "README.md",
+    "CONTRIBUTING.md",
+)
 
 
 def pages() -> list[Path]:

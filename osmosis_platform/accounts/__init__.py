@@ -1,0 +1,1 @@
+"""Users, workspaces, members, and the tokens by which they are known."""

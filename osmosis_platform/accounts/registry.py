@@ -1,0 +1,109 @@
+"""Users, workspaces and members: adding them and finding them by name.
+
+Raises `AccountError`, a sentence for the operator.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ..database.models import Member, User, Workspace
+from .passwords import hash_password, problem
+
+ROLES = ("owner", "member", "viewer")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_REPOSITORY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38})/[a-z0-9._-]{1,100}")
+
+
+class AccountError(Exception):
+    """An account that cannot be added, or is not there."""
+
+
+def add_user(
+    session: Session, name: str, *, email: str | None = None, password: str | None = None
+) -> User:
+    """Add a user, who without a password can only use tokens."""
+    _check_name(name, "a user")
+    if session.scalar(select(User.id).where(User.name == name)) is not None:
+        raise AccountError(f"there is a user {name!r} already")
+    if email is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", email):
+        raise AccountError("the email address must look like name@example.com")
+    if password is not None and (wrong := problem(password)):
+        raise AccountError(wrong)
+    hashed = None if password is None else hash_password(password)
+    user = User(name=name, email=email, password_hash=hashed)
+    session.add(user)
+    session.flush()
+    return user
+
+
+def add_workspace(
+    session: Session, name: str, repository: str, *, clone_url: str | None = None
+) -> Workspace:
+    """Add the workspace of a repository."""
+    _check_name(name, "a workspace")
+    repository = repository.lower()
+    if not is_repository(repository):
+        raise AccountError(f"{repository!r} is no OWNER/REPO, as in acme/agents")
+    if session.scalar(select(Workspace.id).where(Workspace.name == name)) is not None:
+        raise AccountError(f"there is a workspace {name!r} already")
+    other = session.scalar(select(Workspace.name).where(Workspace.repository == repository))
+    if other is not None:
+        raise AccountError(f"{repository} is the repository of the workspace {other!r} already")
+    workspace = Workspace(name=name, repository=repository, clone_url=clone_url)
+    session.add(workspace)
+    session.flush()
+    return workspace
+
+
+def add_member(session: Session, workspace: Workspace, user: User, role: str = "member") -> Member:
+    """Make a user a member of a workspace, or change the role of one who is."""
+    if role not in ROLES:
+        raise AccountError(f"{role!r} is no role; a role is one of {', '.join(ROLES)}")
+    member = session.get(Member, (workspace.id, user.id))
+    if member is None:
+        member = Member(workspace_id=workspace.id, user_id=user.id, role=role)
+        session.add(member)
+    member.role = role
+    session.flush()
+    return member
+
+
+def find_user(session: Session, name: str) -> User:
+    """Return the user of a name; raise AccountError without one."""
+    user = session.scalar(select(User).where(User.name == name))
+    if user is None:
+        raise AccountError(f"there is no user {name!r}; add one with `osmosis platform user add`")
+    return user
+
+
+def find_workspace(session: Session, name: str) -> Workspace:
+    """Return the workspace of a name; raise AccountError without one."""
+    workspace = session.scalar(select(Workspace).where(Workspace.name == name))
+    if workspace is None:
+        told = "add one with `osmosis platform workspace add`"
+        raise AccountError(f"there is no workspace {name!r}; {told}")
+    return workspace
+
+
+def workspaces_of(session: Session, user_id: str) -> list[tuple[Workspace, str]]:
+    """Return the workspaces of a user with the role in each, by name."""
+    query = select(Workspace, Member.role).join(Member, Member.workspace_id == Workspace.id)
+    found = session.execute(query.where(Member.user_id == user_id).order_by(Workspace.name))
+    return [(workspace, role) for workspace, role in found]
+
+
+def is_repository(text: str) -> bool:
+    """Return whether it is `owner/repo`, in lower case."""
+    return bool(_REPOSITORY.fullmatch(text)) and text.partition("/")[2] not in (".", "..")
+
+
+def _check_name(name: str, whose: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise AccountError(
+            f"the name of {whose} has up to 63 letters, digits, dots, dashes and underscores, "
+            f"and starts with a letter or a digit"
+        )

@@ -1,0 +1,100 @@
+"""Tokens: issued once in clear, kept as digests; and the caller that one stands for."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import Session
+
+from ..database.models import Member, Token, User, Workspace, now
+from ..identifiers import digest, new_token
+
+
+@dataclass(frozen=True, slots=True)
+class CallerWorkspace:
+    """The workspace in which a caller acts."""
+
+    id: str
+    name: str
+    repository: str
+    role: str
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the caller may do more than look."""
+        return self.role != "viewer"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request, by the token of it."""
+
+    user_id: str
+    user_name: str
+    email: str | None
+    token_id: str
+    expires_at: datetime
+    workspace: CallerWorkspace | None
+
+
+def issue(
+    session: Session, user_id: str, workspace_id: str | None, *, label: str, expires_s: float
+) -> tuple[Token, str]:
+    """Return a new token's record and the token itself, which is not kept."""
+    text = new_token()
+    token = Token(
+        digest=digest(text),
+        user_id=user_id,
+        workspace_id=workspace_id,
+        label=label,
+        expires_at=now() + timedelta(seconds=expires_s),
+    )
+    session.add(token)
+    session.flush()
+    return token, text
+
+
+def find_caller(session: Session, text: str) -> Caller | None:
+    """Return whom a token stands for; None when it is unknown, expired or revoked.
+
+    So is the token of a workspace that its user has left.
+    """
+    wanted = digest(text)
+    token = session.scalar(select(Token).where(Token.digest == wanted))
+    stored = token.digest if token is not None else digest("")
+    if not hmac.compare_digest(stored.encode(), wanted.encode()) or token is None:
+        return None
+    if token.revoked_at is not None or token.expires_at <= now():
+        return None
+    workspace = None
+    if token.workspace_id is not None:
+        workspace = find_workspace(session, token.user_id, Workspace.id == token.workspace_id)
+        if workspace is None:
+            return None
+    user = session.get_one(User, token.user_id)
+    return Caller(user.id, user.name, user.email, token.id, token.expires_at, workspace)
+
+
+def find_workspace(
+    session: Session, user_id: str, condition: ColumnElement[bool]
+) -> CallerWorkspace | None:
+    """Return the workspace that meets a condition, if the user is a member of it."""
+    query = select(Workspace, Member.role).join(Member, Member.workspace_id == Workspace.id)
+    found = session.execute(query.where(Member.user_id == user_id, condition)).first()
+    if found is None:
+        return None
+    workspace, role = found
+    return CallerWorkspace(workspace.id, workspace.name, workspace.repository, role)
+
+
+def revoke(session: Session, user_id: str, token_id: str) -> bool:
+    """Revoke a token of a user; False when the user has none of this id."""
+    token = session.get(Token, token_id)
+    if token is None or token.user_id != user_id:
+        return False
+    if token.revoked_at is None:
+        token.revoked_at = now()
+    return True

@@ -1,0 +1,127 @@
+"""Submitting runs, and everything that can be asked about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..database.models import Dataset, Run
+from ..datasets.records import ready_dataset
+from ..errors import Refused
+from ..http.endpoints import Answer, Call, Endpoint, Needs
+from ..http.pages import Page, page_document
+from ..http.validation import refused_fields
+from ..runs import records, wire
+from ..runs.kinds import RunKind
+from ..runs.submissions import Submission, name_problems, submission_model
+from ..vault.records import missing
+
+_KEY = re.compile(r"[!-~]{1,255}")
+
+
+def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
+    """Return the calls that a kind of run has."""
+    every = f"/api/cli/{kind.segment}"
+    one = f"{every}/{{name}}"
+
+    def about(
+        handler: Callable[[RunKind, Call[None, None], Run], Answer],
+    ) -> Callable[[Call[None, None]], Answer]:
+        def handle(call: Call[None, None]) -> Answer:
+            run = records.find(call.session, kind, call.workspace, call.path["name"])
+            return handler(kind, call, run)
+
+        return handle
+
+    return (
+        Endpoint("POST", every, _submit(kind), Needs.WRITE, body=submission_model(kind.config)),
+        Endpoint("GET", every, _list(kind), query=Page),
+        Endpoint("GET", one, about(_detail)),
+        Endpoint("GET", f"{one}/metrics", about(_metrics)),
+        Endpoint("GET", f"{one}/report", about(_report)),
+        Endpoint("POST", f"{one}/stop", about(_stop), Needs.WRITE),
+    )
+
+
+def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
+    def submit(call: Call[Submission, None]) -> Answer:
+        submission = call.body
+        if problems := list(name_problems(submission)):
+            raise refused_fields(problems)
+        key = _idempotency_key(call)
+        run, is_new = records.submit(
+            call.session,
+            kind,
+            submission,
+            caller=call.caller,
+            workspace=call.workspace,
+            find_dataset=lambda: _checked_needs(call),
+            idempotency_key=key,
+        )
+        return Answer(wire.summary(run), status=201 if is_new else 200)
+
+    return submit
+
+
+def _checked_needs(call: Call[Submission, None]) -> Dataset:
+    """Return the dataset that a submission names; refuse one that names what is not there."""
+    name = call.body.section["experiment_config"]["dataset"]
+    dataset = ready_dataset(call.session, call.workspace.id, name)
+    if dataset is None:
+        raise Refused(
+            422,
+            "dataset_not_found",
+            "experiment_config.dataset: the workspace has no dataset of this name that is ready; "
+            "upload one with `osmosis dataset upload`",
+            field="experiment_config.dataset",
+        )
+    names = missing(
+        call.session, call.workspace.id, call.caller.user_id, call.body.required_secrets
+    )
+    if names:
+        raise Refused(
+            422,
+            "missing_secrets",
+            f"secrets.required: there is no secret {', '.join(names)}; "
+            "set each with `osmosis secret set NAME`",
+            field="secrets.required",
+            details={"missing": names},
+        )
+    return dataset
+
+
+def _idempotency_key(call: Call[Submission, None]) -> str | None:
+    key = call.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise Refused(400, "invalid_header", "Idempotency-Key must be 1 to 255 visible characters")
+    return key
+
+
+def _list(kind: RunKind) -> Callable[[Call[None, Page]], Answer]:
+    def listed(call: Call[None, Page]) -> Answer:
+        page = call.query
+        runs, total = records.newest(
+            call.session, kind, call.workspace, limit=page.limit, offset=page.offset
+        )
+        return Answer(page_document(f"{kind.key}s", [*map(wire.summary, runs)], total, page))
+
+    return listed
+
+
+def _detail(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+    return Answer(wire.detail(kind, run))
+
+
+def _metrics(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+    return Answer(wire.metrics(kind, run))
+
+
+def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+    if run.report is None:
+        message = f"the {kind.words} {run.name} has no report: it is {run.status}"
+        raise Refused(404, "no_report", message, details={"status": run.status})
+    return Answer(run.report)
+
+
+def _stop(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+    return Answer(wire.summary(records.stop(call.session, kind, run)))

@@ -1,0 +1,30 @@
+"""`create_app`: the platform as an ASGI application."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from .api.table import ENDPOINTS
+from .database.connection import Database
+from .errors import Refused
+from .http.hardening import Hardening, on_failure, on_http_error, on_refused
+from .settings import Settings
+
+
+def create_app(settings: Settings, database: Database) -> Starlette:
+    """Return the application over a database whose tables are there."""
+    app = Starlette(
+        routes=[endpoint.route() for endpoint in ENDPOINTS],
+        middleware=[Middleware(Hardening, allowed_hosts=settings.allowed_hosts)],
+        exception_handlers={
+            Refused: on_refused,
+            HTTPException: on_http_error,
+            Exception: on_failure,
+        },
+    )
+    app.router.redirect_slashes = False
+    app.state.settings = settings
+    app.state.database = database
+    return app

@@ -1,0 +1,71 @@
+"""The connection to the database: transactions that read, and transactions that write.
+
+Knows SQLite and nothing else that is particular to a database; a URL of another serves too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.orm import Session
+
+BUSY_TIMEOUT_MS = 10_000
+FILE_NAME = "platform.sqlite3"
+
+
+class Database:
+    """What opens sessions."""
+
+    def __init__(self, url: URL | str) -> None:
+        self.engine = create_engine(url)
+        if self.engine.dialect.name == "sqlite":
+            _tune_sqlite(self.engine)
+
+    @classmethod
+    def in_folder(cls, data: Path) -> Database:
+        """Return the SQLite database in a data folder; both only for the owner's eyes."""
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = data / FILE_NAME
+        # Before SQLite makes it, which would go by the umask.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        return cls(URL.create("sqlite", database=str(path.absolute())))
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Open a session that changes nothing."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Open a session that is committed at its end, and rolled back when that is an error."""
+        with (
+            self.engine.connect().execution_options(osmosis_writes=True) as connection,
+            Session(connection, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def _tune_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # transactions begin below, not in the driver
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        # One that reads first and writes later could be refused without waiting.
+        writes = connection.get_execution_options().get("osmosis_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

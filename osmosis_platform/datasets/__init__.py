@@ -1,0 +1,1 @@
+"""Datasets: their records, and their files on disk."""

@@ -1,0 +1,1 @@
+"""How requests come in: size, token, identity, body; and how errors go out."""

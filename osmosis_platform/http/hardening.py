@@ -1,0 +1,96 @@
+"""What holds for every request: known Host headers, safe answers, and no traceback.
+
+No header for CORS is ever sent: browsers let no page of another origin read an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..errors import Refused
+
+_LOG = logging.getLogger("osmosis_platform")
+SAFE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Set where the answer does not set them itself."""
+
+
+class Hardening:
+    """Middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str]) -> None:
+        self.app = app
+        self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass the life cycle on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                for name, value in SAFE_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        if not self._is_known(Headers(scope=scope)):
+            refused = Refused(400, "wrong_host", "this platform does not answer to this Host")
+            await error_response(refused)(scope, receive, send_safely)
+            return
+        await self.app(scope, receive, send_safely)
+
+    def _is_known(self, headers: Headers) -> bool:
+        values = headers.getlist("host")
+        if len(values) != 1 or "@" in values[0]:
+            return False
+        try:
+            found = urlsplit(f"//{values[0]}").hostname
+        except ValueError:
+            return False
+        return (found or "") in self.allowed_hosts
+
+
+def error_response(error: Refused) -> Response:
+    """Return the answer to a request that is refused."""
+    return JSONResponse(error.document, status_code=error.status, headers=error.headers)
+
+
+async def on_refused(request: Request, error: Exception) -> Response:
+    """Answer what a handler refuses."""
+    assert isinstance(error, Refused)
+    return error_response(error)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Answer what the router refuses: an unknown path or method."""
+    assert isinstance(error, HTTPException)
+    names = {404: "not_found", 405: "method_not_allowed"}
+    refused = Refused(
+        error.status_code,
+        names.get(error.status_code, "http_error"),
+        f"{error.detail.lower()}: there is no such call",
+        headers=error.headers,
+    )
+    return error_response(refused)
+
+
+async def on_failure(request: Request, error: Exception) -> Response:
+    """Answer a request that met an error of ours; its text, which may hold values, is not sent."""
+    _LOG.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
+    message = "the platform failed; its log has more"
+    return error_response(Refused(500, "internal", message, headers=SAFE_HEADERS))

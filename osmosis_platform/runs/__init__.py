@@ -1,0 +1,1 @@
+"""Submitted evaluations and training runs, as they are kept."""

@@ -1,0 +1,126 @@
+"""Runs in the database: submitting, finding, listing and stopping them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from ..accounts.tokens import Caller, CallerWorkspace
+from ..database.models import Dataset, Run, RunLog, now
+from ..errors import Refused, not_found
+from ..identifiers import new_run_name
+from .kinds import ENDED, RunKind
+from .submissions import Submission
+
+_NAME_TRIES = 20
+
+
+def submit(
+    session: Session,
+    kind: RunKind,
+    submission: Submission,
+    *,
+    caller: Caller,
+    workspace: CallerWorkspace,
+    find_dataset: Callable[[], Dataset],
+    idempotency_key: str | None = None,
+) -> tuple[Run, bool]:
+    """Record a run, or find the one that the same request has made; and whether it is new.
+
+    What a new one needs is looked for by `find_dataset`, which refuses it where that is missing.
+    """
+    known = _submitted(session, kind, caller, workspace, idempotency_key)
+    if known is not None:
+        if known.submission_digest != submission.digest:
+            raise Refused(
+                409,
+                "idempotency_conflict",
+                "this Idempotency-Key was used for another submission; use a new one",
+            )
+        return known, False
+    dataset = find_dataset()
+    run = Run(
+        workspace_id=workspace.id,
+        creator_id=caller.user_id,
+        kind=kind.name,
+        name=_free_name(session, workspace.id),
+        submission=submission.section,
+        submission_digest=submission.digest,
+        idempotency_key=idempotency_key,
+        dataset_id=dataset.id,
+    )
+    session.add(run)
+    session.flush()
+    add_log(session, run, "the run was submitted; it waits to be executed", step="submit")
+    return run, True
+
+
+def find(session: Session, kind: RunKind, workspace: CallerWorkspace, name_or_id: str) -> Run:
+    """Return a run of the workspace by its name or id."""
+    query = select(Run).where(Run.workspace_id == workspace.id, Run.kind == kind.name)
+    wanted = or_(Run.id == name_or_id, Run.name == name_or_id)
+    run = session.scalar(query.where(wanted).order_by(Run.name == name_or_id).limit(1))
+    if run is None:
+        raise not_found(kind.words)
+    return run
+
+
+def newest(
+    session: Session, kind: RunKind, workspace: CallerWorkspace, *, limit: int, offset: int
+) -> tuple[Sequence[Run], int]:
+    """Return some runs of the workspace, the newest first, and how many there are."""
+    ours = (Run.workspace_id == workspace.id, Run.kind == kind.name)
+    total = session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
+    query = select(Run).where(*ours).order_by(Run.created_at.desc(), Run.id)
+    return session.scalars(query.limit(limit).offset(offset)).all(), total
+
+
+def stop(session: Session, kind: RunKind, run: Run) -> Run:
+    """Stop a run; one that is stopped already stays as it is."""
+    if run.status == "stopped":
+        return run
+    if run.status in ENDED:
+        message = f"the {kind.words} {run.name} has ended already: it is {run.status}"
+        raise Refused(409, "already_ended", message, details={"status": run.status})
+    run.status = "stopped"
+    run.completed_at = now()
+    add_log(session, run, "the run was stopped", step="stop")
+    session.flush()
+    return run
+
+
+def add_log(
+    session: Session, run: Run, message: str, *, level: str = "info", step: str | None = None
+) -> None:
+    """Add a line to the log of a run."""
+    session.add(RunLog(run_id=run.id, level=level, step=step, message=message))
+
+
+def _submitted(
+    session: Session,
+    kind: RunKind,
+    caller: Caller,
+    workspace: CallerWorkspace,
+    idempotency_key: str | None,
+) -> Run | None:
+    if idempotency_key is None:
+        return None
+    return session.scalar(
+        select(Run).where(
+            Run.workspace_id == workspace.id,
+            Run.creator_id == caller.user_id,
+            Run.kind == kind.name,
+            Run.idempotency_key == idempotency_key,
+        )
+    )
+
+
+def _free_name(session: Session, workspace_id: str) -> str:
+    for _ in range(_NAME_TRIES):
+        name = new_run_name()
+        taken = select(Run.id).where(Run.workspace_id == workspace_id, Run.name == name)
+        if session.scalar(taken) is None:
+            return name
+    raise AssertionError("no free name for a run")

@@ -1,0 +1,56 @@
+"""What an operator may set, and the limits that hold otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything there may be."""
+
+    body_bytes: int = 2 * MIB
+    """Of a JSON body; a config's [env] and [advanced] are in it."""
+    form_bytes: int = 16 * 1024
+    body_timeout_s: float = 30.0
+    """How long the body of a request, but for an upload, may take to arrive."""
+    upload_pause_s: float = 60.0
+    """How long an upload may send nothing."""
+    dataset_bytes: int = 5 * 1024 * MIB
+    datasets: int = 1000
+    """In a workspace."""
+    part_bytes: int = 16 * MIB
+    """Of each part of a multipart upload but the last."""
+    simple_upload_bytes: int = 16 * MIB
+    """A larger dataset arrives in parts."""
+    upload_expires_s: int = 3600
+    """How long the URLs of an upload serve."""
+    secret_bytes: int = 64 * 1024
+    secrets: int = 1000
+    """In a workspace."""
+    page: int = 200
+    """Records that a list gives at once."""
+    device_code_expires_s: int = 600
+    device_interval_s: int = 5
+    token_expires_s: int = 90 * 24 * 3600
+    session_expires_s: int = 12 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one platform is run."""
+
+    data: Path
+    """The folder of the database, the datasets and, unless the environment has it, the key."""
+    public_url: str | None = None
+    """Where browsers and clients reach the platform; by default where a request came to."""
+    allowed_hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1"})
+    """The names in `Host` headers that are answered."""
+    oldest_client: tuple[int, ...] = (0, 1)
+    """The lowest version of the `osmosis` command that is served."""
+    secret_key: str | None = None
+    """The Fernet key of stored secrets; by default one in the data folder."""
+    limits: Limits = Limits()

@@ -1,0 +1,88 @@
+"""Evaluations over HTTP: submitted, listed, shown, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.platform_server import Account, PlatformServer, submission
+
+EVALS = "/api/cli/eval-runs"
+
+
+@pytest.fixture
+def account(platform_server: PlatformServer) -> Account:
+    """A user in a workspace with a dataset."""
+    account = platform_server.add_workspace()
+    platform_server.add_dataset(account=account)
+    return account
+
+
+@pytest.fixture
+def client(platform_server: PlatformServer, account: Account) -> Iterator[httpx.Client]:
+    """A client of that user."""
+    with httpx.Client(base_url=platform_server.url, headers=account.headers) as client:
+        yield client
+
+
+def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
+    client: httpx.Client, account: Account
+) -> None:
+    body = submission(evaluation_config={"limit": 3, "pass_threshold": 1}, env_config={"A": "b"})
+    answer = client.post(EVALS, json=body)
+    run = answer.json()
+    assert (answer.status_code, run["status"]) == (201, "pending")
+    for key in (run["id"], run["name"]):
+        found = client.get(f"{EVALS}/{key}").json()
+        assert found["eval_run"]["id"] == run["id"]
+        assert found["eval_run"]["creator_name"] == account.user
+        assert found["config"]["evaluation_config"] == {"limit": 3, "pass_threshold": 1}
+        assert found["env_config"] == {"A": "b"}
+        assert (found["rollout"]["name"], found["dataset"]["name"]) == ("my-rollout", "my-dataset")
+        assert (found["entrypoint"], found["commit_sha"], found["results"]) == (
+            "main.py",
+            None,
+            None,
+        )
+
+
+def test_runs_are_listed_in_pages_the_newest_first(client: httpx.Client) -> None:
+    names = [client.post(EVALS, json=submission()).json()["name"] for _ in range(3)]
+    first = client.get(EVALS, params={"limit": 2}).json()
+    assert [run["name"] for run in first["eval_runs"]] == names[:0:-1]
+    assert (first["total_count"], first["has_more"], first["next_offset"]) == (3, True, 2)
+    rest = client.get(EVALS, params={"limit": 2, "offset": 2}).json()
+    assert [run["name"] for run in rest["eval_runs"]] == names[:1]
+    assert (rest["has_more"], rest["next_offset"]) == (False, None)
+
+
+def test_stopping_ends_a_run_and_can_be_repeated(client: httpx.Client) -> None:
+    run = client.post(EVALS, json=submission()).json()
+    for _ in range(2):
+        stopped = client.post(f"{EVALS}/{run['name']}/stop", json={}).json()
+        assert stopped["status"] == "stopped"
+        assert stopped["completed_at"].endswith("Z")
+
+
+def test_a_run_that_has_ended_cannot_be_stopped(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
+    run_id = platform_server.add_run(account=account, status="finished")
+    answer = client.post(f"{EVALS}/{run_id}/stop", json={})
+    assert (answer.status_code, answer.json()["code"]) == (409, "already_ended")
+
+
+def test_the_token_says_who_asks_and_ends_when_it_is_revoked(
+    client: httpx.Client, account: Account
+) -> None:
+    found = client.get("/api/cli/verify").json()
+    assert found["user"] == {
+        "id": account.user_id,
+        "email": f"{account.user}@x.test",
+        "name": account.user,
+    }
+    assert found["workspace"]["role"] == "owner"
+    assert client.delete(f"/api/cli/tokens/{found['token_id']}").status_code == 200
+    assert client.get("/api/cli/verify").status_code == 401
