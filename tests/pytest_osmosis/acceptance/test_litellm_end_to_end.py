@@ -43,6 +43,12 @@ CHATTER = (
 )
 
 
+@pytest.fixture(scope="module")
+def litellm() -> None:
+    """LiteLLM as it stays in this process: pytester forgets what is imported after it has begun."""
+    load()
+
+
 @pytest.fixture
 def provider(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project whose provider is the endpoint, for LiteLLM as for the user."""
@@ -67,9 +73,9 @@ def check_artefacts(project: Project, session: Session) -> None:
     assert not [word for word in CHATTER if word in said]
 
 
+@pytest.mark.usefixtures("litellm")
 def test_a_model_whose_price_is_known(provider: Project) -> None:
     provider.rows("a", f"say {KEY}")
-    load()  # here, since pytester forgets what the session imports
     session = provider.run("--osmosis-temperature=0.5", model="openai/gpt-4o-mini", base_url=None)
     assert session.outcomes == {"passed": 2}, session.out + session.err
     assert {(ask.model, ask.body["temperature"]) for ask in provider.endpoint.seen} == {
