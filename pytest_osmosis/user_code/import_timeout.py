@@ -11,7 +11,6 @@ import contextlib
 import faulthandler
 import os
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -49,7 +48,11 @@ def watched(
 
 class _Watch(threading.Thread):
     def __init__(self, module: str, deadline_s: float, grace_s: float) -> None:
+        # Not in the thread: what is watched may hold the locks of imports.
+        from osmosis_ai.thread_frames import frame_of
+
         super().__init__(name=f"osmosis-import-{module}", daemon=True)
+        self._frame_of = frame_of
         self.expired = False
         self.stack: list[traceback.FrameSummary] = []
         self._module, self._deadline_s, self._grace_s = module, deadline_s, grace_s
@@ -67,7 +70,7 @@ class _Watch(threading.Thread):
         with self._one_at_a_time:
             if self._done.is_set():
                 return
-            frame = sys._current_frames().get(self._watched)
+            frame = self._frame_of(self._watched)
             self.stack = list(traceback.extract_stack(frame))
             self.expired = True
             self._interrupt()
