@@ -25,7 +25,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -148,8 +148,13 @@ class Endpoint:
 
     def close(self) -> None:
         """Stop listening and drop every connection."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        with suppress(RuntimeError):  # it has gone away before
+            self.go_away()
         self._thread.join(10)
+
+    def go_away(self) -> None:
+        """The same without waiting for it, from any thread."""
+        self._loop.call_soon_threadsafe(self._stop.set)
 
     def __enter__(self) -> Endpoint:
         return self.start()

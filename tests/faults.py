@@ -421,8 +421,9 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "it goes away in the middle of a session",
-            "the session stops after five runs in a row that could not reach it; the same command "
-            "goes on with the runs that are kept",
+            "the session stops after five runs in a row that found nothing at its address, exit "
+            "status 1 also where a gate passes; the same command goes on with the runs that are "
+            "kept",
             [
                 f"{BAD_END}::test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later",
             ],

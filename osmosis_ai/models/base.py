@@ -6,9 +6,9 @@ Knows neither HTTP nor any provider. The exceptions:
     ├── ProviderError      the endpoint gave no answer; `kind` says why, `fatal` whether any row can
     └── CallFault          one try without an answer, inside this package
 
-Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable,
-rate_limited, overloaded and timeout were retried; bad_request, protocol, redirect, tls and
-too_large concern the call itself.
+Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable (there was
+no connection), connection (it broke), rate_limited, overloaded and timeout were retried;
+bad_request, protocol, redirect, tls and too_large concern the call itself.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ ErrorKind = Literal[
     "model_not_found",
     "quota",
     "unreachable",
+    "connection",
     "rate_limited",
     "overloaded",
     "timeout",

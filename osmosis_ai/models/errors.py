@@ -188,14 +188,14 @@ class Wording:
             return f"{fault.summary} from {self.where}{after}{quoted}"
         if fault.reason == UNSUPPORTED:
             return detail
-        if fault.reason == "not_connected":
-            return f"cannot reach {self.origin}{after} ({detail})"
         return self._of_kind(fault, detail, after, quoted)
 
     def _of_kind(self, fault: CallFault, detail: str, after: str, quoted: str) -> str:
         said = f"{fault.status or 'an error'} from {self.where}"
         match fault.kind:
             case "unreachable":
+                return f"cannot reach {self.origin}{after} ({detail})"
+            case "connection":
                 return f"no answer from {self.where}{after} ({detail})"
             case "protocol":
                 return f"no usable answer from {self.where}{after} ({detail})"

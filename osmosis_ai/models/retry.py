@@ -23,7 +23,7 @@ RETRIED_STATUSES: frozenset[int] = frozenset({408, 409, 425, 429, *range(500, 60
 RETRY_AFTER_LIMIT_S = 120.0
 """Longest pause that an endpoint may ask for; a longer one ends the call at once."""
 
-_TRIES_FOR: Mapping[str, int] = {"timeout": 2, "protocol": 2, "not_connected": 3}
+_TRIES_FOR: Mapping[str, int] = {"timeout": 2, "protocol": 2, "unreachable": 3}
 _jitter = Random()
 
 
@@ -158,8 +158,8 @@ class Retrier:
         if not fault.retried or (asked_s is not None and asked_s > RETRY_AFTER_LIMIT_S):
             return None
         reason = fault.reason
-        if reason == "not_connected" and self.replied:
-            reason = fault.kind  # it was there before: a restart takes longer than a wrong address
+        if reason == "unreachable" and self.replied:
+            reason = "connection"  # it was there: a restart takes longer than a wrong address
         if not self._policy.tries_left(reason, tries):
             return None
         pause_s = self._policy.pause_s(tries, asked_s)

@@ -16,10 +16,10 @@ from typing import Protocol
 from ..results import NO_JUDGE, NO_REWARD, RunResult
 from ..spec import Budget
 
-UNREACHABLE_RUNS = 3
-"""The session ends after this many runs that could not reach the endpoint, if none could."""
+UNANSWERED_RUNS = 3
+"""The session ends after so many runs without connection or reply, where no run had a reply."""
 GONE_RUNS = 5
-"""And after this many in a row, if some could: a few requests may break their own connections."""
+"""And after so many without a connection, and none with a reply among them, where one had."""
 DECREASE = 0.5
 """The factor by which a 429 reduces the window."""
 
@@ -47,6 +47,7 @@ class RunBudget:
         self._halted = False
         self._scored = False
         self._reached = False
+        self._unanswered = 0
         self._unreachable = 0
         self._tokens = 0
         self._cost_usd = 0.0
@@ -102,17 +103,30 @@ class RunBudget:
             return result.error or "the endpoint refuses every call"
         if result.error_kind == NO_JUDGE or (result.error_kind == NO_REWARD and not self._scored):
             return result.error
-        if result.error_kind == "unreachable":
-            self._unreachable += 1
-            if not self._reached and self._unreachable >= UNREACHABLE_RUNS:
+        reason = self._lost(result)
+        if reason is not None:
+            return reason
+        if self._budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
+            return "the cost of a run is not known: --osmosis-max-cost cannot be kept"
+        return None
+
+    def _lost(self, result: RunResult) -> str | None:
+        """Return that the endpoint cannot be reached, or went away, if so.
+
+        Once it has replied, a run whose connection broke says nothing of other runs: its own
+        request may have broken it.
+        """
+        self._reached = self._reached or bool(result.llm_calls)
+        if result.error_kind in ("unreachable", "connection"):
+            self._unanswered += 1
+            self._unreachable += result.error_kind == "unreachable"
+            if not self._reached and self._unanswered >= UNANSWERED_RUNS:
                 return result.error
             if self._unreachable >= GONE_RUNS:
                 return f"the endpoint went away: {result.error}"
         elif result.llm_calls or result.error_type == "provider":
             self._reached = True  # a refusal also came from an endpoint
             self._unreachable = 0
-        if self._budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
-            return "the cost of a run is not known: --osmosis-max-cost cannot be kept"
         return None
 
     def _spent(self) -> tuple[str, Callable[[], str]] | None:

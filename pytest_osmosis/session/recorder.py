@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
+from ..gates.result import INCONCLUSIVE
 from ..results import (
     DECIDED,
     NO_REWARD,
@@ -220,8 +221,15 @@ class Recorder:
         self._gates.settle(session, self.result, self._outputs.explained)
         for problem in self._outputs.write(self.result):
             self.fail(problem)
-        if self._problems or (self._halted and not self._gates.gated):
+        if self._problems or (self._halted and not self._gates_decide()):
             session.exitstatus = _at_least_failed(session.exitstatus)
+
+    def _gates_decide(self) -> bool:
+        """Return whether what halted the session leaves the exit status to gates.
+
+        Those that are decided and a spent budget do; an endpoint that went away does not.
+        """
+        return self._gates.gated and (self._halted == DECIDED or self._spent is not None)
 
     def _is_ended(self, session: pytest.Session) -> bool:
         """Return whether nothing but its results and options ended the session."""
@@ -313,5 +321,5 @@ def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
 
 
 def _at_least_failed(status: Any) -> Any:
-    failed = pytest.ExitCode.TESTS_FAILED
-    return failed if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else status
+    better = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, INCONCLUSIVE)
+    return pytest.ExitCode.TESTS_FAILED if status in better else status

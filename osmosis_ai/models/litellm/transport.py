@@ -130,7 +130,7 @@ async def _sent(client: HTTPClient, request: httpx.Request) -> Reply:
             proxy=_proxy(request.url),
         )
     except ClientClosed:
-        raise TransportError("unreachable", "the model is closed") from None
+        raise TransportError("connection", "the model is closed") from None
 
 
 def _proxy(url: httpx.URL) -> Proxy | None:

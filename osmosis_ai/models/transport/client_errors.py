@@ -8,7 +8,7 @@ import ssl
 
 import aiohttp
 
-from .exchange import NOT_CONNECTED, TransportError
+from .exchange import TransportError
 from .proxy import Proxy
 
 
@@ -22,16 +22,16 @@ def transport_error(error: Exception, *, replied: bool, proxy: Proxy | None) -> 
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return unreachable("no connection in time", proxy)
     if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
-        return TransportError("unreachable", "too many open files: lower -n or --batch-size")
+        return TransportError("connection", "too many open files: lower -n or --batch-size")
     if isinstance(error, aiohttp.ClientConnectorError):
         return unreachable(_plain(cause), proxy)
     if is_disconnect(error) or _is_cut_short(error):
-        return TransportError("unreachable", f"the connection was closed {_stage(error, replied)}")
+        return TransportError("connection", f"the connection was closed {_stage(error, replied)}")
     if isinstance(error, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError)):
         detail = str(getattr(error, "message", "") or error)
         return TransportError("protocol", detail, summary="not an HTTP reply")
     if isinstance(error, OSError):
-        return TransportError("unreachable", _plain(error))
+        return TransportError("connection", _plain(error))
     return TransportError("bad_request", f"the request cannot be sent ({type(error).__name__})")
 
 
@@ -39,7 +39,7 @@ def unreachable(detail: str, proxy: Proxy | None) -> TransportError:
     """Return the fault of an endpoint that cannot be connected to."""
     if proxy is not None:
         detail += f", through the proxy {proxy}; add the host to NO_PROXY to go direct"
-    return TransportError("unreachable", detail, reason=NOT_CONNECTED)
+    return TransportError("unreachable", detail)
 
 
 def is_disconnect(error: Exception) -> bool:

@@ -13,9 +13,6 @@ from ..base import CallFault, ErrorKind
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Largest decoded body of a reply."""
 
-NOT_CONNECTED = "not_connected"
-"""Reason of a fault before there was a connection: few tries, since it seldom passes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -40,11 +37,10 @@ class TransportError(CallFault):
         detail: str = "",
         *,
         summary: str = "",
-        reason: str = "",
         stale: bool = False,
     ) -> None:
-        retried = kind in ("unreachable", "timeout")
-        super().__init__(kind, detail, summary=summary, reason=reason, retried=retried, stale=stale)
+        retried = kind in ("unreachable", "connection", "timeout")
+        super().__init__(kind, detail, summary=summary, retried=retried, stale=stale)
 
 
 class ClientClosed(Exception):

@@ -68,7 +68,7 @@ class TrainerClient:
                 timeout_s=timeout_s,
             )
         except ClientClosed:
-            raise TransportError("unreachable", "the server is shutting down") from None
+            raise TransportError("connection", "the server is shutting down") from None
         finally:
             _addresses.reset(token)
 

@@ -248,11 +248,9 @@ def test_a_connection_broken_once_is_tried_again(shared: Endpoint, how: str, whe
 
 @pytest.mark.parametrize("where", BROKEN)
 @pytest.mark.parametrize("how", ["reset", "close"])
-def test_connections_that_always_break_end_as_unreachable(
-    shared: Endpoint, how: str, where: str
-) -> None:
+def test_connections_that_always_break_end_as_such(shared: Endpoint, how: str, where: str) -> None:
     failure = error(shared, f"fault-{how}-{where}", "always")
-    assert (failure.kind, failure.tries) == ("unreachable", FAST.max_tries)
+    assert (failure.kind, failure.tries) == ("connection", FAST.max_tries)
     assert f"no answer from {shared.netloc} after 8 tries" in str(failure)
     assert "the connection was closed" in str(failure)
 

@@ -255,7 +255,7 @@ def test_a_timeout_in_the_middle_of_a_long_model_call_is_the_endpoints(
     assert re.fullmatch(f"{waited}, {up}", silent["error"])
     last = r"\(\d+ tries; the last: no answer from .* \(the connection was closed.*\)\)"
     assert re.fullmatch(f"{waited} {last}, {up}", resets["error"])
-    assert (silent["error_kind"], resets["error_kind"]) == ("timeout", "unreachable")
+    assert (silent["error_kind"], resets["error_kind"]) == ("timeout", "connection")
     assert resets["retries"] > 0
     assert (answers["outcome"], answers["error_type"]) == ("failed", "timeout")
     assert answers["error"] == "the agent timed out after 2 s"

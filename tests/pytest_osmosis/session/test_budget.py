@@ -84,6 +84,19 @@ def test_an_endpoint_that_was_reached_may_be_away_for_four_runs_in_a_row(
     assert runs.reasons == ["the endpoint went away: cannot reach x:1"]
 
 
+def test_a_connection_that_breaks_ends_the_session_only_where_there_was_never_a_reply():
+    broken = {**UNREACHABLE, "error_kind": "connection", "error": "no answer from x:1"}
+    never, later, within = Runs(), Runs(), Runs()
+    for index in range(3):
+        never.supervisor.ended(run(index, **broken))
+    assert never.reasons == ["no answer from x:1"]
+    later.supervisor.ended(run(0, success=True, llm_calls=1))
+    for index in range(1, 10):
+        later.supervisor.ended(run(index, **broken))
+        within.supervisor.ended(run(index, **broken, llm_calls=1))
+    assert later.reasons == within.reasons == []
+
+
 def test_a_spent_budget_of_tokens_ends_the_session_and_unknown_usage_counts_nothing():
     runs = Runs(Budget(tokens=100))
     runs.supervisor.ended(run(0, llm_calls=1, tokens=None))

@@ -101,7 +101,7 @@ def test_https_on_a_plain_port_asks_whether_http_is_meant() -> None:
 
 def test_http_on_an_encrypted_port_is_said_not_to_be_http(encrypted: Endpoint) -> None:
     failure = error(encrypted.base_url.replace("https:", "http:"))
-    assert failure.kind in ("protocol", "unreachable")
+    assert failure.kind in ("protocol", "connection")
 
 
 def test_a_missing_certificate_file_is_named_by_its_variable(
