@@ -11,9 +11,10 @@ from .database.connection import Database
 from .errors import Refused
 from .http.hardening import Hardening, on_failure, on_http_error, on_refused
 from .settings import Settings
+from .vault.cipher import Vault
 
 
-def create_app(settings: Settings, database: Database) -> Starlette:
+def create_app(settings: Settings, database: Database, vault: Vault) -> Starlette:
     """Return the application over a database whose tables are there."""
     app = Starlette(
         routes=[endpoint.route() for endpoint in ENDPOINTS],
@@ -27,4 +28,5 @@ def create_app(settings: Settings, database: Database) -> Starlette:
     app.router.redirect_slashes = False
     app.state.settings = settings
     app.state.database = database
+    app.state.vault = vault
     return app

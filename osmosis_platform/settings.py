@@ -51,6 +51,4 @@ class Settings:
     """The names in `Host` headers that are answered."""
     oldest_client: tuple[int, ...] = (0, 1)
     """The lowest version of the `osmosis` command that is served."""
-    secret_key: str | None = None
-    """The Fernet key of stored secrets; by default one in the data folder."""
     limits: Limits = Limits()

@@ -18,6 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from osmosis_platform.database.connection import Database
     from osmosis_platform.settings import Settings
+    from osmosis_platform.vault.cipher import Vault
 
 START_TIMEOUT_S = 60
 
@@ -47,9 +48,10 @@ class Account:
 class PlatformServer:
     """A platform with one user in one workspace: `owner` in `acme`, of `acme/agents`."""
 
-    def __init__(self, url: str, database: Database, settings: Settings) -> None:
+    def __init__(self, url: str, database: Database, settings: Settings, vault: Vault) -> None:
         self.url = url
         self.database = database
+        self.vault = vault
         self.settings = settings
         self._count = 0
         self.account = self.add_user("owner", workspace="acme", repository="acme/agents")
@@ -177,20 +179,28 @@ class PlatformServer:
         with self.database.writing() as session:
             session.add(RunLog(run_id=run_id, message=message, **values))
 
-    def add_secret(self, name: str, *, scope: str = "user", account: Account | None = None) -> None:
-        """Add a secret, so that runs may require it; its value is none that can be read."""
-        from osmosis_platform.database.models import StoredSecret
+    def add_secret(
+        self,
+        name: str,
+        *,
+        value: str = "a-secret-value",
+        scope: str = "user",
+        account: Account | None = None,
+    ) -> None:
+        """Add a secret, so that runs may require it."""
+        from osmosis_platform.vault.records import store
 
         account = account or self.account
         with self.database.writing() as session:
-            session.add(
-                StoredSecret(
-                    workspace_id=account.workspace_id,
-                    owner=account.user_id if scope == "user" else "",
-                    creator_id=account.user_id,
-                    name=name,
-                    encrypted=b"",
-                )
+            store(
+                session,
+                self.vault,
+                workspace_id=account.workspace_id,
+                user_id=account.user_id,
+                scope=scope,
+                name=name,
+                value=value,
+                limit=1000,
             )
 
 
@@ -204,17 +214,21 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
     from osmosis_platform.database.connection import Database
     from osmosis_platform.database.models import Base
     from osmosis_platform.settings import Settings
+    from osmosis_platform.vault.cipher import open_vault
 
     settings = Settings(data=data, **changes)
     database = Database.in_folder(data)
     Base.metadata.create_all(database.engine)
+    vault = open_vault(data, None)
     socket = listen("127.0.0.1", 0)
-    server = uvicorn.Server(configure(create_app(settings, database)))
+    server = uvicorn.Server(configure(create_app(settings, database, vault)))
     thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
     thread.start()
     try:
         # The socket listens already: what is asked before the server runs is answered later.
-        yield PlatformServer(f"http://127.0.0.1:{socket.getsockname()[1]}", database, settings)
+        yield PlatformServer(
+            f"http://127.0.0.1:{socket.getsockname()[1]}", database, settings, vault
+        )
     finally:
         server.should_exit = True
         thread.join(START_TIMEOUT_S)

@@ -38,6 +38,7 @@ _KEY_LIKE = re.compile(
     r"|AIza[\w-]{20,}|eyJ[\w-]{10,}\.[\w-]+\..*|[0-9a-fA-F]{40,}"
 )
 _NAME_LIKE = re.compile(r"[A-Za-z0-9_]{1,40}")
+UNKNOWN_RULE = "of another type"
 _TOML_TYPES = {
     str: "a string",
     bool: "a boolean",
@@ -176,7 +177,7 @@ def _missing(kind: type[RunConfig], path: KeyPath) -> str:
         return "missing; write the names of the secrets, or required = []"
     if len(path) == 1:
         return f"the table [{path[0]}] is missing"
-    return f"missing; must be {_rule(kind, path)}"
+    return f"missing; must be {rule_of(kind, path)}"
 
 
 def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
@@ -201,7 +202,7 @@ def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
 
 def _wrong(kind: type[RunConfig], path: KeyPath, value: object) -> str:
     """Return what a value must be, and what it is; of [env], which may hold a key, the type."""
-    rule = f"must be {_rule(kind, path)}"
+    rule = f"must be {rule_of(kind, path)}"
     if len(path) > 1 and path[0] == "advanced":
         return rule  # the value may be a table that is wrong deep inside
     if path[0] == "env" and isinstance(value, str):
@@ -219,8 +220,8 @@ def _described(value: object, *, hidden: bool) -> str:
     return text if len(text) < 30 else f"an integer of {len(text)} digits"
 
 
-def _rule(kind: type[RunConfig], path: KeyPath) -> str:
-    """The words for what a value must be."""
+def rule_of(kind: type[BaseModel], path: KeyPath) -> str:
+    """Return the words for what the value of a key must be."""
     field: FieldInfo | None = None
     model: type[BaseModel] | None = kind
     annotation: Any = kind
@@ -247,7 +248,7 @@ def _rule_of(annotation: Any) -> str:
             return "a table"
         if typing.get_origin(part) is list:
             return "an array of strings"
-    return "of another type"
+    return UNKNOWN_RULE
 
 
 def _flat(annotation: Any) -> tuple[Any, ...]:

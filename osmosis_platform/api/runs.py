@@ -4,17 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from osmosis_ai.platform.config_models import Rule
 
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
+from ..http.fields import Fields
 from ..http.pages import Page, page_document
 from ..http.validation import refused_fields
-from ..runs import records, wire
+from ..runs import logs, records, wire
 from ..runs.kinds import RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
 from ..vault.records import missing
+
+
+class LogPage(Fields):
+    """Which lines of a log are wanted."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    cursor: (
+        Annotated[str, Field(pattern="^[0-9]{1,18}$"), Rule("a next_cursor of an earlier answer")]
+        | None
+    ) = None
+    direction: Annotated[Literal["forward", "backward"], Rule("forward or backward")] = "forward"
+
+    @property
+    def position(self) -> int | None:
+        """The line to go on from."""
+        return None if self.cursor is None else int(self.cursor)
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the newest line comes first."""
+        return self.direction == "backward"
+
 
 _KEY = re.compile(r"[!-~]{1,255}")
 
@@ -24,10 +52,8 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
     every = f"/api/cli/{kind.segment}"
     one = f"{every}/{{name}}"
 
-    def about(
-        handler: Callable[[RunKind, Call[None, None], Run], Answer],
-    ) -> Callable[[Call[None, None]], Answer]:
-        def handle(call: Call[None, None]) -> Answer:
+    def about(handler: Callable[[RunKind, Any, Run], Answer]) -> Callable[[Any], Answer]:
+        def handle(call: Call[Any, Any]) -> Answer:
             run = records.find(call.session, kind, call.workspace, call.path["name"])
             return handler(kind, call, run)
 
@@ -38,6 +64,7 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
         Endpoint("GET", every, _list(kind), query=Page),
         Endpoint("GET", one, about(_detail)),
         Endpoint("GET", f"{one}/metrics", about(_metrics)),
+        Endpoint("GET", f"{one}/logs", about(_logs), query=LogPage),
         Endpoint("GET", f"{one}/report", about(_report)),
         Endpoint("POST", f"{one}/stop", about(_stop), Needs.WRITE),
     )
@@ -114,6 +141,16 @@ def _detail(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
 
 def _metrics(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
     return Answer(wire.metrics(kind, run))
+
+
+def _logs(kind: RunKind, call: Call[None, LogPage], run: Run) -> Answer:
+    page = call.query
+    lines = logs.lines(
+        call.session, run, cursor=page.position, limit=page.limit, backward=page.is_backward
+    )
+    cursor = logs.next_cursor(lines, page.position, limit=page.limit, backward=page.is_backward)
+    shown = [wire.log_line(line) for line in lines]
+    return Answer({"logs": shown, "next_cursor": None if cursor is None else str(cursor)})
 
 
 def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:

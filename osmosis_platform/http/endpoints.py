@@ -7,11 +7,11 @@ transaction, which is rolled back when the handler refuses.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +22,7 @@ from ..accounts.tokens import Caller, CallerWorkspace
 from ..database.connection import Database
 from ..errors import Refused
 from ..settings import Settings
+from ..vault.cipher import Vault
 from .bodies import parse_json, read_body
 from .identity import authenticate, bearer_token, check_client, workspace_of
 from .validation import refusal
@@ -37,12 +38,6 @@ class Needs(Enum):
     WRITE = "token and repository, of a member that may change things"
 
 
-class Fields(BaseModel):
-    """The body or the query of a request: strict, nothing unknown, nothing echoed."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
 B = TypeVar("B", bound=BaseModel | None)
 Q = TypeVar("Q", bound=BaseModel | None)
 
@@ -51,7 +46,8 @@ Q = TypeVar("Q", bound=BaseModel | None)
 class Call(Generic[B, Q]):
     """One request, as far as a handler is concerned."""
 
-    session: Session
+    database: Database
+    vault: Vault
     settings: Settings
     base_url: str
     path: Mapping[str, str]
@@ -60,6 +56,13 @@ class Call(Generic[B, Q]):
     query: Q
     known_caller: Caller | None = None
     known_workspace: CallerWorkspace | None = None
+    open_session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The transaction; only where the endpoint has one around its handler."""
+        assert self.open_session is not None
+        return self.open_session
 
     @property
     def caller(self) -> Caller:
@@ -95,6 +98,8 @@ class Endpoint:
     needs: Needs = Needs.WORKSPACE
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
+    in_transaction: bool = True
+    """False where the handler takes long and opens its own."""
 
     def route(self) -> Route:
         """Return it as Starlette wants it."""
@@ -141,7 +146,7 @@ class Endpoint:
         try:
             return self.query.model_validate_strings(dict(given))
         except ValidationError as error:
-            raise refusal(error, code="invalid_query") from None
+            raise refusal(error, self.query, code="invalid_query") from None
 
     async def _body(self, request: Request) -> BaseModel | None:
         limits = request.app.state.settings.limits
@@ -154,7 +159,7 @@ class Endpoint:
         try:
             return self.body.model_validate(document)
         except ValidationError as error:
-            raise refusal(error) from None
+            raise refusal(error, self.body) from None
 
     def _handle(
         self,
@@ -165,22 +170,24 @@ class Endpoint:
         caller: Caller | None,
         workspace: CallerWorkspace | None,
     ) -> Answer:
-        database: Database = request.app.state.database
-        opened = database.reading if self.method == "GET" else database.writing
+        state = request.app.state
+        call = Call(
+            database=state.database,
+            vault=state.vault,
+            settings=state.settings,
+            base_url=base_url(request),
+            path=request.path_params,
+            headers=request.headers,
+            body=body,
+            query=query,
+            known_caller=caller,
+            known_workspace=workspace,
+        )
+        if not self.in_transaction:
+            return self.handler(call)
+        opened = state.database.reading if self.method == "GET" else state.database.writing
         with opened() as session:
-            return self.handler(
-                Call(
-                    session=session,
-                    settings=request.app.state.settings,
-                    base_url=base_url(request),
-                    path=request.path_params,
-                    headers=request.headers,
-                    body=body,
-                    query=query,
-                    known_caller=caller,
-                    known_workspace=workspace,
-                )
-            )
+            return self.handler(replace(call, open_session=session))
 
 
 def base_url(request: Request) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .endpoints import Fields
+from .fields import Fields
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200

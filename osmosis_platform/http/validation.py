@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+
+from osmosis_ai.platform.config_file import UNKNOWN_RULE, rule_of
 
 from ..errors import Refused
 
@@ -14,15 +16,14 @@ _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _RULES: Mapping[str, str] = {
     "missing": "is missing",
     "extra_forbidden": "is unknown",
-    "value_error": "is not allowed",
 }
 
 
-def refusal(error: ValidationError, *, code: str = "invalid") -> Refused:
+def refusal(error: ValidationError, model: type[BaseModel], *, code: str = "invalid") -> Refused:
     """Return one refusal for all problems, the first in the message."""
     problems = [
-        (field_path(found["loc"]), _rule(found))
-        for found in error.errors(include_url=False, include_input=False, include_context=True)
+        (field_path(found["loc"]), _rule(found, model))
+        for found in error.errors(include_url=False, include_input=False, include_context=False)
     ]
     return refused_fields(problems, code=code)
 
@@ -54,8 +55,11 @@ def _unnamed(part: int | str) -> str:
     return str(part) if isinstance(part, int) else "(a name)"
 
 
-def _rule(found: Mapping[str, Any]) -> str:
+def _rule(found: Mapping[str, Any], model: type[BaseModel]) -> str:
     if found["type"] in _RULES:
         return _RULES[found["type"]]
+    rule = rule_of(model, tuple(map(str, found["loc"])))
+    if rule != UNKNOWN_RULE:
+        return f"must be {rule}"
     message = str(found["msg"])
     return message[0].lower() + message[1:]

@@ -8,9 +8,10 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import Caller, CallerWorkspace
-from ..database.models import Dataset, Run, RunLog, now
+from ..database.models import Dataset, Run, now
 from ..errors import Refused, not_found
 from ..identifiers import new_run_name
+from . import logs
 from .kinds import ENDED, RunKind
 from .submissions import Submission
 
@@ -53,7 +54,7 @@ def submit(
     )
     session.add(run)
     session.flush()
-    add_log(session, run, "the run was submitted; it waits to be executed", step="submit")
+    logs.add(session, run, "the run was submitted; it waits to be executed", step="submit")
     return run, True
 
 
@@ -86,16 +87,9 @@ def stop(session: Session, kind: RunKind, run: Run) -> Run:
         raise Refused(409, "already_ended", message, details={"status": run.status})
     run.status = "stopped"
     run.completed_at = now()
-    add_log(session, run, "the run was stopped", step="stop")
+    logs.add(session, run, "the run was stopped", step="stop")
     session.flush()
     return run
-
-
-def add_log(
-    session: Session, run: Run, message: str, *, level: str = "info", step: str | None = None
-) -> None:
-    """Add a line to the log of a run."""
-    session.add(RunLog(run_id=run.id, level=level, step=step, message=message))
 
 
 def _submitted(

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
 from tests.platform_server import Account, PlatformServer, submission
 
 EVALS = "/api/cli/eval-runs"
-
-
-@pytest.fixture
-def account(platform_server: PlatformServer) -> Account:
-    """A user in a workspace with a dataset."""
-    account = platform_server.add_workspace()
-    platform_server.add_dataset(account=account)
-    return account
-
-
-@pytest.fixture
-def client(platform_server: PlatformServer, account: Account) -> Iterator[httpx.Client]:
-    """A client of that user."""
-    with httpx.Client(base_url=platform_server.url, headers=account.headers) as client:
-        yield client
 
 
 def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(

@@ -1,0 +1,125 @@
+"""Setting, listing and deleting secrets; no answer holds a value."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from osmosis_ai.platform.config_models import SECRET_NAME, Rule
+
+from ..database.models import StoredSecret
+from ..http.endpoints import Answer, Call, Endpoint, Needs
+from ..http.fields import Fields
+from ..http.pages import Page, page_document
+from ..http.validation import refused_fields
+from ..runs.wire import timestamp
+from ..vault import records
+
+PATH = "/api/cli/environment-secrets"
+
+
+def _name(text: str) -> str:
+    if not SECRET_NAME.fullmatch(text):
+        raise ValueError
+    return text
+
+
+Name = Annotated[
+    str, Field(max_length=255), AfterValidator(_name), Rule("the name of a secret: [A-Z][A-Z0-9_]*")
+]
+Scope = Annotated[Literal["user", "workspace"], Rule("user or workspace")]
+
+
+class NewSecret(Fields):
+    """A secret to store."""
+
+    name: Name
+    value: Annotated[str, Rule("a string")] = Field(repr=False)
+    scope: Scope
+
+
+class NamedSecret(Fields):
+    """A secret to delete."""
+
+    name: Name
+    scope: Scope
+
+
+class SecretPage(Page):
+    """Which secrets are wanted."""
+
+    scope: Annotated[Literal["all", "user", "workspace"], Rule("all, user or workspace")] = "all"
+
+
+def _set(call: Call[NewSecret, None]) -> Answer:
+    _check_value(call.body.value, call.settings.limits.secret_bytes)
+    secret, is_new = records.store(
+        call.session,
+        call.vault,
+        workspace_id=call.workspace.id,
+        user_id=call.caller.user_id,
+        scope=call.body.scope,
+        name=call.body.name,
+        value=call.body.value,
+        limit=call.settings.limits.secrets,
+    )
+    return Answer(_metadata(secret), status=201 if is_new else 200)
+
+
+def _check_value(value: str, limit: int) -> None:
+    """Refuse a value that no variable of an environment can hold."""
+    if not value:
+        raise refused_fields([("value", "is empty")])
+    if "\0" in value:
+        raise refused_fields([("value", "has a NUL character")])
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise refused_fields([("value", "is not valid Unicode")]) from None
+    if size > limit:
+        raise refused_fields([("value", f"has more than {limit:,} bytes")])
+
+
+def _delete(call: Call[NamedSecret, None]) -> Answer:
+    secret_id = records.delete(
+        call.session,
+        workspace_id=call.workspace.id,
+        user_id=call.caller.user_id,
+        scope=call.body.scope,
+        name=call.body.name,
+    )
+    document = {"id": secret_id, "name": call.body.name, "scope": call.body.scope}
+    return Answer({**document, "deleted": True})
+
+
+def _list(call: Call[None, SecretPage]) -> Answer:
+    page = call.query
+    secrets, total = records.visible(
+        call.session,
+        workspace_id=call.workspace.id,
+        user_id=call.caller.user_id,
+        scopes=records.SCOPES if page.scope == "all" else (page.scope,),
+        limit=page.limit,
+        offset=page.offset,
+    )
+    shown = [_metadata(secret) for secret in secrets]
+    return Answer(page_document("environment_secrets", shown, total, page))
+
+
+def _metadata(secret: StoredSecret) -> dict[str, Any]:
+    return {
+        "id": secret.id,
+        "name": secret.name,
+        "scope": "workspace" if secret.owner == records.WORKSPACE else "user",
+        "created_at": timestamp(secret.created_at),
+        "updated_at": timestamp(secret.updated_at),
+        "creator_name": secret.creator.name,
+    }
+
+
+SECRETS = (
+    Endpoint("GET", PATH, _list, query=SecretPage),
+    Endpoint("POST", PATH, _set, Needs.WRITE, body=NewSecret),
+    Endpoint("DELETE", PATH, _delete, Needs.WRITE, body=NamedSecret),
+)

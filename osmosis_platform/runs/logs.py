@@ -1,0 +1,42 @@
+"""The log of a run: lines in the order in which they were written, read from a cursor on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ..database.models import Run, RunLog
+
+
+def add(
+    session: Session, run: Run, message: str, *, level: str = "info", step: str | None = None
+) -> None:
+    """Add a line to the log of a run."""
+    session.add(RunLog(run_id=run.id, level=level, step=step, message=message))
+
+
+def lines(
+    session: Session, run: Run, *, cursor: int | None, limit: int, backward: bool
+) -> Sequence[RunLog]:
+    """Return lines after the cursor, or backward those before it."""
+    query = select(RunLog).where(RunLog.run_id == run.id)
+    if cursor is not None:
+        query = query.where(RunLog.id < cursor if backward else RunLog.id > cursor)
+    return session.scalars(
+        query.order_by(RunLog.id.desc() if backward else RunLog.id).limit(limit)
+    ).all()
+
+
+def next_cursor(
+    found: Sequence[RunLog], cursor: int | None, *, limit: int, backward: bool
+) -> int | None:
+    """Return where to go on.
+
+    Forward that can be asked again later, when there may be more lines; backward it is None where
+    the log begins.
+    """
+    if backward:
+        return found[-1].id if len(found) == limit else None
+    return found[-1].id if found else cursor

@@ -1,0 +1,194 @@
+"""What a submission may say, and what the platform does with it twice."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.platform_server import Account, PlatformServer, submission
+
+EVALS = "/api/cli/eval-runs"
+TRAININGS = "/api/cli/training-runs"
+KEY = "sk-test-0123456789abcdefghij"
+
+
+def experiment(**changes: Any) -> dict[str, Any]:
+    """A submission with other values in [experiment]; None takes one out."""
+    changed = {**submission()["experiment_config"], **changes}
+    return {"experiment_config": {k: v for k, v in changed.items() if v is not None}}
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "experiment_config", "is missing"),
+    ({"experiment_config": KEY}, "experiment_config", "must be a table"),
+    (experiment(rollout=None), "experiment_config.rollout", "is missing"),
+    (experiment(rollout="../x"), "experiment_config.rollout", "the name of a directory"),
+    (experiment(commit_sha="main"), "experiment_config.commit_sha", "7 to 40 hexadecimal"),
+    (experiment(model_path=7), "experiment_config.model_path", "must be one line of text"),
+    (experiment(rolout=KEY), "experiment_config.rolout", "is unknown"),
+    (experiment(dataset="gone"), "experiment_config.dataset", "no dataset of this name"),
+    (submission(training_config={}), "training_config", "is unknown"),
+    (submission(evaluation_config={"n": 0}), "evaluation_config.n", "an integer, 1 or more"),
+    (submission(evaluation_config={"n": True}), "evaluation_config.n", "an integer, 1 or more"),
+    (submission(evaluation_config={"limit": 1.0}), "evaluation_config.limit", "an integer"),
+    (submission(env_config={"A": 1}), "env_config.A", "a string without line breaks"),
+    (submission(env_config={"A": f"{KEY}\n"}), "env_config.A", "a string without line breaks"),
+    (submission(env_config={KEY: "x"}), "env_config", "[A-Z_][A-Z0-9_]*"),
+    (submission(env_config={"_OSMOSIS_X": "x"}), "env_config._OSMOSIS_X", "the platform's"),
+    (submission(env_config={"A": "x" * 2**17}), "env_config", "131,071 bytes"),
+    (submission(secrets={}), "secrets.required", "is missing"),
+    (submission(secrets={"required": [KEY]}), "secrets.required.0", "[A-Z][A-Z0-9_]*"),
+    (submission(secrets={"required": ["A", "A"]}), "secrets.required.1", "named twice"),
+    (
+        submission(env_config={"A": "b"}, secrets={"required": ["A"]}),
+        "secrets.required.0",
+        "is in env_config too",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "field", "rule"), WRONG)
+def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
+    client: httpx.Client, body: dict[str, Any], field: str, rule: str
+) -> None:
+    answer = client.post(EVALS, json=body)
+    document = answer.json()
+    assert (answer.status_code, document["field"]) == (422, field)
+    assert rule in document["error"]
+    assert document["error"].startswith(f"{field}: ")
+    assert KEY not in answer.text
+
+
+def test_every_problem_of_a_submission_is_named(client: httpx.Client) -> None:
+    body = submission(evaluation_config={"n": 0, "limit": 0})
+    details = client.post(EVALS, json=body).json()["details"]
+    assert [problem["field"] for problem in details["problems"]] == [
+        "evaluation_config.limit",
+        "evaluation_config.n",
+    ]
+
+
+def test_a_training_run_takes_its_own_sections_and_has_the_same_calls(
+    client: httpx.Client,
+) -> None:
+    body = submission(
+        training_config={"lr": 1e-6},
+        sampling_config={"rollout_top_p": 1},
+        checkpoints_config={"eval_interval": 5},
+        advanced_config={"anything": {"at": ["all", 1]}},
+    )
+    assert client.post(EVALS, json=body).status_code == 422
+    name = client.post(TRAININGS, json=body).json()["name"]
+    assert client.get(TRAININGS).json()["training_runs"][0]["name"] == name
+    found = client.get(f"{TRAININGS}/{name}").json()
+    assert found["training_run"]["status"] == "pending"
+    assert found["config"] == body
+    assert client.get(f"{TRAININGS}/{name}/metrics").json()["overview"]["total_samples"] == 0
+    assert client.get(f"{TRAININGS}/{name}/report").json()["code"] == "no_report"
+    assert client.get(f"{EVALS}/{name}").status_code == 404
+    assert client.post(f"{TRAININGS}/{name}/stop", json={}).json()["status"] == "stopped"
+
+
+def test_secrets_that_neither_the_user_nor_the_workspace_has_are_named(
+    client: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    other = platform_server.add_user(f"{account.user}-other", workspace=account.workspace)
+    platform_server.add_secret("MINE", account=account)
+    platform_server.add_secret("OURS", scope="workspace", account=other)
+    platform_server.add_secret("THEIRS", account=other)
+    body = submission(secrets={"required": ["MINE", "NONE", "OURS", "THEIRS"]})
+    refused = client.post(EVALS, json=body).json()
+    assert (refused["code"], refused["details"]) == (
+        "missing_secrets",
+        {"missing": ["NONE", "THEIRS"]},
+    )
+    assert client.get(EVALS).json()["total_count"] == 0
+    body = submission(secrets={"required": ["MINE", "OURS"]})
+    assert client.post(EVALS, json=body).status_code == 201
+
+
+def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.Client) -> None:
+    def submit(**sections: Any) -> httpx.Response:
+        return client.post(
+            EVALS, json=submission(**sections), headers={"Idempotency-Key": "one-of-a-kind"}
+        )
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = [*threads.map(lambda _: submit(), range(4))]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
+    refused = submit(env_config={"A": "b"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_conflict")
+    assert client.get(EVALS).json()["total_count"] == 1
+
+
+def test_a_dataset_is_found_by_id_file_name_and_stem_when_it_is_ready(
+    client: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    platform_server.add_dataset("unready", account=account, status="uploading")
+    newest = platform_server.add_dataset("my-dataset", account=account)
+    for name in (newest, "my-dataset.jsonl", "my-dataset"):
+        run = client.post(EVALS, json=experiment(dataset=name)).json()
+        found = client.get(f"{EVALS}/{run['id']}").json()
+        assert found["dataset"] == {"id": newest, "name": name}
+    foreign = platform_server.add_dataset("foreign")
+    for name in ("unready", "foreign", foreign, "my-data", "%"):
+        refused = client.post(EVALS, json=experiment(dataset=name)).json()
+        assert refused["code"] == "dataset_not_found"
+
+
+def test_a_log_is_read_in_pages_forward_and_backward_and_goes_on_later(
+    client: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    run_id = platform_server.add_run(account=account)
+    for number in range(5):
+        platform_server.add_log(run_id, f"line {number}", step="x", details={"n": number})
+
+    def page(**query: Any) -> tuple[list[str], Any]:
+        found = client.get(f"{EVALS}/{run_id}/logs", params=query).json()
+        return [line["message"][-1] for line in found["logs"]], found["next_cursor"]
+
+    lines, cursor = page(limit=3)
+    assert lines == ["0", "1", "2"]
+    lines, cursor = page(limit=3, cursor=cursor)
+    assert lines == ["3", "4"]
+    assert page(cursor=cursor) == ([], cursor)
+    platform_server.add_log(run_id, "line 5")
+    assert page(cursor=cursor)[0] == ["5"]
+    lines, cursor = page(limit=4, direction="backward")
+    assert lines == ["5", "4", "3", "2"]
+    assert page(limit=4, direction="backward", cursor=cursor) == (["1", "0"], None)
+    assert client.get(f"{EVALS}/{run_id}/logs", params={"cursor": "x"}).status_code == 422
+
+
+def test_metrics_and_the_report_are_what_the_run_has(
+    client: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    run_id = platform_server.add_run(account=account)
+    assert client.get(f"{EVALS}/{run_id}/metrics").json() == {
+        "eval_run_id": run_id,
+        "status": "pending",
+        "overview": {
+            "duration_ms": None,
+            "total_samples": 0,
+            "completed_samples": 0,
+            "graded": 0,
+            "passed": 0,
+            "failed": 0,
+            "skipped": 0,
+            "pass_rate": None,
+            "pass_threshold": None,
+            "tokens_used": 0,
+        },
+        "reward_stats": dict.fromkeys(["mean", "median", "std", "min", "max"]),
+        "pass_at_k": [],
+    }
+    assert client.get(f"{EVALS}/{run_id}/report").json()["code"] == "no_report"
+    platform_server.set_run(
+        run_id, status="finished", report={"a": 1}, metrics={"pass_at_k": [{"k": 1, "value": 0.5}]}
+    )
+    assert client.get(f"{EVALS}/{run_id}/report").json() == {"a": 1}
+    assert client.get(f"{EVALS}/{run_id}/metrics").json()["pass_at_k"] == [{"k": 1, "value": 0.5}]
