@@ -43,9 +43,14 @@ def key_of(model: ModelSpec) -> Secret | None:
 
 def secrets_of(model: ModelSpec) -> list[Secret]:
     """Return what no output may show: the model's key, and variables named like keys."""
-    names = {*_secret_variables(), *([model.api_key_env] if model.api_key_env else [])}
-    values = [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
-    return [*values, *([model.api_key] if model.api_key is not None else [])]
+    named = [model.api_key_env] if model.api_key_env else []
+    return [*secret_variables(*named), *([model.api_key] if model.api_key is not None else [])]
+
+
+def secret_variables(*further: str) -> list[Secret]:
+    """Return the values of the variables that are named like keys, and of further ones."""
+    names = {*_named_like_keys(), *further}
+    return [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
 
 
 def resolved(session: SessionSpec) -> SessionSpec:
@@ -131,6 +136,6 @@ def _is_like_embedded(name: str) -> bool:
     return bool(get_close_matches(name, [EMBEDDED], cutoff=0.8))
 
 
-def _secret_variables() -> set[str]:
+def _named_like_keys() -> set[str]:
     named = os.environ.get(SECRET_NAMES, "").split()
     return {name for name in os.environ if name.endswith(_SECRET_ENDINGS)} | set(named)

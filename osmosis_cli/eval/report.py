@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -35,8 +36,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     """Show a report that an evaluation has saved, or write it in other forms.
 
-    Conversations come from the .trajectories.jsonl beside it. Nothing is run, no model is asked.
-    The FILE - is standard output.
+    Conversations come from the .trajectories.jsonl beside it, the columns of a table from the
+    dataset, if that is there unchanged. Nothing is run, no model is asked. The FILE - is standard
+    output.
     """
     from pytest_osmosis.reports.formats import format_named
     from pytest_osmosis.reports.json_reader import UnreadableReport
@@ -53,11 +55,20 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     for form, path in asked.items():
         if path != _STDOUT:
             _check(form, path, report)
+    notes: list[str] = []
+    if any(format_named(form).needs_rows for form in asked):
+        from pytest_osmosis.reports.saved_rows import with_dataset
+
+        result, notes = with_dataset(saved.result)
+        saved = replace(saved, result=result)
     for form, path in asked.items():
         _write(form, path, saved)
     if as_json:
-        click.echo(json.dumps({"report": str(report), "written": list(map(str, asked.values()))}))
+        written = list(map(str, asked.values()))
+        click.echo(json.dumps({"report": str(report), "written": written, "notes": notes}))
         return
+    for note in notes:
+        say(note, err=True)
     if not asked:
         _show(saved)
     for form, path in asked.items():

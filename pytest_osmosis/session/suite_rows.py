@@ -5,21 +5,19 @@ Knows where rows are read from; does not know what is done with them.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..dataset.errors import DatasetError
-from ..results import EvalResult, RowData, RowResult, SuiteInfo
+from ..dataset.row_data import Redact, row_data
+from ..results import EvalResult, RowResult, SuiteInfo
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
-
-Redact = Callable[[str], str]
 
 
 def rows_of(info: SuiteInfo, suites: Mapping[str, Suite], spec: SessionSpec) -> Dataset:
@@ -38,7 +36,7 @@ def with_row_data(
 
     def row(data: Dataset, found: RowResult) -> RowResult:
         try:
-            return replace(found, data=_data_of(data, found.row_index, redact))
+            return replace(found, data=row_data(data, found.row_index, redact))
         except DatasetError:
             return found
 
@@ -51,25 +49,6 @@ def with_row_data(
 
     suites_with_rows = (replace(suite, rows=of(suite.info, suite.rows)) for suite in result.suites)
     return replace(result, suites=tuple(suites_with_rows))
-
-
-def _data_of(dataset: Dataset, row_index: int, redact: Redact) -> RowData:
-    row = dataset.row(row_index)
-    return RowData(
-        user_prompt=redact(row.user_prompt),
-        ground_truth=None if row.ground_truth is None else redact(row.ground_truth),
-        columns={redact(name): _value(value, redact) for name, value in row.extra.items()},
-        system_prompt=redact(row.system_prompt),
-    )
-
-
-def _value(value: Any, redact: Redact) -> str | float | bool | None:
-    """Return what fits one cell: a number, a boolean or null as it is, all else as text."""
-    if value is None or isinstance(value, (bool, float)):
-        return value
-    if isinstance(value, int) and abs(value) < 2**63:
-        return value
-    return redact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:

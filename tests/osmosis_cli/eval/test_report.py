@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ def saved(pytester: pytest.Pytester) -> Iterator[Project]:
 
 def evaluated(project: Project) -> Project:
     project.endpoint.answers = lambda ask: ask.row
-    project.rows(*"abc")
+    asked = [{"user_prompt": each, "ground_truth": each, "level": each * 2} for each in "abc"]
+    project.rows(*asked)
     gates = ("--osmosis-gate=mean >= 0.9", "--osmosis-gate=cost_usd <= 1")
     project.run(output="before.json", n="2")
     project.endpoint.answers = lambda ask: "wrong" if ask.row == "b" else ask.row
@@ -61,11 +63,15 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     left_out = [line for line in then if line.strip() and line not in text.splitlines()]
     assert [line for line in left_out if "data" not in line and "command" not in line] == []
 
-    rows, kept = (
-        list(csv.DictReader(Path(name).read_text().splitlines()))
-        for name in ("now.csv", "then.csv")
-    )
-    for name in ("outcome", "score[rewards:exact]", "user_prompt", "ground_truth", "answer"):
+    rows, kept = rows_of("now.csv"), rows_of("then.csv")
+    for name in (
+        "outcome",
+        "score[rewards:exact]",
+        "user_prompt",
+        "ground_truth",
+        "answer",
+        "level",
+    ):
         assert [row[name] for row in rows] == [row[name] for row in kept]
 
     shown = ran("out.json").stdout.splitlines()
@@ -77,6 +83,33 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     done = ran("out.json", "--markdown=-", "--csv=now.csv")
     assert (done.stdout, done.stderr) == (text, "table of runs: now.csv\n")
     assert not Path("-").exists()
+
+
+def test_a_table_has_the_columns_of_rows_that_the_dataset_still_holds(
+    saved: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved.path)
+    monkeypatch.setenv("JUDGE_API_KEY", "bb-of-a-judge")
+    data = Path("data.jsonl")
+    data.write_text(data.read_text().replace('"bb"', '"bb-of-a-judge"'))
+    changed = ran("out.json", "--csv=now.csv")
+    assert changed.stderr == (
+        "columns of the dataset are left out of 1 row: data.jsonl has changed since\n"
+    )
+    assert [row["level"] for row in rows_of("now.csv")] == ["aa", "aa", "", "", "cc", "cc"]
+    digests = json.loads(Path("out.json").read_text())
+    digests["rows"][1]["digest"] = sha256(data.read_bytes().splitlines()[1]).hexdigest()[:12]
+    Path("out.json").write_text(json.dumps(digests))
+    assert ran("out.json", "--csv=now.csv").stderr == ""
+    assert rows_of("now.csv")[2]["level"] == "***"
+    data.unlink()
+    gone = json.loads(ran("out.json", "--csv=now.csv", "--json").stdout)
+    assert gone["notes"] == [f"columns of the dataset are left out: {data.resolve()}: no such file"]
+    assert [row["user_prompt"] for row in rows_of("now.csv")] == list("aabbcc")
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(Path(name).read_text().splitlines()))
 
 
 def test_without_its_conversations_it_has_the_figures(
