@@ -15,7 +15,7 @@ from ..verdicts import Change, GateResult, counted
 from .breakdowns import ByColumn, by_columns
 from .highlights import lowest_rows, refusal, row_name, slow_runs, some_error_kinds
 from .tables import Table, figure_metrics, figures
-from .view import Against, against, usage
+from .view import Against, against, unreached_thresholds, usage
 
 COLUMNS = 80
 """The width where there is no terminal."""
@@ -250,6 +250,7 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
 
 def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
+    yield from unreached_thresholds(suite)
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..results import EMBEDDED_ENDPOINT, EvalResult, RowResult, RunResult, SuiteResult
 from ..rollouts.failure_text import below_threshold
-from ..verdicts import Change, Comparison, counted
+from ..verdicts import Change, Comparison, counted, number_text
 from .breakdowns import ByColumn, by_columns
 from .formats import Sections
 from .highlights import (
@@ -201,7 +201,19 @@ def facts(suite: SuiteResult) -> list[str]:
         )
     if suite.finished < suite.info.total_runs:
         found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
-    return found
+    return [*found, *unreached_thresholds(suite)]
+
+
+def unreached_thresholds(suite: SuiteResult) -> Iterator[str]:
+    """Yield a sentence for each threshold above 1 that no score reaches: it may be a mistake."""
+    for function in suite.functions:
+        threshold = function.pass_threshold if function.is_recorded else suite.info.pass_threshold
+        highest = function["max"]
+        if threshold is not None and highest is not None and max(1.0, highest) < threshold:
+            yield (
+                f"no score of {function.name} reaches the threshold {threshold:g}: "
+                f"the highest is {number_text(highest)}"
+            )
 
 
 def usage(suite: SuiteResult) -> str:
