@@ -27,7 +27,11 @@ NO_REWARD = "no_reward"
 """The kind of error of a run that nothing scores: no eval function, no grader, no reward."""
 NO_JUDGE = "no_judge"
 """The kind of error of a run whose judge has no key, or is refused for every run alike."""
-UNSCORABLE = frozenset({NO_REWARD, NO_JUDGE})
+WRONG_TOOLS = "wrong_tools"
+"""The kind of error of a run whose agent gives tools that no model can be sent."""
+AT_FIRST = frozenset({NO_REWARD, WRONG_TOOLS})
+"""Kinds of errors that end a session unless a run has a score by then."""
+UNSCORABLE = frozenset({NO_JUDGE, *AT_FIRST})
 
 EMBEDDED_ENDPOINT = "embedded endpoint"
 """The endpoint of a suite whose model is the one for trying things out: no host."""

@@ -405,7 +405,8 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [f"{BAD_CODE}::test_a_function_that_is_given_twice_is_refused"],
         ),
         Fault(
-            "nothing scores: `--eval-fn` was forgotten, or a judge has no key",
+            "nothing scores: `--eval-fn` was forgotten, a judge has no key, `get_tools` gives no "
+            "tools",
             "the session stops at the first rollouts, with one message",
             [f"{OUTCOMES}::test_first_rollouts_that_nothing_can_score_stop_the_session"],
         ),

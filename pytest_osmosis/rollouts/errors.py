@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from osmosis_ai.models.base import ProviderError
 
-from ..user_code.agent import AgentFailed
+from ..results import WRONG_TOOLS
+from ..user_code.agent import AgentFailed, WrongTools
 from .failure_text import user_traceback
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Failure:
     fatal: bool = False
     """No other run can succeed either."""
     kind: str | None = None
-    """The provider's kind of error."""
+    """The provider's kind of error; `WRONG_TOOLS`."""
 
 
 class AgentEnded(Exception):
@@ -86,7 +87,8 @@ def _by_default(error: Exception, message: str, run: AgentRun) -> Failure:
     if refused is not None and (run.account is not None or refused in _causes(error)):
         return classify_provider_error(refused)
     frames = None if isinstance(error, AgentFailed) else user_traceback(error)
-    return Failure("agent", message, frames)
+    kind = WRONG_TOOLS if isinstance(error, WrongTools) else None
+    return Failure("agent", message, frames, kind=kind)
 
 
 def _classified(error: Exception, message: str, run: AgentRun, hooks: UserHooks) -> Failure:

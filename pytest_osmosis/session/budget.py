@@ -2,9 +2,9 @@
 
 The reporting process hands in every result. What ends the session: an endpoint that refuses every
 row alike (a wrong key, an unknown model), cannot be reached or goes away, first rollouts that
-nothing can score, and a spent budget. What slows it down: additive increase, multiplicative
-decrease (Chiu and Jain 1989) of the rollouts in flight when the endpoint limits its rate. Knows
-neither processes nor pytest.
+nothing can score or whose tools are wrong, and a spent budget. What slows it down: additive
+increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when the endpoint
+limits its rate. Knows neither processes nor pytest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from ..results import NO_JUDGE, NO_REWARD, RunResult
+from ..results import AT_FIRST, NO_JUDGE, RunResult
 from ..spec import Budget
 
 UNANSWERED_RUNS = 3
@@ -101,7 +101,7 @@ class RunBudget:
     def _reason(self, result: RunResult) -> str | None:
         if result.fatal:
             return result.error or "the endpoint refuses every call"
-        if result.error_kind == NO_JUDGE or (result.error_kind == NO_REWARD and not self._scored):
+        if result.error_kind == NO_JUDGE or (result.error_kind in AT_FIRST and not self._scored):
             return result.error
         reason = self._lost(result)
         if reason is not None:

@@ -18,8 +18,8 @@ import pytest
 from .. import compat
 from ..gates.result import INCONCLUSIVE
 from ..results import (
+    AT_FIRST,
     DECIDED,
-    NO_REWARD,
     REPORT_FIELD,
     EvalResult,
     RunId,
@@ -233,15 +233,15 @@ class Recorder:
 
     def _is_ended(self, session: pytest.Session) -> bool:
         """Return whether nothing but its results and options ended the session."""
-        if self._interrupted or not (self._halted in (None, DECIDED) or self._lacks_reward()):
+        if self._interrupted or not (self._halted in (None, DECIDED) or self._failed_at_first()):
             return False
         by_itself = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         return bool(session.shouldfail) or session.exitstatus in by_itself
 
-    def _lacks_reward(self) -> bool:
-        """Return whether the session was halted because nothing scores its runs."""
+    def _failed_at_first(self) -> bool:
+        """Return whether what halted the session is wrong with every run of it."""
         runs = list(self._runs.values())
-        return any(run.error_kind == NO_REWARD and run.error == self._halted for run in runs)
+        return any(run.error_kind in AT_FIRST and run.error == self._halted for run in runs)
 
     def _say_interrupted(self, signal: str) -> None:
         """What pytest prints of the interrupt: a sentence, and not the place of our handler."""

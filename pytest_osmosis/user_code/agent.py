@@ -44,6 +44,10 @@ class AgentFailed(Exception):
     """The agent failed without an exception of its own; `str()` is the whole message."""
 
 
+class WrongTools(AgentFailed):
+    """What the agent gives for tools are none; `str()` says what is wrong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What the process offers to an agent."""

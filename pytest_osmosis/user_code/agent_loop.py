@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .agent import AgentResult, AgentRun
+from .agent import AgentResult, AgentRun, WrongTools
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -23,6 +23,7 @@ class LoopAgent:
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
         from osmosis_ai.agents.client import ModelLLM
+        from osmosis_ai.agents.errors import OsmosisValidationError
         from osmosis_ai.agents.runner import run_rollout
         from osmosis_ai.agents.schemas import RolloutRequest
         from osmosis_ai.agents.tools import dump_tools
@@ -36,9 +37,13 @@ class LoopAgent:
             max_turns=run.max_turns,
         )
         tools = loop.get_tools(request)
+        try:
+            dumped = dump_tools(tools, owner=self._tools_of)
+        except OsmosisValidationError as error:
+            raise WrongTools(str(error)) from None
         run.llm = ModelLLM(
             await run.services.model(),
-            tools=dump_tools(tools, owner=self._tools_of),
+            tools=dumped,
             params=run.sent,
             record=True,
         )

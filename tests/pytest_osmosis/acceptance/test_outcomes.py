@@ -318,15 +318,17 @@ def judged(solution_str):
 
 @each_mode
 @pytest.mark.parametrize(
-    ("eval_fn", "said"),
+    ("eval_fn", "tools", "said"),
     [
-        (None, "the rollout has no reward to score it by: "),
-        ("judging:judged", "`judging:judged` raised MissingAPIKeyError: "),
+        (None, "[]", "the rollout has no reward to score it by: "),
+        ("judging:judged", "[]", "`judging:judged` raised MissingAPIKeyError: "),
+        ("rewards:exact", "['add']", "Agent.get_tools: tool 0 is str; expected an OpenAI"),
     ],
 )
 def test_first_rollouts_that_nothing_can_score_stop_the_session(
-    project: Project, eval_fn: str | None, said: str, workers: int
+    project: Project, eval_fn: str | None, tools: str, said: str, workers: int
 ) -> None:
+    project.write("agent.py", AGENT.replace("return []", f"return {tools}"))
     project.write("judging.py", JUDGED)
     project.rows(*"abcdefghij")
     session = project.run(eval_fn=eval_fn, workers=workers)

@@ -47,8 +47,9 @@ def test_a_fatal_error_ends_the_session_with_its_own_sentence_once():
     assert runs.reasons == ["401 from x"]
 
 
-def test_a_rollout_that_nothing_scores_ends_a_session_in_which_none_was_scored():
-    unscored = {"error_type": "eval_fn", "error_kind": "no_reward", "error": "nothing scores it"}
+@pytest.mark.parametrize("kind", ["no_reward", "wrong_tools"])
+def test_a_rollout_that_nothing_scores_ends_a_session_in_which_none_was_scored(kind: str):
+    unscored = {"error_type": "eval_fn", "error_kind": kind, "error": "nothing scores it"}
     first, later, resumed = Runs(), Runs(), Runs()
     first.supervisor.ended(run(0, **unscored))
     later.supervisor.ended(run(0, scores={"reward": 0.0}))
