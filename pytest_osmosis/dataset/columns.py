@@ -293,7 +293,7 @@ def _wrong_truth(value: object) -> list[str]:
         return []
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         shown = brief(str(value), quoted=False)
-        return [f"'{TRUTH}' is the number {shown}; quote it: 1.10 is not \"1.10\""]
+        return [f"'{TRUTH}' is the number {shown}; quote it, because answers are text"]
     return [f"'{TRUTH}' is {json_type(value)}; expected a string or null"]
 
 

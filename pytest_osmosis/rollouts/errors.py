@@ -5,6 +5,7 @@ Knows exceptions only, not how a report shows them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from ..user_code.agent import AgentFailed, WrongTools
 from .failure_text import user_traceback
 
 if TYPE_CHECKING:
+    from osmosis_ai.models.progress import CallProgress
+
     from ..results import ErrorType
     from ..user_code.agent import AgentRun
     from ..user_code.user_hooks import UserHooks
@@ -62,13 +65,20 @@ def timed_out(limit_s: float, run: AgentRun) -> Failure:
     waited_s = 0.0 if call is None else call.waited_s
     if call is None or waited_s <= limit_s / 2:
         return Failure("timeout", f"the agent timed out after {limit_s:g} s")
-    last = "" if call.last_error is None else f"; the last: {call.last_error}"
+    last = "" if call.last_error is None else f"; the last: {_without(call.last_error, call)}"
     tries = f" ({call.tries} tries{last})" if call.tries > 1 else ""
     message = (
         f"no answer from {call.endpoint} in {waited_s:.1f} s{tries}, "
         f"when the agent's {limit_s:g} s were up"
     )
     return Failure("provider", message, kind=call.kind)
+
+
+def _without(error: str, call: CallProgress) -> str:
+    """The error of a try, without what the sentence that quotes it says itself."""
+    said = error.replace(f" from {call.endpoint}", "", 1)
+    found = re.fullmatch(r"no answer \((.*)\)", said, re.DOTALL)
+    return found[1] if found else said
 
 
 def agent_reported(message: str, run: AgentRun) -> Failure:

@@ -26,6 +26,8 @@ MESSAGES_SHOWN = 12
 """Messages of a conversation that a failure shows."""
 TEXT_LIMIT = 1200
 """Characters of one message that a failure shows."""
+QUESTION_LIMIT = 400
+"""Characters of a message of the user's that a failure shows."""
 SYSTEM_LIMIT = 64
 """Characters of a system prompt that a failure shows: it is the same in every one."""
 LINE_LIMIT = 400
@@ -116,7 +118,9 @@ def _block(message: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
 
 
 def _excerpt(text: str, role: str) -> str:
-    return _one_line(text, SYSTEM_LIMIT) if role == "system" else _without_middle(text, TEXT_LIMIT)
+    if role == "system":
+        return _one_line(text, SYSTEM_LIMIT)
+    return _without_middle(text, QUESTION_LIMIT if role == "user" else TEXT_LIMIT)
 
 
 def _without_middle(text: str, limit: int) -> str:

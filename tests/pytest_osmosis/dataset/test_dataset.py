@@ -194,7 +194,7 @@ class TestWrongRows:
             ({"system_prompt": " \t"}, "'system_prompt' holds only blanks; expected text"),
             (
                 {"ground_truth": 1.1},
-                "'ground_truth' is the number 1.1; quote it: 1.10 is not \"1.10\"",
+                "'ground_truth' is the number 1.1; quote it, because answers are text",
             ),
             ({"ground_truth": False}, "'ground_truth' is a boolean; expected a string or null"),
             ({"ground_truth": {}}, "'ground_truth' is an object; expected a string or null"),

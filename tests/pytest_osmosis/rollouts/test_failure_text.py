@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pytest_osmosis.results import RunResult
 from pytest_osmosis.rollouts.failure_text import conversation, explanation
 
@@ -39,11 +41,12 @@ def test_of_examples_before_the_question_the_question_is_shown():
     assert "(18 messages left out)" not in shown.splitlines()[0]
 
 
-def test_of_a_long_message_the_beginning_and_the_end_are_shown():
-    shown = conversation([{"role": "user", "content": "begin " + "x" * 5000 + " end"}])
-    assert shown.startswith("  user       begin xxx")
+@pytest.mark.parametrize(("role", "left_out"), [("user", 4611), ("assistant", 3810)])
+def test_of_a_long_message_the_beginning_and_the_end_are_shown(role: str, left_out: int):
+    shown = conversation([{"role": role, "content": "begin " + "x" * 5000 + " end"}])
+    assert shown.startswith(f"  {role:<10} begin xxx")
     assert shown.endswith("xxx end")
-    assert "[3810 characters left out]" in shown
+    assert f"[{left_out} characters left out]" in shown
 
 
 def test_an_agent_that_ran_out_of_turns_is_said_to():
