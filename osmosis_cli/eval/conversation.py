@@ -35,23 +35,24 @@ def row_lines(folder: Path, kept: Replay, asked: str) -> Iterator[str]:
     result, why = chosen
     yield ""
     yield escape_control_chars(f"{row}[run-{result.run_index}]")
-    record = _record(folder, result)
-    if record is None:  # it was kept without its conversation
-        yield from map(escape_control_chars, why.splitlines() or ["its conversation was not kept"])
+    said = list(_said(result, _record(folder, result), why))
+    width = columns()
+    for line in map(escape_control_chars, said or ["its conversation was not kept"]):
+        yield from [line] if width is None else hanging(line, width)
+
+
+def _said(result: RunResult, record: RolloutRecord | None, why: str) -> Iterator[str]:
+    """Yield what is known of a run: its conversation, else what its item printed."""
+    if record is None or not record.messages:  # not kept, or there was no model call
+        yield from why.splitlines()
         return
     if result.error:
-        yield escape_control_chars(result.error)
-    said = conversation(record.messages, limit=None).splitlines()
+        yield result.error
+    yield from conversation(record.messages, limit=None).splitlines()
     if record.ground_truth is not None:
-        said += ["", f"  ground truth  {record.ground_truth}"]
-    said += [
-        f"  judge         {name}: {reason}"
-        for name, all_ in record.reasons.items()
-        for reason in all_
-    ]
-    width = columns()
-    for line in map(escape_control_chars, said):
-        yield from [line] if width is None else hanging(line, width)
+        yield from ("", f"  ground truth  {record.ground_truth}")
+    for name, reasons in record.reasons.items():
+        yield from (f"  reason        {name}: {reason}" for reason in reasons)
 
 
 def row_document(folder: Path, kept: Replay, asked: str) -> dict[str, Any]:

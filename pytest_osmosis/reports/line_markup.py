@@ -14,7 +14,7 @@ Style = Literal["plain", "good", "bad", "doubt", "strong", "dim"]
 
 USUAL_WIDTH = 80
 _LABEL = re.compile(
-    r"  (?:(?:system|developer|user|assistant|tool|function) +|ground truth  |answer {8}|judge {9})"
+    r"  (?:(?:system|developer|user|assistant|tool|function) +|ground truth  |answer {8}|reason {8})"
 )
 _BLANKS = re.compile(r" {13,}")
 _MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (
@@ -34,7 +34,7 @@ _MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (
     (re.compile(r"^  \d+ turns?, .*$"), "dim"),
     (re.compile(r"^  all of it: .*$"), "dim"),
     (re.compile(r"^  ground truth(?=  )"), "good"),
-    (re.compile(r"^  (?:system|developer|user|assistant|tool|answer|judge)(?=  )"), "strong"),
+    (re.compile(r"^  (?:system|developer|user|assistant|tool|answer|reason)(?=  )"), "strong"),
 )  # fmt: skip
 _ASCII = str.maketrans(
     {"…": "...", "→": "->", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "×": "x", "≥": ">="}

@@ -26,7 +26,7 @@ SECTIONS_SHOWN = 10
 _STATUSES = ("error", "failed")
 _TITLES = {"error": "ERRORS", "failed": "FAILURES"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-_KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|judge)  ")
+_KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason)  ")
 _BLOCK = re.compile(r"  (?:[a-z]+ [a-z]+|[a-z]+)  |  \(|  \d")
 
 

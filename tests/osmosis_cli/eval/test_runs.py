@@ -161,7 +161,9 @@ def conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             )  # fmt: skip
             said = [{"role": "user", "content": f"row {row}\x1b[2J"},
                     {"role": "assistant", "content": f"run {run}"}]  # fmt: skip
-            record = RolloutRecord(result, "", said, ground_truth="truth")
+            record = RolloutRecord(
+                result, "", said, ground_truth="truth", reasons={"r:f": ["too short"]}
+            )
             writer.write(record, redact=lambda text: text)
             journal.add(path / journal.FILE, [journal.run_line(result.to_json(), "")])
         writer.close()
@@ -215,7 +217,7 @@ def test_show_of_a_row_has_its_scores_and_the_conversation_that_failed(conversat
     assert lines[3:6] == [
         "row-1[run-1]", "  user       row 1\\x1b[2J", "  assistant  run 1",
     ]  # fmt: skip
-    assert lines[-1] == "  ground truth  truth"
+    assert lines[-2:] == ["  ground truth  truth", "  reason        r:f: too short"]
     found = document("show", "d-m", asked)
     assert [run["scores"]["r:f"] for run in found["runs"]] == [1.0, 0.5]
     assert found["messages"][1]["content"] == "run 1"
@@ -229,3 +231,18 @@ def test_a_row_or_run_that_is_not_there_is_said(conversations, asked, said):
     result = ran("show", "d-m", asked)
     assert result.exit_code == 1
     assert said in result.output
+
+
+def test_of_a_run_without_a_conversation_its_section_has_the_question(runs: Path) -> None:
+    result = RunResult("d.jsonl", 1, 0, error="ValueError: no", error_type="agent")
+    why = "ValueError: no\n\n  user       What is\x1b 2 + 2?\n\n  ground truth  4"
+    journal.add(runs / "d-m" / journal.FILE, [journal.run_line(result.to_json(), why)])
+    writer = TranscriptWriter("main")
+    writer.begin("d.jsonl", RunFolder(str(runs / "d-m"), 2))
+    writer.write(RolloutRecord(result, why), redact=lambda text: text)
+    writer.close()
+    lines = ran("show", "d-m", "row-1").stdout.splitlines()
+    assert lines[2:] == [
+        "row-1[run-0]", "ValueError: no", "", "  user       What is\\x1b 2 + 2?", "",
+        "  ground truth  4",
+    ]  # fmt: skip

@@ -33,7 +33,7 @@ def test_reports_show_the_reason_beside_the_score(
     session = project.run(*options, eval_fn="reasoned:exact", workers=workers)
     for resumed in (False, True):
         if resumed:
-            options.append("--osmosis-extend")
+            options += ["--osmosis-extend", "--tb=short"]
             session = project.run(*options, eval_fn="reasoned:exact", workers=workers)
             assert session.report["summary"]["cached"] == 2
         told = [run["reasons"]["reasoned:exact"] for run in session.runs]
