@@ -104,7 +104,8 @@ def unscored_rows(suite: SuiteResult) -> list[RowResult]:
 def unscored_share(row: RowResult) -> str:
     """How many runs of a row have no score, of how many."""
     lacking = sum(map(_lacks_score, row.runs))
-    return f"{lacking} of {counted(len(row.runs), 'run')} have no score"
+    verb = "has" if lacking == 1 else "have"
+    return f"{lacking} of {counted(len(row.runs), 'run')} {verb} no score"
 
 
 def slow_runs(suite: SuiteResult, limit: int = SLOWEST_SHOWN) -> list[str]:

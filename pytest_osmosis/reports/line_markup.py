@@ -14,7 +14,8 @@ Style = Literal["plain", "good", "bad", "doubt", "strong", "dim"]
 
 USUAL_WIDTH = 80
 _LABEL = re.compile(
-    r"  (?:(?:system|developer|user|assistant|tool|function) +|ground truth  |answer {8}|reason {8})"
+    r"  (?:(?:system|developer|user|assistant|tool|function) +"
+    r"|ground truth  |(?:answer|reason) {8})"
 )
 _BLANKS = re.compile(r" {13,}")
 _MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (

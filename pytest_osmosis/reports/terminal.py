@@ -36,6 +36,8 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
         return list(_refused(result, refused, width))
     if result.interrupted and not any(suite.finished for suite in result.suites):
         return ["no run had ended"]
+    if result.halted and not any(suite.finished for suite in result.suites):
+        return _wrapped(f"stopped: {result.halted}; no run had ended", width)
     lines: list[str] = []
     for suite in result.suites:
         if lines:
@@ -52,8 +54,13 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
         done = sum(map(_done, result.suites))
         selected = sum(suite.selected for suite in result.suites)
         step = f"; {_GO_ON}" if kept else ""
-        lines += [f"not complete: {done} of {selected} runs are done{step}"]
+        lines += [f"not complete: {share_done(done, selected)}{step}"]
     return lines
+
+
+def share_done(done: int, of: int) -> str:
+    """Return how many of some runs are done, as a clause."""
+    return f"{done} of {counted(of, 'run')} {'is' if done == 1 else 'are'} done"
 
 
 def _done(suite: SuiteResult) -> int:

@@ -210,8 +210,8 @@ class Recorder:
             self._say_interrupted(self._interrupted)
         if self._config.option.collectonly or not any(self._selected.values()):
             return
-        if self._spent is not None:  # which ends nothing where every run has been run
-            self._halted = self._spent() if len(self._runs) < self.selected() else None
+        if self._spent is not None or self._halted == DECIDED:
+            self._halted = self._left_undone()
         if self._is_ended(session):
             self._store.end()
         self._store.flush()
@@ -231,6 +231,12 @@ class Recorder:
         """
         return self._gates.gated and (self._halted == DECIDED or self._spent is not None)
 
+    def _left_undone(self) -> str | None:
+        """Return why runs were left out; None where every run has been run all the same."""
+        if len(self._runs) >= self.selected():
+            return None
+        return self._halted if self._spent is None else self._spent()
+
     def _is_ended(self, session: pytest.Session) -> bool:
         """Return whether nothing but its results and options ended the session."""
         if self._interrupted or not (self._halted in (None, DECIDED) or self._failed_at_first()):
@@ -247,7 +253,9 @@ class Recorder:
         """What pytest prints of the interrupt: a sentence, and not the place of our handler."""
         done, selected = len(self._runs), self.selected()
         kept = " and kept" if done and self._session.keeping.journal else ""
-        runs = f": {done} of {selected} runs are done{kept}" if selected else ""
+        from ..reports.terminal import share_done
+
+        runs = f": {share_done(done, selected)}{kept}" if selected else ""
         compat.say_interrupted(self._config, f"interrupted by {signal}{runs}")
 
     @pytest.hookimpl(trylast=True)

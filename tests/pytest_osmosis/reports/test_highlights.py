@@ -32,7 +32,7 @@ def test_a_run_without_a_score_says_nothing_about_its_row():
     lines = summary(result_of(suite))
     assert "lowest rows: row-3 0/2, row-1 1/2" in lines
     markdown = render(result_of(suite))
-    assert "<code>row-0</code> 1 of 2 runs have no score" in markdown
+    assert "<code>row-0</code> 1 of 2 runs has no score" in markdown
     assert "<code>row-2</code> 2 of 2 runs have no score" in markdown
 
 
@@ -50,7 +50,7 @@ def test_no_row_is_lowest_for_an_eval_function_that_failed():
     assert [(row_name(low.row), str(low)) for low in lowest_rows(broken)] == [
         ("row-2", "0 of 1 run passed")
     ]
-    assert "<code>row-0</code> 1 of 1 run have no score" in render(result_of(broken))
+    assert "<code>row-0</code> 1 of 1 run has no score" in render(result_of(broken))
 
 
 def test_no_row_is_lowest_where_no_run_has_a_score():
@@ -108,6 +108,11 @@ def test_what_an_error_is_called():
         "eval_fn KeyError"
     )
     assert error_kind(run(error_type="agent", error="there was no way")) == "agent"
+
+
+def test_a_budget_that_is_spent_before_any_run_has_ended_shows_no_figures():
+    nothing = replace(result_of(suite_of([[None], [None]], n=1)), halted="the time budget is spent")
+    assert summary(nothing) == ["stopped: the time budget is spent; no run had ended"]
 
 
 def test_a_threshold_above_1_that_no_score_reaches_is_said_once():

@@ -131,7 +131,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
     os.killpg(process.pid, signal.SIGINT)
     out = ended(process)
     assert process.returncode == 2
-    assert "1 of 7 runs are done" in out
+    assert "1 of 7 runs is done" in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
     assert nobody_left(process.pid)
 
