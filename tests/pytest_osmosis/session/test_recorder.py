@@ -229,11 +229,15 @@ def test_reports_of_other_tests_are_passed_on(make: Make) -> None:
 
 
 def test_a_halt_fails_the_session_unless_gates_decide(make: Make) -> None:
-    for gated, status in ((False, pytest.ExitCode.TESTS_FAILED), (True, pytest.ExitCode.OK)):
+    failed, spent = pytest.ExitCode.TESTS_FAILED, "the budget is spent"
+    for gated, budget, status in (
+        (False, lambda: spent, failed), (True, lambda: spent, pytest.ExitCode.OK),
+        (True, None, failed),
+    ):  # fmt: skip
         bench = make()
         bench.gates.gated = gated
-        bench.recorder.halt("the budget is spent")
-        bench.recorder.halt("another reason")
+        bench.recorder.halt(spent, spent=budget)
+        bench.recorder.halt("another reason", spent=budget)
         found = bench.finish()
         assert found is not None
         assert found.halted == "the budget is spent"
