@@ -228,20 +228,29 @@ def test_reports_of_other_tests_are_passed_on(make: Make) -> None:
     assert bench.heard.calls == [("plugin", None)]
 
 
-def test_a_halt_fails_the_session_unless_gates_decide(make: Make) -> None:
-    failed, spent = pytest.ExitCode.TESTS_FAILED, "the budget is spent"
-    for gated, budget, status in (
-        (False, lambda: spent, failed), (True, lambda: spent, pytest.ExitCode.OK),
-        (True, None, failed),
-    ):  # fmt: skip
+@pytest.mark.parametrize(
+    ("halts", "before", "status"),
+    [
+        ({"reason": "the budget is spent", "spent": lambda: "it is spent"}, 0, 0),
+        ({"reason": "the budget is spent", "spent": lambda: "it is spent"}, 8, 8),
+        ({"reason": DECIDED}, 0, 0),
+        ({"reason": "the endpoint went away"}, 0, 1),
+        ({"reason": "the endpoint went away"}, 8, 1),
+    ],
+)
+def test_a_halt_fails_the_session_but_where_it_leaves_that_to_gates(
+    make: Make, halts: dict[str, Any], before: int, status: int
+) -> None:
+    for gated, expected in ((False, 1), (True, status)):
         bench = make()
         bench.gates.gated = gated
-        bench.recorder.halt(spent, spent=budget)
-        bench.recorder.halt("another reason", spent=budget)
+        bench.session.exitstatus = before if gated else 0
+        bench.recorder.halt(**halts)
+        bench.recorder.halt("another reason", spent=lambda: "it is spent as well")
         found = bench.finish()
         assert found is not None
-        assert found.halted == "the budget is spent"
-        assert bench.session.exitstatus == status
+        assert found.halted in (halts["reason"], "it is spent")
+        assert bench.session.exitstatus == expected
 
 
 def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make) -> None:
@@ -255,18 +264,6 @@ def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make
         assert found is not None
         assert found.halted == halted
         assert (bench.session.exitstatus == pytest.ExitCode.OK) == (halted is None)
-
-
-def test_gates_that_are_decided_stop_no_session_in_which_every_run_has_ended(make: Make) -> None:
-    for ended, halted in ((4, None), (3, DECIDED)):
-        bench = make()
-        for index in range(ended):
-            row, run = divmod(index, 2)
-            bench.report(row, run, text=result(row, run).to_json())
-        bench.recorder.halt(DECIDED)
-        found = bench.finish()
-        assert found is not None
-        assert found.halted == halted
 
 
 def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make) -> None:
@@ -322,7 +319,7 @@ def test_without_runs_there_is_no_result(make: Make, nothing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs is done and kept")]
+    ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs are done and kept")]
 )
 def test_an_interrupt_before_any_run_has_ended_shows_no_figures(
     make: Make, ended: int, told: str
