@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
+from .env_file import env_file_options, moved_to_front, read_env_file
 from .errors import COMPLETION_VARIABLE, PROGRAM, run
 from .lazy_group import Entry, LazyGroup
 
@@ -52,9 +54,17 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     ctx.exit()
 
 
+class RootGroup(LazyGroup):
+    """The group of all commands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The options of every command may stand behind it, too."""
+        return super().parse_args(ctx, moved_to_front(args))
+
+
 @click.group(
     PROGRAM,
-    cls=LazyGroup,
+    cls=RootGroup,
     table=COMMANDS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -67,8 +77,13 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     callback=_show_version,
     help="Show the version and exit.",
 )
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context, env_file: Path | None, no_env_file: bool) -> None:
     """Evaluate LLM agents as test suites, and serve them to a trainer."""
+    read_env_file(ctx, env_file, none=no_env_file)
+
+
+cli.params += env_file_options
 
 
 def main(args: Sequence[str] | None = None) -> None:

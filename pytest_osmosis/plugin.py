@@ -36,9 +36,16 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
-    """Short spellings, once every other plugin has taken its own."""
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser
+) -> Generator[None, None, None]:
+    """The file of variables before any conftest.py; short spellings when all others are taken."""
+    if reader.names_env_file(early_config):
+        from .session import env_file
+
+        env_file.load(early_config)
+    yield
     registration.register_short(parser)
 
 
@@ -75,7 +82,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is evaluated, and how."""
     evaluation = _of(config)
-    return [] if evaluation is None else evaluation.header()
+    lines = [] if evaluation is None else evaluation.header()
+    if reader.names_env_file(config):
+        from .session import env_file
+
+        lines = [*env_file.header(config), *lines]
+    return lines
 
 
 @pytest.hookimpl(optionalhook=True)

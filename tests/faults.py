@@ -982,6 +982,15 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
+            "a `.env` that came with the repository sets logins, proxies or `PYTHONPATH`",
+            "ignored, and said in one line: only a file that is named sets them",
+            [
+                "osmosis_ai/platform/test_env_file.py"
+                "::test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code",
+                "osmosis_cli/test_env_file.py::test_the_nearest_file_is_read_and_said_in_one_line",
+            ],
+        ),
+        Fault(
             "others can read the files",
             "journal and conversations are their owner's alone (0600); reports follow the umask",
             [

@@ -19,6 +19,7 @@ from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 from pytest_osmosis.options.table import OPTIONS
 
 from ..buffered_output import printable
+from ..env_file import NO_OPTION, values_read
 from ..errors import CommandError
 from ..eval.arguments import click_options, own_spellings
 from ..eval.command import check_key, refuse_xdist, split_at_dashes
@@ -40,7 +41,7 @@ _EXTRA = "osmosis_cli.platform.evaluate.extra"
 
 EPILOG = """\b
 Examples:
-  osmosis eval configs/eval/my-rollout.toml --secrets-file .env
+  osmosis eval configs/eval/my-rollout.toml --secrets-file ~/my.secrets
   osmosis eval configs/eval/my-rollout.toml --model embedded --limit 5
 """
 
@@ -74,7 +75,7 @@ def _evaluate(
     The rollout, the dataset of the workspace, the model and the values of [evaluation] are taken
     from the file; options beat them. All rows are evaluated unless the file or an option limits
     them. The rollout has the variables of [env]; each name in [secrets] must be set in the
-    environment or in --secrets-file.
+    environment, in --secrets-file or in .env.
     """
     from osmosis_ai.platform import workspace
     from osmosis_ai.platform.config_file import ConfigError, load_config
@@ -98,12 +99,12 @@ def _evaluate(
         if values[name] is None:
             values[name] = default
     needed = _needed_secrets(config, another_model=another_model)
-    environment = _environment(config, needed, path, secrets_file)
+    environment = _environment(config, needed, path, secrets_file, values_read(ctx))
     if values["api_key"]:
         environment[KEY_VARIABLE] = values["api_key"]
         values |= {"api_key": None, "api_key_env": KEY_VARIABLE}
     words = [*_words(values), *(["--", *ctx.meta[_EXTRA]] if ctx.meta[_EXTRA] else [])]
-    _become([sys.executable, "-m", "osmosis_cli", "eval", *words], environment)
+    _become([sys.executable, "-m", "osmosis_cli", "eval", NO_OPTION, *words], environment)
 
 
 def _become(words: list[str], environment: Mapping[str, str]) -> None:
@@ -166,11 +167,16 @@ def _needed_secrets(config: EvalConfig, *, another_model: bool) -> list[str]:
 
 
 def _environment(
-    config: EvalConfig, needed: Sequence[str], path: Path, secrets_file: Path | None
+    config: EvalConfig,
+    needed: Sequence[str],
+    path: Path,
+    secrets_file: Path | None,
+    from_env_file: Mapping[str, str],
 ) -> dict[str, str]:
-    """The child's variables: [env] over the environment over the file of secrets."""
+    """The child's variables: [env] over the environment over the file of secrets over `.env`."""
     secrets = {} if secrets_file is None else _secrets(secrets_file)
-    environment = {**secrets, **os.environ, **(config.env or {})}
+    own = {name: value for name, value in os.environ.items() if name not in from_env_file}
+    environment = {**from_env_file, **secrets, **own, **(config.env or {})}
     required = config.secrets.required
     environment[SECRET_NAMES] = " ".join([*environment.get(SECRET_NAMES, "").split(), *required])
     missing = [name for name in needed if not environment.get(name)]
@@ -187,17 +193,17 @@ def _environment(
     return environment
 
 
-def _secrets(file: Path) -> dict[str, str]:
-    from dotenv import dotenv_values
+def _secrets(file: Path) -> Mapping[str, str]:
+    from osmosis_ai.platform import env_file
 
     try:
-        with file.open(encoding="utf-8") as stream:
-            found = dotenv_values(stream=stream, interpolate=False)
-    except OSError as error:
-        raise CommandError(f"--secrets-file {file}: {error.strerror}", status=2) from None
-    except ValueError:
-        raise CommandError(f"--secrets-file {file}: not UTF-8", status=2) from None
-    return {name: value for name, value in found.items() if value is not None}
+        found = env_file.read(file, interpolate=False)
+    except env_file.EnvFileError as error:
+        raise CommandError(f"--secrets-file: {error}", status=2) from None
+    for line in found.wrong_lines:
+        where = f"--secrets-file {printable(str(file))}: line {line}"
+        click.echo(f"warning: {where} is no NAME=value, and is left out", err=True)
+    return found.values
 
 
 def _words(values: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "agent", "grader", "data", "map", "eval-fn", "n", "pass-threshold", "limit", "offset",
         "rows", "sample", "sample-seed", "shard", "only", "run",
     ),
-    "the model": ("model", "base-url", "api-key-env", "api-key", "price-per-mtok", "pass-env"),
+    "the model": (
+        "model", "base-url", "api-key-env", "api-key", "price-per-mtok", "pass-env",
+        "env-file",
+    ),
     "sampling": ("temperature", "top-p", "max-tokens", "seed"),
     "limits": (
         "batch-size", "max-turns", "agent-timeout", "grader-timeout", "max-cost",

@@ -125,3 +125,10 @@ def named(config: pytest.Config) -> bool:
     """Return whether options or ini name an evaluation, or the model of marked tests."""
     given = OptionReader(config)
     return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))
+
+
+def names_env_file(config: pytest.Config) -> bool:
+    """Return whether options or ini name a file of variables; known before others are read."""
+    option = BY_NAME["env-file"]
+    given = getattr(config.known_args_namespace, option.dest, None)
+    return given is not None or bool(config.getini(option.ini_name))

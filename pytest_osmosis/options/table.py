@@ -124,6 +124,11 @@ OPTIONS: tuple[Option, ...] = (
         metavar="NAME",
         repeatable=True,
     ),
+    Option(
+        "env-file",
+        "read variables from this file of NAME=value lines (.env) where they are not set",
+        metavar="FILE",
+    ),
     Option("n", "runs per row", values.whole_number(1), 1, metavar="N", short="--n"),
     Option(
         "pass-threshold",

@@ -92,6 +92,7 @@ def osmosis(workspace: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 FROM_CONFIG = {
+    "--no-env-file",  # it was read by this process
     "--agent=rollouts/one/main.py",
     "--data=datasets/rows.jsonl",
     "--model=openai/gpt-5-mini",
@@ -158,16 +159,35 @@ def test_env_beats_the_environment_which_beats_the_file_of_secrets(
 ):
     monkeypatch.setenv("LOG_LEVEL", "from the environment")
     monkeypatch.setenv("BOTH", "from the environment")
-    (workspace / ".env").write_text(
+    (workspace / "secrets.env").write_text(
         f"# a comment\nexport DATABASE_URL='{SECRET}'\nBOTH=file\nLOG_LEVEL=file\nPLAIN=a$HOME\n"
     )
-    status, _, err = osmosis("eval", "configs/eval/one.toml", "--secrets-file", ".env")
+    status, _, err = osmosis("eval", "configs/eval/one.toml", "--secrets-file", "secrets.env")
     assert (status, err) == (0, "")
     found = became.environment
     assert found["DATABASE_URL"] == SECRET
     assert found["BOTH"] == "from the environment"
     assert found["LOG_LEVEL"] == "from the config"
     assert found["PLAIN"] == "a$HOME"
+
+
+def test_the_file_of_secrets_beats_the_nearest_env_file(
+    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("DATABASE_URL", "ONE", "TWO", "LOG_LEVEL"):
+        monkeypatch.setenv(name, "")  # to be removed again after the test
+        monkeypatch.delenv(name)
+    (workspace / ".env").write_text("DATABASE_URL=env\nONE=env\nTWO=env\nLOG_LEVEL=env\n")
+    (workspace / "secrets.env").write_text(f"DATABASE_URL={SECRET}\nTWO=secrets\nno value\n")
+    status, _, err = osmosis("eval", "configs/eval/one.toml", "--secrets-file", "secrets.env")
+    assert status == 0
+    assert err.splitlines() == [
+        "osmosis: .env sets DATABASE_URL, ONE, TWO, LOG_LEVEL",
+        "warning: --secrets-file secrets.env: line 3 is no NAME=value, and is left out",
+    ]
+    found = became.environment
+    names = ("DATABASE_URL", "ONE", "TWO", "LOG_LEVEL")
+    assert [found[name] for name in names] == [SECRET, "env", "secrets", "from the config"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +203,10 @@ def test_env_beats_the_environment_which_beats_the_file_of_secrets(
             "configs/eval/one.toml names secrets that are not set in the environment and not in "
             "empty.env: DATABASE_URL; export them",
         ),
-        (["--secrets-file", "gone.env"], "--secrets-file gone.env: No such file or directory"),
+        (
+            ["--secrets-file", "gone.env"],
+            "--secrets-file: gone.env cannot be read: No such file or directory",
+        ),
         (["-n", "3"], "No such option '-n'. Did you mean --n 3 (runs per row)?"),
     ],
 )

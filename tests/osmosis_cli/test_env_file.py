@@ -1,0 +1,113 @@
+"""`.env` at the front door: every command reads the nearest, and says so once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+
+SECRET = "sk-not-to-be-seen-anywhere"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def osmosis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Command]:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / ".env").write_text(f"SOME_API_KEY={SECRET}\nOSMOSIS_TOKEN={SECRET}\nSET=file\n")
+    (tmp_path / "other.env").write_text(f"OSMOSIS_TOKEN={SECRET}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SET", "before")
+    monkeypatch.delenv("OSMOSIS_TOKEN", raising=False)
+    before = dict(os.environ)
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, words)
+        return status, *capsys.readouterr()
+
+    yield command
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+
+
+def schema(*words: str) -> list[str]:
+    """A command that needs no variable."""
+    return ["train", "schema", *words]
+
+
+def test_the_nearest_file_is_read_and_said_in_one_line(
+    osmosis: Command, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir("deep")
+    status, out, err = osmosis(*schema("--json"))
+    assert status == 0
+    assert json.loads(out)["title"] == "TrainingConfig"
+    assert err == (
+        "osmosis: ../.env sets SOME_API_KEY, ignores OSMOSIS_TOKEN, which only a file that is "
+        "named sets (--env-file ../.env)\n"
+    )
+    assert (os.environ["SOME_API_KEY"], os.environ["SET"]) == (SECRET, "before")
+    assert "OSMOSIS_TOKEN" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--env-file", "other.env", *schema()],
+        schema("--env-file=other.env"),
+        ["train", "--env-file", "other.env", "schema", "--json"],
+    ],
+)
+def test_a_named_file_sets_every_name_wherever_the_option_stands(
+    osmosis: Command, words: list[str]
+):
+    status, _, err = osmosis(*words)
+    assert (status, err) == (0, "osmosis: other.env sets OSMOSIS_TOKEN\n")
+    assert os.environ["OSMOSIS_TOKEN"] == SECRET
+    assert "SOME_API_KEY" not in os.environ
+
+
+def test_none_is_read_on_wish(osmosis: Command):
+    status, _, err = osmosis(*schema("--no-env-file"))
+    assert (status, err) == (0, "")
+    assert "SOME_API_KEY" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--env-file", "gone"], "--env-file: gone cannot be read: No such file or directory"),
+        (["--env-file"], "Option '--env-file' requires an argument."),
+        (
+            ["--no-env-file", "--env-file=other.env"],
+            "--env-file and --no-env-file contradict each other: give one of them",
+        ),
+    ],
+)
+def test_wrong_use_is_told_and_nothing_runs(osmosis: Command, words: list[str], told: str):
+    status, out, err = osmosis(*schema(*words))
+    assert (status, out) == (2, "")
+    assert err.endswith(f"Error: {told}\n")
+    status, out, err = osmosis(*schema("--json", *words))
+    assert (status, out) == (2, "")
+    assert json.loads(err)["error"]["message"] == told
+
+
+def test_a_found_file_that_cannot_be_read_is_only_warned_about(osmosis: Command):
+    Path(".env").write_bytes(b"A=\xff")
+    status, out, err = osmosis(*schema())
+    assert (status, bool(out), err) == (0, True, "warning: .env is not UTF-8\n")
+
+
+def test_what_is_meant_for_pytest_is_not_taken(osmosis: Command):
+    status, _, err = osmosis("eval", "--model", "embedded", "--", "--env-file", "gone")
+    assert status == 4
+    assert "unrecognized arguments: --env-file" in err
