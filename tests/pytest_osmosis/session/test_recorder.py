@@ -266,6 +266,18 @@ def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make
         assert (bench.session.exitstatus == pytest.ExitCode.OK) == (halted is None)
 
 
+def test_gates_that_are_decided_stop_no_session_in_which_every_run_has_ended(make: Make) -> None:
+    for ended, halted in ((4, None), (3, DECIDED)):
+        bench = make()
+        for index in range(ended):
+            row, run = divmod(index, 2)
+            bench.report(row, run, text=result(row, run).to_json())
+        bench.recorder.halt(DECIDED)
+        found = bench.finish()
+        assert found is not None
+        assert found.halted == halted
+
+
 def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make) -> None:
     bench = make()
     for index in range(4):
@@ -319,7 +331,7 @@ def test_without_runs_there_is_no_result(make: Make, nothing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs are done and kept")]
+    ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs is done and kept")]
 )
 def test_an_interrupt_before_any_run_has_ended_shows_no_figures(
     make: Make, ended: int, told: str
