@@ -19,7 +19,12 @@ from .lazy_group import Entry, LazyGroup
 COMMANDS = {
     "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
     "train": Entry("platform.train:train_group", "Check config files of training runs."),
-    "workspace": Entry("platform.workspace:workspace_group", "Create a workspace's files."),
+    "login": Entry("platform.login:login_command", "Log in to the platform."),
+    "whoami": Entry("platform.account:whoami_command", "Show who you are at the platform."),
+    "logout": Entry("platform.account:logout_command", "End a login."),
+    "workspace": Entry(
+        "platform.workspace:workspace_group", "Create a workspace's files; choose the active one."
+    ),
     "rollout": Entry("platform.workspace:rollout_group", "Create a rollout that works at once."),
     "eval-rubric": Entry(
         "rubric.command:rubric_command", "Score recorded answers with an LLM judge."

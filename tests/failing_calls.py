@@ -64,9 +64,10 @@ def report(folder: Path, acknowledge: Acknowledge) -> None:
 
 def credentials(folder: Path, acknowledge: Acknowledge) -> None:
     """A credentials file is made with one login, gets a second, and loses the first."""
+    from osmosis_ai.platform.account import User
     from osmosis_ai.secret import Secret
     from osmosis_cli.credentials import file
-    from osmosis_cli.credentials.login import KeptLogin, LoginProblem, User
+    from osmosis_cli.credentials.login import KeptLogin, LoginProblem
 
     os.umask(0)
     path = folder / "osmosis" / "credentials.json"

@@ -57,7 +57,7 @@ class Exchanges:
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
-        self._opened: dict[bool, httpx.Client] = {}
+        self._opened: dict[tuple[bool, bool], httpx.Client] = {}
 
     def close(self) -> None:
         """Close every connection; harmless when repeated."""
@@ -125,11 +125,15 @@ class Exchanges:
     def _http(self, url: str) -> httpx.Client:
         import httpx
 
-        uses_proxy = not is_loopback(urlsplit(url).hostname or "")
-        if uses_proxy not in self._opened:
+        parts = urlsplit(url)
+        uses_proxy = not is_loopback(parts.hostname or "")
+        # Certificates take 0.1 s to load; plain http on this machine needs none.
+        uses_tls = uses_proxy or parts.scheme == "https"
+        kind = (uses_proxy, uses_tls)
+        if kind not in self._opened:
             try:
-                self._opened[uses_proxy] = httpx.Client(
-                    trust_env=uses_proxy, follow_redirects=False
+                self._opened[kind] = httpx.Client(
+                    trust_env=uses_proxy, verify=uses_tls, follow_redirects=False
                 )
             except (ValueError, ImportError, httpx.InvalidURL, OSError):
                 raise PlatformError(
@@ -138,4 +142,4 @@ class Exchanges:
                     code="unreachable",
                     was_sent=False,
                 ) from None
-        return self._opened[uses_proxy]
+        return self._opened[kind]

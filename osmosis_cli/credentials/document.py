@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from osmosis_ai.platform.account import parse_moment, text_of, user_of
 from osmosis_ai.secret import check_api_key
 
-from .login import KeptLogin, User, parse_moment
+from .login import KeptLogin
 
 _VERSION = 1
 
@@ -121,10 +122,10 @@ def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
     except ValueError:
         raise ValueError(f"the expires_at of the workspace {name!r} is no date") from None
     return KeptLogin(
-        user=User(**{key: _text(user, key) for key in ("id", "name", "email")}),
-        role=_text(entry, "role"),
+        user=user_of(user),
+        role=text_of(entry, "role"),
         token=None if value is None else check_api_key(value, "the token of your login"),
-        token_id=_text(entry, "token_id"),
+        token_id=text_of(entry, "token_id"),
         expires_at=expires,
     )
 
@@ -134,8 +135,3 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{name!r} in it is no table")
     return found
-
-
-def _text(document: Mapping[str, Any], name: str) -> str:
-    found = document.get(name)
-    return found if isinstance(found, str) else ""

@@ -8,8 +8,9 @@ Exception
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
+from osmosis_ai.platform.account import User, parse_moment
 from osmosis_ai.secret import Secret
 
 SKEW_S = 60.0
@@ -35,21 +36,6 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """A person at a platform."""
-
-    id: str = ""
-    name: str = ""
-    email: str = ""
-
-    @property
-    def shown(self) -> str:
-        """The name with the address, as far as they are known."""
-        both = self.name and self.email
-        return f"{self.name} <{self.email}>" if both else self.name or self.email or self.id
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLogin:
     """What is kept of a login to one workspace."""
 
@@ -69,10 +55,3 @@ class KeptLogin:
     def is_expired(self, now: float) -> bool:
         """Return whether the token is of no use any more, or within a minute."""
         return self.expiry.timestamp() <= now + SKEW_S
-
-
-def parse_moment(text: str) -> datetime:
-    """Return a date of the wire, in UTC where it has no zone; raise ValueError."""
-    # Python 3.10 cannot parse `Z`.
-    moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

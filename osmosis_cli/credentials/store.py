@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from osmosis_ai.platform.address import platform_origin
 from osmosis_ai.secret import Secret, check_api_key
 
 from . import file, keyring_tokens
@@ -20,7 +21,7 @@ from .document import Logins
 from .file import Tell
 from .keyring_tokens import KeyringProblem
 from .login import KeptLogin, Login, LoginProblem
-from .platform_url import DEFAULT_PLATFORM, PLATFORM, origin, platform_url
+from .platform_url import DEFAULT_PLATFORM, PLATFORM, platform_url
 
 TOKEN = "OSMOSIS_TOKEN"
 TOKEN_PLATFORM = "OSMOSIS_TOKEN_PLATFORM_URL"
@@ -39,7 +40,7 @@ def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
     if here.active is None:
         known = ", ".join(map(repr, here.workspaces))
         raise LoginProblem(
-            f"no workspace at {platform} is chosen: run `osmosis workspace switch NAME` ({known})"
+            f"no workspace at {platform} is active: run `osmosis workspace switch NAME` ({known})"
         )
     login = here.workspaces[here.active]
     if login.is_expired(time.time()):
@@ -131,7 +132,7 @@ def _in_keyring(
 def _from_environment(environ: Mapping[str, str], platform: str) -> Login:
     bound = environ.get(TOKEN_PLATFORM, "").strip() or DEFAULT_PLATFORM
     try:
-        issuer = origin(bound)
+        issuer = platform_origin(bound)
         token = check_api_key(environ[TOKEN], TOKEN)
     except ValueError as error:
         raise LoginProblem(str(error)) from None

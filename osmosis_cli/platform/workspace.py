@@ -16,6 +16,11 @@ WORKSPACE_EPILOG = """\b
 Example:
   mkdir my-workspace && cd my-workspace && osmosis workspace init
 """
+GROUP_EPILOG = """\b
+Examples:
+  osmosis workspace init
+  osmosis workspace switch acme
+"""
 ROLLOUT_EPILOG = """\b
 Example:
   osmosis rollout init my-rollout
@@ -23,9 +28,18 @@ Example:
 
 workspace_group = LazyGroup(
     "workspace",
-    table={"init": Entry("platform.workspace:workspace_init", "Create a workspace's files.")},
-    help="Look after a workspace: a Git work tree of rollouts and config files.",
-    epilog=WORKSPACE_EPILOG,
+    table={
+        "init": Entry("platform.workspace:workspace_init", "Create a workspace's files."),
+        "list": Entry(
+            "platform.workspace_logins:workspace_list", "List those that you are logged in to."
+        ),
+        "current": Entry(
+            "platform.workspace_logins:workspace_current", "Print the name of the active one."
+        ),
+        "switch": Entry("platform.workspace_logins:workspace_switch", "Make another one active."),
+    },
+    help="Look after workspaces: their files here, and which login is used.",
+    epilog=GROUP_EPILOG,
 )
 rollout_group = LazyGroup(
     "rollout",

@@ -14,10 +14,11 @@ from threading import Barrier
 
 import pytest
 
+from osmosis_ai.platform.account import User
 from osmosis_ai.secret import Secret
 from osmosis_cli.credentials import file
 from osmosis_cli.credentials.document import Logins
-from osmosis_cli.credentials.login import BrokenFile, KeptLogin, LoginProblem, User
+from osmosis_cli.credentials.login import BrokenFile, KeptLogin, LoginProblem
 
 ROOT = Path(__file__).parents[3]
 PLATFORM = "https://platform.osmosis.ai"

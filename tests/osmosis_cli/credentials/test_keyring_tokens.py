@@ -9,9 +9,10 @@ from types import ModuleType
 
 import pytest
 
+from osmosis_ai.platform.account import User
 from osmosis_ai.secret import Secret
 from osmosis_cli.credentials import keyring_tokens, store
-from osmosis_cli.credentials.login import KeptLogin, LoginProblem, User
+from osmosis_cli.credentials.login import KeptLogin, LoginProblem
 from osmosis_cli.credentials.platform_url import DEFAULT_PLATFORM
 
 VALUE = "token-of-a-login-99"

@@ -1,0 +1,98 @@
+"""Whom a token stands for, and its end: `GET verify` and `DELETE tokens`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .client import PlatformClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person at a platform, as far as it says."""
+
+    id: str = ""
+    name: str = ""
+    email: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The name with the address, as far as they are known."""
+        both = self.name and self.email
+        return f"{self.name} <{self.email}>" if both else self.name or self.email or self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Whom a token stands for, where, and until when."""
+
+    user: User
+    workspace: str = ""
+    """Empty for a token that is for no workspace in particular."""
+    role: str = ""
+    token_id: str = ""
+    expires_at: str
+    """As the platform wrote it: an ISO date with a time."""
+
+
+def verify(client: PlatformClient) -> Identity:
+    """Return whom the client's token stands for; raise PlatformError."""
+    answer = client.get("/api/cli/verify")
+    workspace = _table(answer, "workspace")
+    expires = text_of(answer, "expires_at")
+    try:
+        parse_moment(expires)
+    except ValueError:
+        raise bad_answer(client, "does not say when the token expires") from None
+    return Identity(
+        user=user_of(_table(answer, "user")),
+        workspace=text_of(workspace, "name"),
+        role=text_of(workspace, "role"),
+        token_id=text_of(answer, "token_id"),
+        expires_at=expires,
+    )
+
+
+def revoke(client: PlatformClient, token_id: str) -> None:
+    """End a token at its platform, also one that has ended already; raise PlatformError."""
+    from .client import PlatformError, cli_path
+
+    try:
+        client.delete(cli_path("tokens", token_id), subject="such token")
+    except PlatformError as error:
+        if error.status not in (401, 404):
+            raise
+
+
+def user_of(entry: Mapping[str, Any]) -> User:
+    """Return the user of a JSON object, as far as it says."""
+    return User(**{name: text_of(entry, name) for name in ("id", "name", "email")})
+
+
+def parse_moment(text: str) -> datetime:
+    """Return a date of the wire, in UTC where it has no zone; raise ValueError."""
+    # Python 3.10 cannot parse `Z`.
+    moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def text_of(entry: Mapping[str, Any], name: str) -> str:
+    """Return a text of a JSON object; empty where there is none."""
+    found = entry.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def bad_answer(client: PlatformClient, what: str) -> Exception:
+    """Return the error for an answer that is none of the API's."""
+    from .client import PlatformError
+
+    return PlatformError(f"the answer of {client.origin} {what}", code="bad_answer")
+
+
+def _table(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = entry.get(name)
+    return found if isinstance(found, dict) else {}

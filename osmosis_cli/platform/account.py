@@ -1,0 +1,161 @@
+"""`osmosis whoami` and `osmosis logout`: whom the login stands for, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from ..credentials import store
+from ..credentials.login import KeptLogin, LoginProblem
+from ..credentials.platform_url import platform_url
+from ..errors import CommandError
+from .account_text import document, lines, shown_expiry, shown_user, shown_workspace
+from .connection import active_login, client_of, login_problems
+
+WHOAMI_EPILOG = """\b
+Example:
+  osmosis whoami --json
+"""
+LOGOUT_EPILOG = """\b
+Examples:
+  osmosis logout
+  osmosis logout --all --yes
+"""
+
+
+@click.command("whoami", epilog=WHOAMI_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def whoami_command(as_json: bool) -> None:
+    """Ask the platform who you are, in which workspace, and until when."""
+    from osmosis_ai.platform.account import parse_moment, verify
+
+    login = active_login()
+    with client_of(login.platform_url, login.token) as client:
+        identity = verify(client)
+    source = "environment" if login.workspace is None else "login"
+    if as_json:
+        click.echo(json.dumps({**document(login.platform_url, identity), "source": source}))
+        return
+    click.echo(shown_user(identity.user))
+    expiry = shown_expiry(parse_moment(identity.expires_at), time.time())
+    parts = {
+        "workspace": shown_workspace(identity.workspace, identity.role),
+        "platform": login.platform_url,
+        "login": f"expires {expiry}",
+    }
+    if login.workspace is None:
+        parts["token"] = f"of {store.TOKEN}"
+    for line in lines(parts):
+        click.echo(line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A login that was removed here."""
+
+    platform: str
+    workspace: str
+    problem: str | None
+    """Why its token may still be valid; None when the platform revoked it."""
+
+    def document(self) -> dict[str, Any]:
+        """Return what programs get of it."""
+        return {
+            "platform": self.platform,
+            "workspace": self.workspace or None,
+            "revoked": self.problem is None,
+            "problem": self.problem,
+        }
+
+
+@click.command("logout", epilog=LOGOUT_EPILOG)
+@click.option("--all", "all_logins", is_flag=True, help="Of every workspace at every platform.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
+    """Log out of the active workspace: revoke the token, and remove it from this machine.
+
+    The token is removed also when the platform cannot be reached to revoke it.
+    """
+    with login_problems():
+        chosen = _chosen(all_logins=all_logins)
+    if chosen and not yes:
+        _confirm(chosen)
+    ended = [_log_out(platform, name, login) for platform, name, login in chosen]
+    if as_json:
+        click.echo(json.dumps({"logged_out": [one.document() for one in ended]}))
+    else:
+        _show(ended)
+    if os.environ.get(store.TOKEN):
+        click.echo(f"{store.TOKEN} is still set: `unset {store.TOKEN}`", err=True)
+
+
+def _chosen(*, all_logins: bool) -> list[tuple[str, str, KeptLogin]]:
+    platform, logins = platform_url(os.environ), store.kept_logins(os.environ)
+    if all_logins:
+        return [
+            (url, name, login)
+            for url, here in logins.platforms.items()
+            for name, login in here.workspaces.items()
+        ]
+    here = logins.at(platform)
+    if here.active is None and here.workspaces:
+        known = ", ".join(map(repr, here.workspaces))
+        raise LoginProblem(
+            f"no workspace at {platform} is active ({known}): choose one with "
+            "`osmosis workspace switch NAME`, or log out of all with --all"
+        )
+    return [] if here.active is None else [(platform, here.active, here.workspaces[here.active])]
+
+
+def _confirm(chosen: list[tuple[str, str, KeptLogin]]) -> None:
+    named = ", ".join(f"{shown_workspace(name)} at {platform}" for platform, name, _ in chosen)
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"give --yes to log out of {named}: there is no terminal to ask on")
+    click.confirm(f"Log out of {named}?", abort=True, err=True)
+
+
+def _log_out(platform: str, workspace: str, login: KeptLogin) -> _Ended:
+    problem = _revoke(platform, workspace, login)
+    with login_problems():
+        store.forget(os.environ, platform, workspace, _say)
+    return _Ended(platform, workspace, problem)
+
+
+def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
+    """Revoke a token at its platform; why that may have failed, as a sentence."""
+    from osmosis_ai.platform.account import revoke
+
+    if login.is_expired(time.time()):
+        return None
+    if not login.token_id:
+        return "the platform gave the token no id"
+    try:
+        token = store.kept_token(platform, workspace, login)
+        with client_of(platform, token) as client:
+            revoke(client, login.token_id)
+    except (CommandError, LoginProblem, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _show(ended: list[_Ended]) -> None:
+    if not ended:
+        click.echo("there is no login to end")
+    for one in ended:
+        click.echo(f"logged out of {shown_workspace(one.workspace)} at {one.platform}")
+        if one.problem:
+            _say(
+                f"warning: the token was removed here, and may still be valid at {one.platform}: "
+                f"{one.problem}"
+            )
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

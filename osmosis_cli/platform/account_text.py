@@ -1,0 +1,59 @@
+"""A login as people read it, and as `--json` has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from osmosis_ai.platform.account import Identity, User
+
+from ..buffered_output import printable
+
+EVERY_WORKSPACE = "every workspace of yours"
+
+
+def document(platform: str, identity: Identity) -> dict[str, Any]:
+    """Return what programs get of a login."""
+    return {
+        "platform": platform,
+        "workspace": identity.workspace or None,
+        "role": identity.role or None,
+        "user": user_document(identity.user),
+        "expires_at": identity.expires_at,
+    }
+
+
+def user_document(user: User) -> dict[str, str | None]:
+    """Return a user for programs."""
+    return {name: getattr(user, name) or None for name in ("id", "name", "email")}
+
+
+def shown_user(user: User) -> str:
+    """Return a user for people."""
+    return printable(user.shown) or "an unnamed user"
+
+
+def shown_workspace(name: str, role: str = "") -> str:
+    """Return a workspace for people, with the user's role in it."""
+    return (printable(name) or EVERY_WORKSPACE) + (f" ({printable(role)})" if role else "")
+
+
+def shown_expiry(moment: datetime, now: float) -> str:
+    """Return when a token ends, and in how long that is."""
+    days = (moment.timestamp() - now) / 86_400
+    when = f"{moment:%Y-%m-%d %H:%M} UTC"
+    if days < 0:
+        return f"{when}, in the past"
+    if days < 2:
+        hours = math.floor(days * 24)
+        return f"{when}, in {hours} {'hour' if hours == 1 else 'hours'}"
+    return f"{when}, in {math.floor(days)} days"
+
+
+def lines(parts: dict[str, str]) -> Iterator[str]:
+    """Yield one indented line for each part, its name before it."""
+    width = max(map(len, parts))
+    for name, text in parts.items():
+        yield f"  {name:<{width}}  {text}"

@@ -1,0 +1,96 @@
+"""The platform that commands talk to, as whom, and its errors as errors of a command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..credentials.login import Login, LoginProblem
+from ..credentials.platform_url import platform_url
+from ..credentials.store import find_login
+from ..errors import CommandError
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.client import Limits, PlatformClient
+    from osmosis_ai.secret import Secret
+
+LIMITS: Limits | None = None
+"""Of every client; None for the usual ones."""
+
+
+@contextmanager
+def connect(git_identity: str | None = None) -> Iterator[PlatformClient]:
+    """A client with the user's login; `git_identity` is `owner/repo` for repo-scoped calls.
+
+    Raises:
+        CommandError: without a login, and for every PlatformError inside.
+    """
+    login = active_login()
+    with client_of(login.platform_url, login.token, git_identity=git_identity) as client:
+        yield client
+
+
+@contextmanager
+def connect_workspace() -> Iterator[PlatformClient]:
+    """A client for the repository around the current directory; raises CommandError as well."""
+    login = active_login()
+    identity = workspace_repository()
+    with client_of(login.platform_url, login.token, git_identity=identity) as client:
+        yield client
+
+
+@contextmanager
+def client_of(
+    platform: str, token: Secret | None, *, git_identity: str | None = None
+) -> Iterator[PlatformClient]:
+    """A client of a platform, whose errors become CommandErrors."""
+    from osmosis_ai.platform.client import PlatformClient, PlatformError
+
+    try:
+        with PlatformClient(
+            platform,
+            token=token,
+            git_identity=git_identity,
+            version=version("pytest-osmosis"),
+            limits=LIMITS,
+        ) as client:
+            yield client
+    except PlatformError as error:
+        raise CommandError(str(error), code=error.code, details=error.document()) from None
+
+
+@contextmanager
+def login_problems() -> Iterator[None]:
+    """What makes a login unusable becomes a CommandError."""
+    try:
+        yield
+    except LoginProblem as problem:
+        raise CommandError(str(problem), code="login") from None
+
+
+def active_login() -> Login:
+    """Return the login that is used; raise CommandError without one."""
+    with login_problems():
+        platform, login = platform_url(os.environ), find_login()
+    if login is None:
+        raise CommandError(
+            f"you are not logged in at {platform}: run `osmosis login`", code="login"
+        )
+    return login
+
+
+def workspace_repository() -> str:
+    """Return the `owner/repo` of the work tree around the current directory, or CommandError."""
+    from osmosis_ai.platform.git import read_repository
+    from osmosis_ai.platform.git_command import GitError
+    from osmosis_ai.platform.workspace import WorkspaceError
+
+    try:
+        return read_repository(Path.cwd())
+    except WorkspaceError as error:
+        code = error.code if isinstance(error, GitError) else "workspace"
+        raise CommandError(str(error), code=code) from None

@@ -1,0 +1,177 @@
+"""`osmosis login`: a token for the platform, by a code in the browser or as it is given."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform as machine
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from osmosis_ai.platform.address import is_private
+
+from ..buffered_output import BufferedStreams, printable
+from ..credentials import store
+from ..credentials.login import KeptLogin, LoginProblem
+from ..credentials.platform_url import platform_url
+from ..errors import CommandError
+from .account_text import document, shown_user, shown_workspace
+from .connection import client_of, login_problems
+from .given_value import GivenValue, read_value
+from .waiting import Spinner
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.account import Identity
+    from osmosis_ai.platform.client import PlatformClient
+    from osmosis_ai.platform.device_flow import DeviceCode
+    from osmosis_ai.secret import Secret
+
+EPILOG = """\b
+Examples:
+  osmosis login
+  osmosis login --token - < token.txt
+  OSMOSIS_PLATFORM_URL=http://127.0.0.1:8400 osmosis login
+"""
+
+
+@click.command("login", epilog=EPILOG)
+@click.option("--force", is_flag=True, help="Log in again, or to one more workspace.")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--token", metavar="TOKEN", help="Take this token; with - the one on standard input.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def login_command(
+    ctx: click.Context, *, force: bool, no_browser: bool, token: str | None, as_json: bool
+) -> None:
+    """Log in to the platform.
+
+    Prints an address and a code: open the address in a browser, on any machine, and confirm the
+    code. Several workspaces and platforms are kept side by side; the last login is the active
+    one. The platform is OSMOSIS_PLATFORM_URL, or https://platform.osmosis.ai.
+    """
+    with login_problems():
+        platform = platform_url(os.environ)
+    given = _given_token(token) if token is not None else None
+    if given is None and as_json and not sys.stderr.isatty():
+        raise click.UsageError(
+            "with --json there is no terminal on which to show a code: give a token with --token, "
+            "or leave out --json"
+        )
+    if given is None and not force and (known := _valid_login(platform)):
+        _show(platform, known, as_json=as_json, is_new=False)
+        return
+    if given is None:
+        with client_of(platform, None) as client:
+            given = _confirmed_token(ctx, client, no_browser=no_browser)
+    with client_of(platform, given) as client:
+        from osmosis_ai.platform.account import verify
+
+        identity = verify(client)
+    with login_problems():
+        store.keep(os.environ, platform, identity.workspace, _kept(identity, given), _say)
+    _show(platform, identity, as_json=as_json, is_new=True)
+    if os.environ.get(store.TOKEN):
+        _say(f"{store.TOKEN} is set, and is used instead of this login: unset it")
+
+
+def _given_token(text: str) -> Secret:
+    """The token of the option, or of standard input; raises a usage error."""
+    from osmosis_ai.secret import check_api_key
+
+    if text == "-":
+        text = read_value(GivenValue("token", "--token", "give it with --token -"), None)
+    else:
+        _say(
+            "warning: --token shows the token to every user of this machine, who can read the "
+            "arguments of a process; `--token -` reads it from standard input"
+        )
+    try:
+        return check_api_key(text, "--token")
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _valid_login(platform: str) -> Identity | None:
+    """Whom the active login that is kept stands for; None when it is of no use any more."""
+    from osmosis_ai.platform.account import verify
+    from osmosis_ai.platform.client import PlatformError
+
+    kept_only = {name: value for name, value in os.environ.items() if name != store.TOKEN}
+    try:
+        login = store.find_login(kept_only)
+    except LoginProblem:
+        return None
+    if login is None:
+        return None
+    with client_of(platform, login.token) as client:
+        try:
+            return verify(client)
+        except PlatformError as error:
+            if error.status == 401:
+                return None
+            raise
+
+
+def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: bool) -> Secret:
+    from osmosis_ai.platform.device_flow import DeviceFlowEnded, authorize, wait_for_token
+
+    code = authorize(client, machine.node())
+    if streams := ctx.find_object(BufferedStreams):
+        streams.err.release()
+    _show_code(client.origin, code)
+    if not no_browser:
+        _open_browser(code.complete_url)
+    try:
+        with Spinner("waiting for you to confirm the code in the browser") as spinner:
+            return wait_for_token(client, code, spinner)
+    except DeviceFlowEnded as ended:
+        raise CommandError(str(ended), code=ended.code) from None
+
+
+def _show_code(origin: str, code: DeviceCode) -> None:
+    minutes = max(1, round(code.expires_s / 60))
+    _say(f"to log in at {origin}, open this address in a browser:")
+    _say(f"\n  {printable(code.complete_url)}\n")
+    _say(f"and confirm the code there, within {minutes} {'minute' if minutes == 1 else 'minutes'}:")
+    _say(f"\n  {printable(code.user_code)}\n")
+
+
+def _open_browser(url: str) -> None:
+    """Open a graphical browser, if there is one for whom the terminal is."""
+    has_screen = (
+        sys.platform in ("darwin", "win32")
+        or os.environ.get("DISPLAY")
+        or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if not (has_screen and is_private(url) and sys.stderr.isatty()):
+        return
+    import webbrowser
+
+    webbrowser.open(url)
+
+
+def _kept(identity: Identity, token: Secret) -> KeptLogin:
+    return KeptLogin(
+        user=identity.user,
+        role=identity.role,
+        token=token,
+        token_id=identity.token_id,
+        expires_at=identity.expires_at,
+    )
+
+
+def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({**document(platform, identity), "is_new": is_new}))
+        return
+    begin = "logged in" if is_new else "already logged in"
+    where = shown_workspace(identity.workspace, identity.role)
+    click.echo(f"{begin} at {platform} as {shown_user(identity.user)}, workspace: {where}")
+    if not is_new:
+        click.echo("for another workspace, or to log in again: osmosis login --force")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,112 @@
+"""`osmosis workspace list|current|switch`: the workspaces with a login. Sends nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ..buffered_output import printable
+from ..credentials import store
+from ..credentials.login import KeptLogin, LoginProblem
+from ..credentials.platform_url import platform_url
+from ..errors import CommandError
+from ..eval.lines import columns, say, table
+from ..lazy_group import nearest
+from .account_text import shown_expiry, shown_user, shown_workspace, user_document
+from .connection import login_problems
+
+_HEADER = ("workspace", "active", "role", "user", "login expires")
+
+
+@click.command("list", epilog="\b\nExample:\n  osmosis workspace list --json\n")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def workspace_list(as_json: bool) -> None:
+    """List the workspaces that you are logged in to, on the chosen platform."""
+    with login_problems():
+        platform = platform_url(os.environ)
+        here = store.kept_logins(os.environ).at(platform)
+    if as_json:
+        spaces = [_document(name, each, here.active) for name, each in here.workspaces.items()]
+        click.echo(json.dumps({"platform": platform, "workspaces": spaces}))
+    elif not here.workspaces:
+        click.echo(f"you are not logged in at {platform}: run `osmosis login`")
+    else:
+        now = time.time()
+        rows = [
+            (
+                shown_workspace(name),
+                "yes" if name == here.active else "",
+                printable(login.role),
+                shown_user(login.user),
+                shown_expiry(login.expiry, now),
+            )
+            for name, login in here.workspaces.items()
+        ]
+        for line in table([_HEADER, *rows], columns()):
+            say(line)
+    _tell_of_variable()
+
+
+@click.command("current", epilog="\b\nExample:\n  osmosis workspace current\n")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def workspace_current(as_json: bool) -> None:
+    """Print the name of the active workspace, of which the login is used."""
+    with login_problems():
+        platform = platform_url(os.environ)
+        here = store.kept_logins(os.environ).at(platform)
+    if here.active is None:
+        then = "run `osmosis login`" if not here.workspaces else _choose(here.workspaces)
+        raise CommandError(f"no workspace at {platform} is active: {then}", code="login")
+    if as_json:
+        found = _document(here.active, here.workspaces[here.active], here.active)
+        click.echo(json.dumps({"platform": platform, **found}))
+    else:
+        click.echo(shown_workspace(here.active))
+    _tell_of_variable()
+
+
+@click.command("switch", epilog="\b\nExample:\n  osmosis workspace switch acme\n")
+@click.argument("name", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def workspace_switch(name: str, as_json: bool) -> None:
+    """Make a workspace that you are logged in to the active one."""
+    with login_problems():
+        platform = platform_url(os.environ)
+        known = list(store.kept_logins(os.environ).at(platform).workspaces)
+        if name not in known:
+            raise LoginProblem(
+                f"you are not logged in to a workspace {printable(name)!r} at {platform}."
+                f"{nearest(name, known)} For one more workspace: `osmosis login --force`"
+            )
+        store.switch(os.environ, platform, name, lambda line: click.echo(line, err=True))
+    if as_json:
+        click.echo(json.dumps({"platform": platform, "workspace": name}))
+    else:
+        click.echo(f"the active workspace at {platform} is {shown_workspace(name)}")
+    _tell_of_variable()
+
+
+def _document(name: str, login: KeptLogin, active: str | None) -> dict[str, Any]:
+    return {
+        "workspace": name or None,
+        "is_active": name == active,
+        "role": login.role or None,
+        "user": user_document(login.user),
+        "expires_at": login.expires_at,
+        "is_expired": login.is_expired(time.time()),
+    }
+
+
+def _choose(workspaces: Mapping[str, KeptLogin]) -> str:
+    names = ", ".join(map(repr, workspaces))
+    return f"choose one with `osmosis workspace switch NAME` ({names})"
+
+
+def _tell_of_variable() -> None:
+    if os.environ.get(store.TOKEN):
+        click.echo(f"{store.TOKEN} is set, and is used instead: `osmosis whoami`", err=True)
