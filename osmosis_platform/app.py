@@ -10,6 +10,8 @@ from .api.table import ENDPOINTS
 from .database.connection import Database
 from .errors import Refused
 from .http.hardening import Hardening, on_failure, on_http_error, on_refused
+from .pages.routes import PAGES
+from .pages.throttle import LoginThrottle
 from .settings import Settings
 from .vault.cipher import Vault
 
@@ -17,7 +19,7 @@ from .vault.cipher import Vault
 def create_app(settings: Settings, database: Database, vault: Vault) -> Starlette:
     """Return the application over a database whose tables are there."""
     app = Starlette(
-        routes=[endpoint.route() for endpoint in ENDPOINTS],
+        routes=[*(endpoint.route() for endpoint in ENDPOINTS), *PAGES],
         middleware=[Middleware(Hardening, allowed_hosts=settings.allowed_hosts)],
         exception_handlers={
             Refused: on_refused,
@@ -29,4 +31,5 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Starlett
     app.state.settings = settings
     app.state.database = database
     app.state.vault = vault
+    app.state.throttle = LoginThrottle()
     return app

@@ -163,6 +163,25 @@ class PlatformServer:
             session.flush()
             return run.id
 
+    def approve(self, user_code: str, account: Account | None = None) -> None:
+        """Confirm the login of a device, as the page does."""
+        from osmosis_platform.devices import grants
+
+        account = account or self.account
+        with self.database.writing() as session:
+            grant = grants.find_pending(session, user_code)
+            assert grant is not None
+            grants.approve(grant, account.user_id, account.workspace_id)
+
+    def deny(self, user_code: str) -> None:
+        """Refuse the login of a device, as the page does."""
+        from osmosis_platform.devices import grants
+
+        with self.database.writing() as session:
+            grant = grants.find_pending(session, user_code)
+            assert grant is not None
+            grants.deny(grant)
+
     def set_run(self, run_id: str, **values: Any) -> None:
         """Change a run, as `set_run(id, status="finished", results={...}, metrics={...})`."""
         from osmosis_platform.database.models import Run
@@ -213,9 +232,11 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
     from osmosis_platform.app import create_app
     from osmosis_platform.database.connection import Database
     from osmosis_platform.database.models import Base
-    from osmosis_platform.settings import Settings
+    from osmosis_platform.settings import Limits, Settings
     from osmosis_platform.vault.cipher import open_vault
 
+    # A test polls without waiting.
+    changes = {"limits": Limits(device_interval_s=0), **changes}
     settings = Settings(data=data, **changes)
     database = Database.in_folder(data)
     Base.metadata.create_all(database.engine)

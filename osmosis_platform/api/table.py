@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ..http.endpoints import Endpoint, Needs
+from ..http.endpoints import Endpoint
 from ..runs.kinds import EVALUATION, TRAINING
-from .accounts import revoke_token, verify
+from .accounts import ACCOUNTS
+from .devices import DEVICES
 from .runs import endpoints_of
 from .secrets import SECRETS
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/api/cli/verify", verify, Needs.TOKEN),
-    Endpoint("DELETE", "/api/cli/tokens/{id}", revoke_token, Needs.TOKEN),
+    *DEVICES,
+    *ACCOUNTS,
     *SECRETS,
     *endpoints_of(EVALUATION),
     *endpoints_of(TRAINING),

@@ -1,0 +1,98 @@
+"""The page on which a user confirms that a device may act in the user's name."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..accounts import browsers, registry
+from ..database.connection import Database
+from ..database.models import DeviceGrant, User, Workspace
+from ..devices import grants
+from ..errors import Refused
+from .forms import SESSION_COOKIE, form_token, read_form
+from .rendering import go_to, render
+
+_UNKNOWN = "This code is unknown, used or has expired. Run `osmosis login` again for a new one."
+
+
+async def show_device(request: Request) -> Response:
+    """Show the device that waits for a decision, or a form for its code."""
+    code = request.query_params.get("code", "")[:32]
+    return await run_in_threadpool(_show, request, code)
+
+
+async def decide(request: Request) -> Response:
+    """Take the decision."""
+    fields = await read_form(request, SESSION_COOKIE)
+    return await run_in_threadpool(_decide, request, fields)
+
+
+def _show(request: Request, code: str) -> Response:
+    database: Database = request.app.state.database
+    with database.reading() as session:
+        user = browsers.find_user(session, _cookie(request))
+        if user is None:
+            return go_to(f"/login?code={quote(code, safe='')}" if code else "/login")
+        grant = grants.find_pending(session, code) if code else None
+        workspaces = registry.workspaces_of(session, user.id)
+    if grant is None:
+        status, told = (404, _UNKNOWN) if code else (200, "")
+        return _page(request, "code.html", user, told=told, status=status)
+    return _page(request, "device.html", user, grant=grant, workspaces=workspaces)
+
+
+def _decide(request: Request, fields: dict[str, str]) -> Response:
+    database: Database = request.app.state.database
+    with database.writing() as session:
+        user = browsers.find_user(session, _cookie(request))
+        if user is None:
+            raise Refused(403, "logged_out", "your login has ended; open the page again")
+        grant = grants.find_pending(session, fields.get("code", ""))
+        if grant is None:
+            return _page(request, "code.html", user, told=_UNKNOWN, status=404)
+        if fields.get("decision") != "approve":
+            grants.deny(grant)
+            return _done("The device was refused", "It cannot act in your name.")
+        wanted = fields.get("workspace", "")
+        mine = [each for each, _ in registry.workspaces_of(session, user.id) if each.id == wanted]
+        if not mine:
+            raise Refused(403, "no_workspace", "choose a workspace of yours")
+        grants.approve(grant, user.id, wanted)
+    return _done(
+        "You are logged in",
+        f"{grant.device_name} can now act in your name in the workspace {mine[0].name}. "
+        "You can close this page and go back to the terminal.",
+    )
+
+
+def _page(
+    request: Request,
+    template: str,
+    user: User,
+    *,
+    grant: DeviceGrant | None = None,
+    workspaces: list[tuple[Workspace, str]] | None = None,
+    told: str = "",
+    status: int = 200,
+) -> Response:
+    return render(
+        template,
+        status=status,
+        token=form_token(request.app.state.vault, _cookie(request)),
+        user=user,
+        grant=grant,
+        workspaces=workspaces,
+        told=told,
+    )
+
+
+def _done(title: str, message: str) -> Response:
+    return render("message.html", title=title, message=message)
+
+
+def _cookie(request: Request) -> str:
+    return request.cookies.get(SESSION_COOKIE, "")

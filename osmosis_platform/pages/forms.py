@@ -1,0 +1,54 @@
+"""Forms: their fields, and the token without which no form is taken.
+
+The token is a signature of the browser's cookie: another site can make a browser send a form, but
+cannot read the cookie, nor the token in the page.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from ..errors import Refused
+from ..http.bodies import read_body
+from ..vault.cipher import Vault
+
+SESSION_COOKIE = "osmosis_session"
+LOGIN_COOKIE = "osmosis_login"
+"""Of a browser that shows the login form."""
+_FIELDS = 10
+
+
+def form_token(vault: Vault, cookie: str) -> str:
+    """Return the token for the forms of a browser."""
+    return vault.sign(f"form {cookie}")
+
+
+async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
+    """Return the fields of a form; refuse one that does not come from our own page."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise _foreign()
+    limits = request.app.state.settings.limits
+    body = await read_body(request, limit=limits.form_bytes, timeout_s=limits.body_timeout_s)
+    content_type = request.headers.get("content-type", "").partition(";")[0]
+    if content_type != "application/x-www-form-urlencoded":
+        raise Refused(415, "media_type", "this is not a form")
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS)
+    except ValueError:
+        raise Refused(400, "invalid_form", "the form cannot be read") from None
+    fields = dict(pairs)
+    cookie = request.cookies.get(cookie_name, "")
+    vault: Vault = request.app.state.vault
+    if not cookie or not vault.is_signature(f"form {cookie}", fields.pop("token", "")):
+        raise _foreign()
+    return fields
+
+
+def _foreign() -> Refused:
+    return Refused(
+        403,
+        "foreign_form",
+        "the form is too old, or not of this platform's own page; open the page again",
+    )

@@ -1,0 +1,120 @@
+"""The page that logs a user in by name and password, and the end of that."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from urllib.parse import quote
+
+import anyio
+from sqlalchemy import select
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..accounts import browsers
+from ..accounts.passwords import MAX_BYTES, matches
+from ..database.connection import Database
+from ..database.models import User
+from ..errors import Refused
+from ..identifiers import new_token
+from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form
+from .rendering import go_to, render, set_cookie
+from .throttle import LoginThrottle
+
+_FORM_AGE_S = 3600
+_AT_ONCE = 2
+"""Passwords that are checked at once: each takes memory and a processor."""
+
+
+async def show_login(request: Request) -> Response:
+    """Show the form."""
+    return _form(request, code=request.query_params.get("code", ""))
+
+
+async def log_in(request: Request) -> Response:
+    """Check the form, and go on to the device that waits."""
+    fields = await read_form(request, LOGIN_COOKIE)
+    name, password, code = (fields.get(field, "") for field in ("name", "password", "code"))
+    throttle: LoginThrottle = request.app.state.throttle
+    if wait_s := throttle.wait_s(name):
+        minutes = math.ceil(wait_s / 60)
+        raise Refused(
+            429,
+            "too_many",
+            f"too many logins of this user have failed; try again in {minutes} min",
+            headers={"Retry-After": str(math.ceil(wait_s))},
+        )
+    database: Database = request.app.state.database
+    user = await run_in_threadpool(_find, database, name)
+    stored = None if user is None else user.password_hash
+    is_right = len(password.encode("utf-8", "replace")) <= MAX_BYTES and (
+        await anyio.to_thread.run_sync(
+            partial(matches, password, stored), limiter=_limiter(request)
+        )
+    )
+    if not is_right or user is None:
+        throttle.failed(name)
+        told = "The name or the password is wrong."
+        return _form(request, code=code, name=name, told=told, status=403)
+    throttle.succeeded(name)
+    age_s = request.app.state.settings.limits.session_expires_s
+    cookie = await run_in_threadpool(_start, database, user, age_s)
+    response = go_to(_device_page(code))
+    set_cookie(request, response, SESSION_COOKIE, cookie, age_s)
+    response.delete_cookie(LOGIN_COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+async def log_out(request: Request) -> Response:
+    """End the browser's session."""
+    await read_form(request, SESSION_COOKIE)
+    database: Database = request.app.state.database
+    await run_in_threadpool(_end, database, request.cookies[SESSION_COOKIE])
+    response = go_to("/login")
+    response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+def _limiter(request: Request) -> anyio.CapacityLimiter:
+    """Return what bounds how many passwords are checked at once; made in the event loop."""
+    state = request.app.state
+    if not hasattr(state, "password_limiter"):
+        state.password_limiter = anyio.CapacityLimiter(_AT_ONCE)
+    found: anyio.CapacityLimiter = state.password_limiter
+    return found
+
+
+def _form(
+    request: Request, *, code: str, name: str = "", told: str = "", status: int = 200
+) -> Response:
+    cookie = request.cookies.get(LOGIN_COOKIE) or new_token()
+    response = render(
+        "login.html",
+        status=status,
+        token=form_token(request.app.state.vault, cookie),
+        code=code[:32],
+        name=name[:64],
+        told=told,
+    )
+    set_cookie(request, response, LOGIN_COOKIE, cookie, _FORM_AGE_S)
+    return response
+
+
+def _device_page(code: str) -> str:
+    return f"/device?code={quote(code, safe='')}" if code else "/device"
+
+
+def _find(database: Database, name: str) -> User | None:
+    with database.reading() as session:
+        return session.scalar(select(User).where(User.name == name))
+
+
+def _start(database: Database, user: User, age_s: int) -> str:
+    with database.writing() as session:
+        return browsers.start(session, user, age_s)
+
+
+def _end(database: Database, cookie: str) -> None:
+    with database.writing() as session:
+        browsers.end(session, cookie)

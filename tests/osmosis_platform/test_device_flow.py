@@ -1,0 +1,197 @@
+"""Logging in on a device: the two calls, and the pages on which a user confirms it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from osmosis_platform.database.models import DeviceGrant, now
+from osmosis_platform.pages.throttle import FAILURES, WINDOW_S, LoginThrottle
+from tests.platform_server import Account, PlatformServer
+
+PASSWORD = "correct horse battery"
+VERSION = {"X-Osmosis-CLI-Version": "0.1.0"}
+
+
+@pytest.fixture(scope="module")
+def person(platform_server: PlatformServer) -> Account:
+    """A user with a password."""
+    return platform_server.add_user(
+        "person", workspace="people", repository="people/agents", password=PASSWORD
+    )
+
+
+@pytest.fixture(scope="module")
+def device(platform_server: PlatformServer) -> Iterator[httpx.Client]:
+    """The client on the device, which has no login yet."""
+    with httpx.Client(base_url=platform_server.url, headers=VERSION) as client:
+        yield client
+
+
+@pytest.fixture
+def browser(connection: httpx.Client) -> Iterator[httpx.Client]:
+    """The user's browser, without a cookie."""
+    connection.cookies.clear()
+    connection.follow_redirects = True
+    yield connection
+    connection.follow_redirects = False
+
+
+def authorize(device: httpx.Client, name: str = "laptop") -> dict[str, Any]:
+    answer = device.post("/api/cli/device/authorize", json={"deviceName": name})
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def poll(device: httpx.Client, grant: dict[str, Any]) -> httpx.Response:
+    body = {"device_code": grant["device_code"]}
+    return device.post("/api/cli/device/token", json=body)
+
+
+def hidden(page: httpx.Response) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))
+
+
+def log_in(browser: httpx.Client, page: httpx.Response, **changes: str) -> httpx.Response:
+    data = {**hidden(page), "name": "person", "password": PASSWORD, **changes}
+    return browser.post("/login", data=data)
+
+
+def change_grant(platform_server: PlatformServer, grant: dict[str, Any], **values: Any) -> None:
+    with platform_server.database.writing() as session:
+        is_this = DeviceGrant.user_code == grant["user_code"]
+        found = session.scalars(select(DeviceGrant).where(is_this)).one()
+        for name, value in values.items():
+            setattr(found, name, value)
+
+
+def test_a_device_gets_its_token_once_a_user_has_logged_in_and_confirmed(
+    device: httpx.Client, browser: httpx.Client, person: Account, platform_server: PlatformServer
+) -> None:
+    grant = authorize(device, "<b>laptop</b>\x1b[31m")
+    assert grant["verification_uri"] == f"{platform_server.url}/device"
+    assert poll(device, grant).json()["error"] == "authorization_pending"
+    login = browser.get(grant["verification_uri_complete"])
+    assert login.url.path == "/login"
+    page = log_in(browser, login)
+    assert page.url.path == "/device"
+    assert grant["user_code"] in page.text
+    assert "&lt;b&gt;laptop&lt;/b&gt;" in page.text
+    assert "\x1b" not in page.text
+    data = {**hidden(page), "workspace": person.workspace_id, "decision": "approve"}
+    assert "You are logged in" in browser.post("/device", data=data).text
+    found = poll(device, grant).json()
+    assert found["workspace"] == {"id": person.workspace_id, "name": "people", "role": "owner"}
+    headers = {"Authorization": f"Bearer {found['access_token']}"}
+    verified = device.get("/api/cli/verify", headers=headers).json()
+    assert verified["token_id"] == found["token_id"]
+    assert verified["expires_at"] == found["expires_at"]
+    assert poll(device, grant).json()["error"] == "expired_token"
+    assert browser.post("/device", data=data).status_code == 404
+
+
+def test_a_device_that_is_refused_early_or_late_learns_why(
+    device: httpx.Client, platform_server: PlatformServer
+) -> None:
+    grant = authorize(device)
+    platform_server.deny(grant["user_code"])
+    assert poll(device, grant).json()["error"] == "access_denied"
+    grant = authorize(device)
+    change_grant(platform_server, grant, interval_s=1000)
+    assert poll(device, grant).json()["error"] == "authorization_pending"
+    answer = poll(device, grant)
+    assert (answer.status_code, answer.json()["error"]) == (400, "slow_down")
+    change_grant(platform_server, grant, expires_at=now() - timedelta(seconds=1))
+    assert poll(device, grant).json()["error"] == "expired_token"
+    assert poll(device, {"device_code": "unknown"}).json()["error"] == "expired_token"
+
+
+def test_a_code_can_be_typed_in_small_letters_and_refused(
+    device: httpx.Client, browser: httpx.Client, person: Account
+) -> None:
+    grant = authorize(device)
+    page = log_in(browser, browser.get("/login"))
+    assert "Log out" in page.text
+    assert browser.get("/device", params={"code": "BBBB-BBBB"}).status_code == 404
+    typed = grant["user_code"].replace("-", " ").lower()
+    page = browser.get("/device", params={"code": typed})
+    assert grant["user_code"] in page.text
+    browser.post("/device", data={**hidden(page), "decision": "deny"})
+    assert poll(device, grant).json()["error"] == "access_denied"
+
+
+def test_a_form_without_its_token_or_from_another_site_changes_nothing(
+    device: httpx.Client, browser: httpx.Client, person: Account
+) -> None:
+    grant = authorize(device)
+    page = log_in(browser, browser.get(grant["verification_uri_complete"]))
+    data = {**hidden(page), "workspace": person.workspace_id, "decision": "approve"}
+    for changes, headers in (
+        ({"token": ""}, {}),
+        ({"token": "0" * 64}, {}),
+        ({"token": hidden(browser.get("/login"))["token"]}, {}),
+        ({}, {"Sec-Fetch-Site": "cross-site"}),
+        ({"workspace": "another"}, {}),
+    ):
+        answer = browser.post("/device", data={**data, **changes}, headers=headers)
+        assert answer.status_code == 403
+    assert poll(device, grant).json()["error"] == "authorization_pending"
+    browser.post("/logout", data=hidden(page))
+    assert browser.post("/device", data=data).status_code == 403
+    assert browser.get("/device").url.path == "/login"
+
+
+def test_pages_let_nothing_in_and_cookies_stay_at_home(
+    browser: httpx.Client, person: Account
+) -> None:
+    page = browser.get("/login", params={"code": '"><script>'})
+    assert "<script>" not in page.text
+    policy = page.headers["content-security-policy"]
+    for rule in ("default-src 'none'", "form-action 'self'", "frame-ancestors 'none'"):
+        assert rule in policy
+    assert page.headers["cache-control"] == "no-store"
+    browser.follow_redirects = False
+    for answer in (page, log_in(browser, page)):
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+    assert browser.get("/page.css").headers["content-type"].startswith("text/css")
+
+
+def test_a_wrong_name_and_a_wrong_password_are_answered_alike(
+    browser: httpx.Client, person: Account
+) -> None:
+    page = browser.get("/login")
+    wrong = log_in(browser, page, password=f"{PASSWORD}!")
+    unknown = log_in(browser, page, name="nobody-here")
+    assert (wrong.status_code, unknown.status_code) == (403, 403)
+    assert "The name or the password is wrong." in wrong.text
+    assert PASSWORD not in wrong.text
+    assert wrong.text.replace("person", "") == unknown.text.replace("nobody-here", "")
+
+
+def test_a_name_is_blocked_for_a_while_after_too_many_failures() -> None:
+    time = [0.0]
+    throttle = LoginThrottle(clock=lambda: time[0])
+    for _ in range(FAILURES):
+        assert throttle.wait_s("a") == 0
+        throttle.failed("a")
+    assert throttle.wait_s("a") == WINDOW_S
+    assert throttle.wait_s("b") == 0
+    time[0] = WINDOW_S
+    assert throttle.wait_s("a") == 0
+    throttle.failed("a")
+    assert throttle.wait_s("a") == 0
+    throttle.succeeded("a")
+
+
+@pytest.mark.parametrize("body", [{}, {"deviceName": ""}, {"deviceName": "a" * 201}, {"x": 1}])
+def test_a_device_must_have_a_name(device: httpx.Client, body: dict[str, Any]) -> None:
+    assert device.post("/api/cli/device/authorize", json=body).status_code == 422
