@@ -99,6 +99,11 @@ def ini_value(config: pytest.Config, name: str, *, is_list: bool) -> Any:
         raise
 
 
+def ini_keys(config: pytest.Config) -> Collection[str]:
+    """Return the keys of the ini file, known or not; none where they cannot be told."""
+    return list(_attribute(config, "_inicfg") or ())
+
+
 # ---- reports of items
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .options import reader, registration
+from .options import mistyped, reader, registration
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -38,15 +38,16 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(
-    early_config: pytest.Config, parser: pytest.Parser
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """The file of variables before any conftest.py; short spellings when all others are taken."""
+    """The file of variables before any conftest.py; short spellings, and mistyped names, last."""
     if reader.names_env_file(early_config):
         from .session import env_file
 
         env_file.load(early_config)
     yield
     registration.register_short(parser)
+    mistyped.check_options(parser, args)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -251,6 +252,7 @@ def _set_up(config: pytest.Config) -> Evaluation:
     from .items.marker import MarkerPlugin
     from .session import preflight
 
+    mistyped.check_keys(config)
     evaluation = evaluation_for(config, preflight.session_of(config))
     config.stash[EVALUATION] = evaluation
     config.stash[_ASKED] = True

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..gates.result import INCONCLUSIVE
 from ..results import (
     AT_FIRST,
     DECIDED,
@@ -329,5 +328,7 @@ def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
 
 
 def _at_least_failed(status: Any) -> Any:
+    from ..gates.result import INCONCLUSIVE
+
     better = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, INCONCLUSIVE)
     return pytest.ExitCode.TESTS_FAILED if status in better else status

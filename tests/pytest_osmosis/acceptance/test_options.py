@@ -279,6 +279,17 @@ osmosis_output = "out.json"
         project.write("pyproject.toml", "[tool.pytest]\nosmosis_n = true\n")
         assert "osmosis_n" in project.run().mistake
 
+    def test_a_mistyped_key_is_answered_with_the_one_that_was_meant(self, project: Project) -> None:
+        ini = "[pytest]\nosmosis_modle = m\nosmosis_data = d.jsonl\nosmosis_other = 1\n"
+        project.write("pytest.ini", ini)
+        session = project.plain("-n0")
+        where = project.path / "pytest.ini"
+        assert (session.ret, session.mistake) == (
+            4, f"osmosis_modle: no such key, in {where}; did you mean osmosis_model?",
+        )  # fmt: skip
+        project.write("test_unit.py", "def test_unit(): pass\n")
+        assert project.plain("-n0", "test_unit.py").ret == 0
+
     def test_every_key_may_be_given_under_strict_config(self, project: Project) -> None:
         project.rows("a")
         project.write("pytest.ini", "[pytest]\nosmosis_n = 1\n")
@@ -332,6 +343,24 @@ class TestSpellings:
         project.write("pytest.ini", "[pytest]\nosmosis_data = dta.jsonl\n")
         told = project.run(data=None).mistake
         assert told.startswith("osmosis_data /") and told.endswith("did you mean 'data.jsonl'?")
+
+    def test_a_mistyped_option_is_answered_with_the_one_that_was_meant(
+        self, project: Project
+    ) -> None:
+        session = project.run("--osmosis-modle=x")
+        said = "--osmosis-modle: no such option; did you mean --osmosis-model?"
+        assert (session.ret, session.mistake) == (4, said)
+
+    def test_an_option_of_another_plugin_is_no_mistake(self, project: Project) -> None:
+        project.write(
+            "conftest.py",
+            "def pytest_addoption(parser):\n"
+            "    parser.addoption('--osmosis-modle')\n"
+            "    parser.addini('osmosis_modle', 'another')\n",
+        )
+        project.write("pytest.ini", "[pytest]\nosmosis_modle = 1\n")
+        project.rows("a")
+        assert project.run("--osmosis-modle=x").ret == 0
 
     def test_the_short_ones_mean_the_same(self, project: Project) -> None:
         project.rows("a", "b")
