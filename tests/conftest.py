@@ -28,6 +28,7 @@ from xdist.scheduler import LoadFileScheduling, Scheduling
 
 import osmosis_ai
 import pytest_osmosis
+from osmosis_ai.models.litellm.library import load as load_litellm
 
 with suppress(ModuleNotFoundError):
     # Takes the discovery of installed plugins over, for good; a LiteLLM that finds it imports it.
@@ -59,6 +60,7 @@ IMPORT_LITELLM = (
     "test_litellm_model.py",
     "test_rewards_and_rubrics.py",
     "test_workflows.py",
+    "rubric/test_command.py",
     "rubric/test_evaluation.py",
 )
 """Files whose tests import LiteLLM in this process, which takes seconds."""
@@ -77,6 +79,12 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return "litellm" if file.endswith(IMPORT_LITELLM) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Start more workers than cores: a third of the time tests wait for sockets and processes."""
+    return 3 * (os.cpu_count() or 2) // 2
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -126,13 +134,19 @@ def clean_environment() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def collect_what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Collect its unfinished coroutines here, not in a later session that makes them errors."""
+def litellm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Import LiteLLM once for all files that need it, before pytester, which forgets imports.
+
+    Its unfinished coroutines are collected here, not in a later session that makes them errors.
+    """
+    if not request.path.as_posix().endswith(IMPORT_LITELLM):
+        yield
+        return
+    load_litellm()
     yield
-    if request.path.as_posix().endswith(IMPORT_LITELLM):
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
-            gc.collect()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.litellm.library import load
 from tests.endpoints import Ask, Endpoint
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rewards_and_rubrics"
@@ -45,7 +44,6 @@ def test_rubric_functions_ask_their_judge(
     def verdict(ask: Ask) -> str:
         return json.dumps({"score": 0.5, "explanation": "no steps are shown"})
 
-    load()  # here, since pytester forgets what the session imports
     with Endpoint(verdict, api_key=JUDGE_KEY) as judge:
         monkeypatch.setenv("JUDGE_API_KEY", JUDGE_KEY)
         monkeypatch.setenv("JUDGE_BASE_URL", judge.base_url)

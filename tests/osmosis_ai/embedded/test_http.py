@@ -129,6 +129,7 @@ def test_headers_behind_a_body_count_for_nothing(perfect: EmbeddedEndpoint) -> N
     assert received.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+@pytest.mark.slow
 def test_a_hundred_clients_at_once_are_served() -> None:
     async def all_at_once(endpoint: EmbeddedEndpoint) -> list[int]:
         limits = httpx.Limits(max_connections=100)

@@ -95,6 +95,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPro
     return done
 
 
+@pytest.mark.slow
 def test_nothing_but_the_users_own_words_reaches_the_terminal(
     session: subprocess.CompletedProcess[str],
 ) -> None:

@@ -147,6 +147,7 @@ def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
     assert next(failures, None) is None
 
 
+@pytest.mark.slow
 def test_a_result_that_nobody_takes_expires(serve: Callable[..., Served], trainer: Trainer):
     trainer.take = lambda body, count: Reply(500)
     served = serve(Asking(), record_ttl_seconds=0.5)
@@ -260,6 +261,7 @@ def test_two_servers_do_not_share_a_folder(tmp_path: Path):
     Journal(tmp_path).close()
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_deleted_is_said_and_the_others_are_forgotten(
     trainer: Trainer, tmp_path: Path, caplog: pytest.LogCaptureFixture, clock: Clock
 ):

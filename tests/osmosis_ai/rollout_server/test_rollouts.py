@@ -91,18 +91,29 @@ def test_an_agent_that_blocks_its_thread_blocks_nobody_else(
     serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
 ):
     agent = Behaving()
-    served = serve(agent, rollout_timeout_s=3.0, cancel_grace_s=0.1)
+    served = serve(agent, rollout_timeout_s=60.0)
     served.init("blocking", trainer, **do("hold"))
     for number in range(5):  # its thread is held all the time
         assert served.init(f"r{number}", trainer).status == 202
         assert trainer.result(f"r{number}")["status"] == "COMPLETED"
         assert served.health()["status"] == "healthy"
-    assert "took more than 3 s" in trainer.result("blocking")["error_message"]
-    agent.released.set()
     assert "blocks its event loop" in caplog.text
     assert "self.released.wait(" in caplog.text
+    agent.released.set()
+    assert trainer.result("blocking")["status"] == "COMPLETED"
 
 
+def test_an_agent_that_blocks_its_thread_ends_at_its_deadline(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    agent = Behaving()
+    served = serve(agent, rollout_timeout_s=0.2, cancel_grace_s=0.1)
+    served.init("blocking", trainer, **do("hold"))
+    assert "took more than 0.2 s" in trainer.result("blocking")["error_message"]
+    agent.released.set()
+
+
+@pytest.mark.slow
 def test_blocking_rollouts_that_start_at_once_run_side_by_side(
     serve: Callable[..., Served], trainer: Trainer
 ):

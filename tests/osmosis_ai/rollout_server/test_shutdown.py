@@ -55,6 +55,7 @@ def process(folder: Path, *words: str, agent: str = "behaving") -> Iterator[Proc
             running.kill()
 
 
+@pytest.mark.slow
 def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_path: Path):
     asked, ending = threading.Event(), threading.Event()
 

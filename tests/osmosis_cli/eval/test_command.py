@@ -323,6 +323,7 @@ def test_what_the_evaluation_refuses_is_status_4(
     assert (error["code"], error["exit_code"]) == ("usage", 4)
 
 
+@pytest.mark.slow
 def test_what_pytest_and_its_workers_print_names_the_commands_options(
     command: Command, endpoint: Endpoint
 ):

@@ -330,6 +330,7 @@ async def judge(solution_str, ground_truth, extra_info):
 """
 
 
+@pytest.mark.slow
 @each_mode
 def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
     project: Project, workers: int

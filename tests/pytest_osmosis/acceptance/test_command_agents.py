@@ -150,6 +150,7 @@ def test_a_refusal_that_made_the_program_fail_is_the_providers(project: Project)
     assert session.runs[0]["error_type"] == "provider"
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_timeout_ends_the_program_and_all_its_children(project: Project, workers: int) -> None:
     project.rows("a")

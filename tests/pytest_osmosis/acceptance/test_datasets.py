@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.endpoints import Ask
+from tests.modes import each_mode
 from tests.project import Project
 
 GSM = """\
@@ -37,7 +38,7 @@ def answer_with(project: Project, answers: Mapping[str, str]) -> list[list[dict[
     return sent
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_a_csv_file_with_names_of_its_own_is_evaluated(project: Project, workers: int) -> None:
     project.write("gsm.csv", "\ufeff" + GSM)
     project.write("level.py", EXACT)

@@ -52,6 +52,7 @@ def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, wo
     assert f"{20 - ran} of 20 runs ({(20 - ran) / 20:.0%}) did not have to be run" in summary
 
 
+@pytest.mark.slow
 def test_the_verdicts_are_those_of_a_full_run(project: Project) -> None:
     draw = random.Random(7)
     for _ in range(4):

@@ -188,6 +188,7 @@ def _write_for_ever(folder: Path, process: str) -> None:
         made.write(said, redact=str)
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_leave_whole_lines_to_the_others(tmp_path):
     context = multiprocessing.get_context("fork")
     names = ["gw0", "gw1", "gw2"]

@@ -781,6 +781,7 @@ class TestParquet:
 
 
 class TestCost:
+    @pytest.mark.slow
     def test_memory_is_a_few_bytes_a_row_whatever_the_rows_hold(self, write):
         path = write(lines(record(x="y" * 200)) * 20_000)
         load_dataset(path, limit=1)

@@ -21,6 +21,7 @@ def test_without_channels_that_are_known_there_is_a_warning() -> None:
         assert compat.open_channel(Node()) is None
 
 
+@pytest.mark.slow
 def test_without_channels_workers_run_one_rollout_at_a_time(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

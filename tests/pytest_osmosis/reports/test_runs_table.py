@@ -12,6 +12,7 @@ import pytest
 from pytest_osmosis.reports import runs_table
 from pytest_osmosis.results import RowData
 from tests.made_results import EXACT, NASTY, result_of, suite_of
+from tests.modes import each_mode
 from tests.project import Project
 
 RESULT = result_of(suite_of([[1.0, 0.25], ["503, overloaded"]], answer=NASTY))
@@ -78,7 +79,7 @@ def test_answer(rollout):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_tables_carry_the_rows_without_keys(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

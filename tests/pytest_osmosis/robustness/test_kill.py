@@ -27,8 +27,6 @@ from tests.pytest_osmosis.acceptance.test_resume import steady
 ROWS, BATCH = 40, 4
 LATENCY_S = 0.03
 SEEDS = range(int(os.environ.get("OSMOSIS_KILL_SEEDS", "2")))
-SLOW = pytest.mark.slow
-each_seed = pytest.mark.parametrize("seed", [pytest.param(seed, marks=SLOW) for seed in SEEDS])
 
 
 @pytest.fixture
@@ -101,10 +99,11 @@ def check(project: Project, endpoint: Endpoint) -> None:
     assert steady(report) == steady(undisturbed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "seed"),
     [
-        pytest.param(workers, seed, id=f"{mode}-{seed}", marks=[SLOW] if workers or seed else [])
+        pytest.param(workers, seed, id=f"{mode}-{seed}")
         for workers, mode in [(0, "one_process"), (2, "n2")]
         for seed in SEEDS
     ],
@@ -128,7 +127,8 @@ def test_a_killed_session_goes_on_where_it_was(
     check(project, endpoint)
 
 
-@each_seed
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_killed_worker_is_made_up_for(project: Project, endpoint: Endpoint, seed: int):
     chance = random.Random(f"worker {seed}")
     project.rows(*(f"row {number}" for number in range(ROWS)))

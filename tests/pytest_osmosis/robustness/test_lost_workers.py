@@ -153,14 +153,8 @@ def test_a_worker_that_loads_another_version_of_the_agent_runs_nothing(project: 
     assert "INTERNALERROR" not in session.out
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "agent.py",
-        pytest.param("rewards.py", marks=pytest.mark.slow),
-        pytest.param("data.jsonl", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["agent.py", "rewards.py", "data.jsonl"])
 def test_workers_that_load_other_files_than_were_checked_are_a_usage_error(
     project: Project, endpoint: Endpoint, name: str
 ):

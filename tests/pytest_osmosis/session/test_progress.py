@@ -214,9 +214,10 @@ def test_on_a_terminal_the_line_is_drawn_and_nothing_of_it_is_left(slow: Project
     assert seen.rindex("\x1b[J") > seen.rindex("\x1b[K")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
-    [["-s"], pytest.param(["-qq"], marks=pytest.mark.slow), ["--collect-only"]],
+    [["-s"], ["-qq"], ["--collect-only"]],
     ids=" ".join,
 )
 def test_no_live_line_where_others_write_or_nobody_wants_it(slow: Project, how: list[str]):
@@ -225,6 +226,7 @@ def test_no_live_line_where_others_write_or_nobody_wants_it(slow: Project, how: 
     assert "in flight  " not in seen
 
 
+@pytest.mark.slow
 def test_without_a_terminal_a_line_is_written_now_and_then(slow: Project):
     slow.write(
         "conftest.py",
