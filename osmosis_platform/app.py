@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from .api.table import ENDPOINTS
+from .api.uploads import UPLOADS
 from .database.connection import Database
 from .errors import Refused
 from .http.hardening import Hardening, on_failure, on_http_error, on_refused
@@ -19,7 +20,7 @@ from .vault.cipher import Vault
 def create_app(settings: Settings, database: Database, vault: Vault) -> Starlette:
     """Return the application over a database whose tables are there."""
     app = Starlette(
-        routes=[*(endpoint.route() for endpoint in ENDPOINTS), *PAGES],
+        routes=[*(endpoint.route() for endpoint in ENDPOINTS), *UPLOADS, *PAGES],
         middleware=[Middleware(Hardening, allowed_hosts=settings.allowed_hosts)],
         exception_handlers={
             Refused: on_refused,

@@ -7,7 +7,7 @@ from typing import Any
 from ..accounts.tokens import Caller, revoke
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..runs.wire import timestamp
+from ..timestamps import timestamp
 
 
 def who(caller: Caller) -> dict[str, Any]:

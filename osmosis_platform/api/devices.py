@@ -13,7 +13,7 @@ from ..devices import grants
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields
-from ..runs.wire import timestamp
+from ..timestamps import timestamp
 from .accounts import who
 
 

@@ -13,7 +13,7 @@ from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields
 from ..http.pages import Page, page_document
 from ..http.validation import refused_fields
-from ..runs.wire import timestamp
+from ..timestamps import timestamp
 from ..vault import records
 
 PATH = "/api/cli/environment-secrets"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..http.endpoints import Endpoint
 from ..runs.kinds import EVALUATION, TRAINING
 from .accounts import ACCOUNTS
+from .datasets import DATASETS
 from .devices import DEVICES
 from .runs import endpoints_of
 from .secrets import SECRETS
@@ -12,6 +13,7 @@ from .secrets import SECRETS
 ENDPOINTS: tuple[Endpoint, ...] = (
     *DEVICES,
     *ACCOUNTS,
+    *DATASETS,
     *SECRETS,
     *endpoints_of(EVALUATION),
     *endpoints_of(TRAINING),

@@ -2,22 +2,91 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from ..accounts.tokens import Caller, CallerWorkspace
 from ..database.models import Dataset
+from ..errors import Refused, not_found
+from ..settings import Limits
+from ..timestamps import timestamp
+
+
+def create(
+    session: Session,
+    caller: Caller,
+    workspace: CallerWorkspace,
+    *,
+    file_name: str,
+    file_size: int,
+    extension: str,
+    limits: Limits,
+) -> Dataset:
+    """Record a dataset whose file is going to be uploaded."""
+    ours = Dataset.workspace_id == workspace.id
+    if (session.scalar(select(func.count()).where(ours)) or 0) >= limits.datasets:
+        message = f"the workspace has {limits.datasets} datasets, which is the limit"
+        raise Refused(409, "too_many", message)
+    is_simple = file_size <= limits.simple_upload_bytes
+    dataset = Dataset(
+        workspace_id=workspace.id,
+        creator_id=caller.user_id,
+        file_name=file_name,
+        extension=extension,
+        file_size=file_size,
+        part_size=None if is_simple else limits.part_bytes,
+    )
+    session.add(dataset)
+    session.flush()
+    return dataset
+
+
+def find(session: Session, workspace_id: str, dataset_id: str) -> Dataset:
+    """Return a dataset of the workspace."""
+    dataset = session.get(Dataset, dataset_id)
+    if dataset is None or dataset.workspace_id != workspace_id:
+        raise not_found("dataset")
+    return dataset
+
+
+def newest(
+    session: Session, workspace_id: str, *, limit: int, offset: int
+) -> tuple[Sequence[Dataset], int]:
+    """Return some datasets of the workspace, the newest first, and how many there are."""
+    ours = Dataset.workspace_id == workspace_id
+    query = select(Dataset).where(ours).order_by(Dataset.created_at.desc(), Dataset.id)
+    total = session.scalar(select(func.count()).where(ours)) or 0
+    return session.scalars(query.limit(limit).offset(offset)).all(), total
 
 
 def ready_dataset(session: Session, workspace_id: str, name: str) -> Dataset | None:
     """Return the newest dataset of a name that can be used: its id, its file's name or the stem."""
     ready = select(Dataset).where(Dataset.workspace_id == workspace_id, Dataset.status == "ready")
-    ready = ready.order_by(Dataset.created_at.desc(), Dataset.id)
-    # In Python, for every extension there is a stem; ids and whole names come first.
-    found = session.scalars(ready.where(Dataset.file_name.startswith(name, autoescape=True))).all()
-    exact = session.get(Dataset, name)
-    if exact is not None and exact.workspace_id == workspace_id and exact.status == "ready":
+    exact = session.scalar(ready.where(Dataset.id == name))
+    if exact is not None:
         return exact
+    # The stem is compared here: names have different extensions.
+    alike = ready.where(Dataset.file_name.startswith(name, autoescape=True))
+    found = session.scalars(alike.order_by(Dataset.created_at.desc(), Dataset.id)).all()
     for dataset in sorted(found, key=lambda each: each.file_name != name):
         if name in (dataset.file_name, dataset.file_name.removesuffix(f".{dataset.extension}")):
             return dataset
     return None
+
+
+def shown(dataset: Dataset) -> dict[str, Any]:
+    """Return a dataset as the API shows it."""
+    return {
+        "id": dataset.id,
+        "file_name": dataset.file_name,
+        "extension": dataset.extension,
+        "file_size": dataset.file_size,
+        "status": dataset.status,
+        "row_count": dataset.row_count,
+        "error": dataset.error,
+        "created_at": timestamp(dataset.created_at),
+        "creator_name": dataset.creator.name,
+    }

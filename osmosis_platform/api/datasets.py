@@ -1,0 +1,150 @@
+"""Uploading datasets, in one piece or in parts, and listing them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from osmosis_ai.platform.config_models import Rule
+from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+
+from ..database.models import Dataset
+from ..datasets import records
+from ..datasets.completion import complete
+from ..datasets.files import DatasetFiles
+from ..datasets.upload_urls import upload_document
+from ..errors import Refused
+from ..http.endpoints import Answer, Call, Endpoint, Needs
+from ..http.fields import Fields
+from ..http.pages import Page, page_document
+from ..http.validation import refused_fields
+
+PATH = "/api/cli/datasets"
+ONE = f"{PATH}/{{id}}"
+
+
+def _file_name(text: str) -> str:
+    is_path = "/" in text or "\\" in text or text.startswith(".")
+    if is_path or not text.isprintable() or len(text.encode("utf-8", "replace")) > 255:
+        raise ValueError
+    return text
+
+
+def _etag(text: str) -> str:
+    return text.strip('"')
+
+
+class NewDataset(Fields):
+    """A file that is going to be uploaded."""
+
+    file_name: Annotated[
+        str, Field(min_length=1), AfterValidator(_file_name), Rule("the name of a file")
+    ]
+    file_size: Annotated[int, Field(ge=1, le=2**53), Rule("a number of bytes, 1 or more")]
+    extension: Annotated[str, Rule(f"one of {SUFFIXES_SHOWN}")]
+
+
+class UploadedPart(Fields):
+    """A part as the client knows it."""
+
+    part_number: Annotated[int, Field(ge=1, le=100_000), Rule("a number from 1")]
+    etag: Annotated[
+        str, Field(max_length=200), AfterValidator(_etag), Rule("the ETag of the answer")
+    ]
+
+
+class Completion(Fields):
+    """Every part of an upload; none for one in one piece."""
+
+    parts: list[UploadedPart] = Field(default=[], max_length=100_000)
+
+
+def _create(call: Call[NewDataset, None]) -> Answer:
+    limits = call.settings.limits
+    extension = call.body.extension.removeprefix(".").lower()
+    if f".{extension}" not in SUFFIXES:
+        raise refused_fields([("extension", f"must be one of {SUFFIXES_SHOWN}")])
+    if not call.body.file_name.lower().endswith(f".{extension}"):
+        raise refused_fields([("file_name", "must end in the extension")])
+    if call.body.file_size > limits.dataset_bytes:
+        raise Refused(
+            413,
+            "too_large",
+            f"file_size: a dataset has at most {limits.dataset_bytes:,} bytes",
+            field="file_size",
+        )
+    dataset = records.create(
+        call.session,
+        call.caller,
+        call.workspace,
+        file_name=call.body.file_name,
+        file_size=call.body.file_size,
+        extension=extension,
+        limits=limits,
+    )
+    _files(call, dataset).make()
+    return Answer({**records.shown(dataset), "upload": _upload(call, dataset)}, status=201)
+
+
+def _parts(call: Call[None, None]) -> Answer:
+    dataset = _unfinished(call)
+    found = [
+        {"part_number": part.number, "etag": part.etag, "size": part.size}
+        for part in _files(call, dataset).parts()
+    ]
+    return Answer({"id": dataset.id, "parts": found, "upload": _upload(call, dataset)})
+
+
+def _complete(call: Call[Completion, None]) -> Answer:
+    with call.database.reading() as session:
+        dataset = records.find(session, call.workspace.id, call.path["id"])
+    etags = {part.part_number: part.etag for part in call.body.parts}
+    if len(etags) != len(call.body.parts):
+        raise refused_fields([("parts", "name a part twice")])
+    complete(call.database, _files(call, dataset), dataset.id, etags)
+    with call.database.reading() as session:
+        return Answer(records.shown(records.find(session, call.workspace.id, dataset.id)))
+
+
+def _abort(call: Call[None, None]) -> Answer:
+    dataset = _unfinished(call)
+    call.session.delete(dataset)
+    call.session.flush()
+    _files(call, dataset).remove()
+    return Answer({"id": dataset.id, "status": "aborted"})
+
+
+def _list(call: Call[None, Page]) -> Answer:
+    page = call.query
+    found, total = records.newest(
+        call.session, call.workspace.id, limit=page.limit, offset=page.offset
+    )
+    return Answer(page_document("datasets", [*map(records.shown, found)], total, page))
+
+
+def _unfinished(call: Call[None, None]) -> Dataset:
+    dataset = records.find(call.session, call.workspace.id, call.path["id"])
+    if dataset.status == "ready":
+        raise Refused(409, "already_complete", "the upload is complete")
+    return dataset
+
+
+def _files(call: Call[Any, Any], dataset: Dataset) -> DatasetFiles:
+    return DatasetFiles(call.settings.data, dataset.id, dataset.extension)
+
+
+def _upload(call: Call[Any, Any], dataset: Dataset) -> dict[str, Any]:
+    expires_s = call.settings.limits.upload_expires_s
+    return upload_document(call.vault, call.base_url, dataset, expires_s)
+
+
+DATASETS = (
+    Endpoint("GET", PATH, _list, query=Page),
+    Endpoint("POST", PATH, _create, Needs.WRITE, body=NewDataset),
+    Endpoint("GET", f"{ONE}/parts", _parts),
+    Endpoint(
+        "POST", f"{ONE}/complete", _complete, Needs.WRITE, body=Completion, in_transaction=False
+    ),
+    Endpoint("POST", f"{ONE}/abort", _abort, Needs.WRITE),
+)

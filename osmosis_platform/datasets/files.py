@@ -1,0 +1,142 @@
+"""The files of datasets: parts as they arrive, and the whole once they are all there.
+
+A folder has the id of its dataset as its name, so no name that a user chose is ever a path. A part
+appears under its number and its etag only when it is complete.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from ..errors import Refused
+
+_BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that has arrived."""
+
+    number: int
+    """From 1."""
+    etag: str
+    size: int
+    path: Path
+
+
+class DatasetFiles:
+    """The files of one dataset in the platform's data folder."""
+
+    def __init__(self, data: Path, dataset_id: str, extension: str) -> None:
+        self.folder = data / "datasets" / dataset_id
+        self.rows = self.folder / f"rows.{extension}"
+        """The whole file, once it is complete."""
+
+    def make(self) -> None:
+        """Make the folder."""
+        for folder in (self.folder.parent, self.folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def remove(self) -> None:
+        """Remove everything; what is not there is no error."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def parts(self) -> list[Part]:
+        """Return the parts that have arrived, in order; of one that came twice the newest."""
+        found: dict[int, Part] = {}
+        paths = sorted(self.folder.glob("part-*"), key=lambda path: path.stat().st_mtime_ns)
+        for path in paths:
+            _, number, etag = path.name.split("-")
+            found[int(number)] = Part(int(number), etag, path.stat().st_size, path)
+        return [found[number] for number in sorted(found)]
+
+    def receive(self, number: int) -> PartWriter:
+        """Return what writes a part."""
+        return PartWriter(self.folder, number)
+
+    def assemble(self, parts: Sequence[Part]) -> None:
+        """Make the whole file of its parts, on disk before its name is there."""
+        whole = self.folder / f"incoming-{secrets.token_hex(8)}"
+        with whole.open("xb") as file:
+            for part in parts:
+                with part.path.open("rb") as source:
+                    shutil.copyfileobj(source, file, _BLOCK)
+            file.flush()
+            os.fsync(file.fileno())
+        whole.replace(self.rows)
+
+    def remove_parts(self) -> None:
+        """Remove what the whole file was made of."""
+        for path in (*self.folder.glob("part-*"), *self.folder.glob("incoming-*")):
+            path.unlink(missing_ok=True)
+
+
+class PartWriter:
+    """One part while it arrives; without `finish` nothing is left of it."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._folder = folder
+        self._number = number
+        self._path = folder / f"incoming-{secrets.token_hex(8)}"
+        self._digest = hashlib.sha256()
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> PartWriter:
+        try:
+            self._file = self._path.open("xb")
+        except FileNotFoundError:
+            raise upload_gone() from None
+        return self
+
+    def write(self, block: bytes) -> None:
+        """Write the next bytes."""
+        assert self._file is not None
+        try:
+            self._file.write(block)
+        except OSError as error:
+            raise _full(error) from None
+        self._digest.update(block)
+
+    def finish(self) -> str:
+        """Put the part into place and return its etag."""
+        assert self._file is not None
+        etag = self._digest.hexdigest()[:32]
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._path.replace(self._folder / f"part-{self._number:05d}-{etag}")
+        except FileNotFoundError:
+            raise upload_gone() from None
+        except OSError as error:
+            raise _full(error) from None
+        return etag
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+def upload_gone() -> Refused:
+    """Return the refusal of a part of an upload that has ended."""
+    return Refused(404, "upload_ended", "there is no such upload: it was completed or aborted")
+
+
+def _full(error: OSError) -> Refused:
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        raise error
+    return Refused(507, "no_space", "the platform has no room for this file")

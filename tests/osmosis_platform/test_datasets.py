@@ -1,0 +1,239 @@
+"""Datasets over HTTP: uploaded in one piece or in parts, checked, counted, listed, aborted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from osmosis_platform.settings import Limits
+from tests.platform_server import Account, PlatformServer, serving
+
+DATASETS = "/api/cli/datasets"
+ROW = b'{"user_prompt": "a", "ground_truth": "b"}\n'
+LIMITS = Limits(simple_upload_bytes=100, part_bytes=64, dataset_bytes=10_000, datasets=30)
+
+
+@pytest.fixture(scope="module")
+def platform_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
+    """A platform whose limits are small."""
+    with serving(tmp_path_factory.mktemp("platform"), limits=LIMITS) as server:
+        yield server
+
+
+def create(client: httpx.Client, content: bytes, name: str = "rows.jsonl") -> dict[str, Any]:
+    body = {
+        "file_name": name,
+        "file_size": len(content),
+        "extension": name.rpartition(".")[2],
+    }
+    answer = client.post(DATASETS, json=body)
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def put(url: str, content: bytes | Iterator[bytes]) -> httpx.Response:
+    """Send a part as any HTTP client does, without the login."""
+    # Without `verify=False` each call would load all certificates, of which plain HTTP has none.
+    return httpx.put(url, content=content, trust_env=False, verify=False)
+
+
+def send(upload: dict[str, Any], content: bytes, skip: tuple[int, ...] = ()) -> list[Any]:
+    """Send the parts of an upload, and return what `complete` takes."""
+    size = upload["part_size"]
+    sent = []
+    for part in upload["parts"]:
+        number = part["part_number"]
+        if number not in skip:
+            answer = put(part["presigned_url"], content[(number - 1) * size : number * size])
+            assert answer.status_code == 200
+            sent.append({"part_number": number, "etag": answer.headers["etag"]})
+    return sent
+
+
+def finish(client: httpx.Client, dataset: dict[str, Any], parts: Any = ()) -> httpx.Response:
+    return client.post(f"{DATASETS}/{dataset['id']}/complete", json={"parts": list(parts)})
+
+
+def stored(platform_server: PlatformServer, dataset: dict[str, Any]) -> list[str]:
+    folder = platform_server.settings.data / "datasets" / dataset["id"]
+    return sorted(path.name for path in folder.glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("rows.jsonl", ROW * 2, 2),
+        ("rows.CSV", b"user_prompt,ground_truth\na,b\n", 1),
+        ("rows.json", b'[{"user_prompt": "a"}]', 1),
+    ],
+)
+def test_a_small_file_is_sent_in_one_piece_and_its_rows_are_counted(
+    client: httpx.Client,
+    account: Account,
+    platform_server: PlatformServer,
+    name: str,
+    content: bytes,
+    rows: int,
+) -> None:
+    dataset = create(client, content, name)
+    assert dataset["upload"]["method"] == "simple"
+    assert put(dataset["upload"]["presigned_url"], content).status_code == 200
+    found = finish(client, dataset).json()
+    assert (found["status"], found["row_count"]) == ("ready", rows)
+    assert found == finish(client, dataset).json()
+    listed = client.get(DATASETS, params={"limit": 1}).json()
+    assert (listed["datasets"][0], listed["has_more"]) == (found, True)
+    assert stored(platform_server, dataset) == [f"rows.{found['extension']}"]
+
+
+def test_a_large_file_is_sent_in_parts_and_goes_on_where_it_was_cut(
+    client: httpx.Client, platform_server: PlatformServer
+) -> None:
+    content = ROW * 5
+    dataset = create(client, content)
+    first = send(dataset["upload"], content, skip=(2, 4))
+    refused = finish(client, dataset, first)
+    assert (refused.status_code, refused.json()["code"]) == (409, "parts_missing")
+    assert refused.json()["details"]["part_numbers"] == [2, 4]
+    again = client.get(f"{DATASETS}/{dataset['id']}/parts").json()
+    known = [(part["part_number"], part["size"]) for part in again["parts"]]
+    assert known == [(1, 64), (3, 64)]
+    rest = send(again["upload"], content, skip=(1, 3))
+    parts = [*again["parts"], *rest]
+    for part in again["parts"]:
+        del part["size"]
+    wrong = [{**part, "etag": "other"} for part in parts]
+    for mistaken in (wrong, parts[:-1], [*parts, {"part_number": 9, "etag": "x"}]):
+        assert finish(client, dataset, mistaken).json()["code"] == "etag_mismatch"
+    assert finish(client, dataset, [*parts, *parts]).status_code == 422
+    assert finish(client, dataset, parts).json()["row_count"] == 5
+    folder = platform_server.settings.data / "datasets" / dataset["id"]
+    assert (folder / "rows.jsonl").read_bytes() == content
+    assert put(dataset["upload"]["parts"][0]["presigned_url"], content[:64]).status_code == 404
+
+
+def test_a_part_that_is_sent_again_replaces_the_first(client: httpx.Client) -> None:
+    dataset = create(client, ROW)
+    url = dataset["upload"]["presigned_url"]
+    put(url, b"x" * len(ROW))
+    etag = put(url, ROW).headers["etag"]
+    listed = client.get(f"{DATASETS}/{dataset['id']}/parts").json()["parts"]
+    assert [f'"{part["etag"]}"' for part in listed] == [etag]
+    assert finish(client, dataset, [{"part_number": 1, "etag": etag}]).json()["row_count"] == 1
+
+
+@pytest.mark.parametrize("content", [ROW[:-1], ROW + b"x", b""])
+def test_a_part_of_another_size_leaves_nothing(
+    client: httpx.Client, platform_server: PlatformServer, content: bytes
+) -> None:
+    dataset = create(client, ROW)
+    answer = put(dataset["upload"]["presigned_url"], content)
+    assert answer.json()["code"] == "wrong_size"
+    chunked = put(dataset["upload"]["presigned_url"], iter([content]))
+    assert chunked.json()["code"] == "wrong_size"
+    assert stored(platform_server, dataset) == []
+
+
+def test_a_url_serves_its_own_part_until_it_expires(
+    client: httpx.Client, platform_server: PlatformServer
+) -> None:
+    from osmosis_platform.database.models import Dataset
+    from osmosis_platform.datasets.upload_urls import upload_document
+
+    dataset, other = create(client, ROW), create(client, ROW)
+    url = dataset["upload"]["presigned_url"]
+    for changed in (
+        url.replace(dataset["id"], other["id"]),
+        url.replace("/1?", "/2?"),
+        url.replace("/1?", f"/{'9' * 5000}?"),
+        re.sub(r"expires=\d+", "expires=99999999999", url),
+        re.sub(r"signature=\w+", "signature=%FF", url),
+        url.partition("?")[0],
+    ):
+        answer = put(changed, ROW)
+        assert (answer.status_code, answer.json()["code"]) == (403, "wrong_signature")
+    with platform_server.database.reading() as session:
+        record = session.get_one(Dataset, dataset["id"])
+    late = upload_document(platform_server.vault, platform_server.url, record, -1)
+    assert put(late["presigned_url"], ROW).json()["code"] == "expired_url"
+    assert put(url, ROW).status_code == 200
+
+
+def test_a_file_that_is_no_dataset_fails_with_the_reason_and_without_a_path(
+    client: httpx.Client, platform_server: PlatformServer
+) -> None:
+    content = b"\x1f\x8b" + b"x" * 10
+    dataset = create(client, content)
+    put(dataset["upload"]["presigned_url"], content)
+    refused = finish(client, dataset)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_dataset")
+    assert "rows.jsonl: looks like gzip" in refused.json()["error"]
+    assert str(platform_server.settings.data) not in refused.text
+    assert client.get(DATASETS).json()["datasets"][0]["status"] == "failed"
+    assert stored(platform_server, dataset) == []
+
+
+def test_an_aborted_upload_leaves_nothing(
+    client: httpx.Client, platform_server: PlatformServer
+) -> None:
+    dataset = create(client, ROW)
+    put(dataset["upload"]["presigned_url"], ROW)
+    assert client.post(f"{DATASETS}/{dataset['id']}/abort").json()["status"] == "aborted"
+    assert stored(platform_server, dataset) == []
+    assert put(dataset["upload"]["presigned_url"], ROW).status_code == 404
+    assert finish(client, dataset).status_code == 404
+    names = [each["id"] for each in client.get(DATASETS).json()["datasets"]]
+    assert dataset["id"] not in names
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"file_name": "../../etc/passwd.jsonl"}, 422, "file_name"),
+        ({"file_name": "..\\x.jsonl"}, 422, "file_name"),
+        ({"file_name": ".jsonl"}, 422, "file_name"),
+        ({"file_name": "a\0.jsonl"}, 422, "file_name"),
+        ({"file_name": "a.csv"}, 422, "file_name"),
+        ({"extension": "exe"}, 422, "extension"),
+        ({"extension": "/../x"}, 422, "extension"),
+        ({"file_size": 0}, 422, "file_size"),
+        ({"file_size": 10_001}, 413, "file_size"),
+        ({"file_size": True}, 422, "file_size"),
+    ],
+)
+def test_what_is_no_file_of_rows_is_refused(
+    client: httpx.Client,
+    platform_server: PlatformServer,
+    changes: dict[str, Any],
+    status: int,
+    field: str,
+) -> None:
+    body = {"file_name": "a.jsonl", "file_size": 10, "extension": ".jsonl", **changes}
+    answer = client.post(DATASETS, json=body)
+    assert (answer.status_code, answer.json()["field"]) == (status, field)
+
+
+def test_a_workspace_has_room_for_so_many_datasets(
+    client: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    for _ in range(29):
+        platform_server.add_dataset(account=account)
+    body = {"file_name": "a.jsonl", "file_size": 10, "extension": "jsonl"}
+    answer = client.post(DATASETS, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "too_many")
+
+
+def test_the_files_are_the_owners_alone(
+    client: httpx.Client, platform_server: PlatformServer
+) -> None:
+    dataset = create(client, ROW)
+    data: Path = platform_server.settings.data
+    for path in (data / "datasets" / dataset["id"], data / "datasets"):
+        assert path.stat().st_mode & 0o077 == 0
+    assert (data / "platform.sqlite3").stat().st_mode & 0o077 == 0
