@@ -74,6 +74,8 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
         sizes[-1] += " (with --osmosis-extend its runs are used)"
     if not keeping.extend:
         changes += sizes
+    if changes and not keeping.reuse_option and not (recovered or _has_done_run(kept)):
+        return _archive(folder, identity)  # there is nothing to go on from: nothing to say
     if changes and (keeping.reuse_option or unfinished):
         return _refuse_or_archive(folder, identity, keeping, changes)
     if unfinished or keeping.reuse_option:
@@ -231,7 +233,11 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
 
 def _has_usable_run(folder: Path, kept: Replay) -> bool:
     """Whether there is a run that would not be run again: not so where every call was refused."""
-    return any(place.is_done for place in kept.runs.values()) or bool(_recovered(folder, kept))
+    return _has_done_run(kept) or bool(_recovered(folder, kept))
+
+
+def _has_done_run(kept: Replay) -> bool:
+    return any(place.is_done for place in kept.runs.values())
 
 
 def is_complete(folder: Path) -> bool:

@@ -96,6 +96,12 @@ def test_a_changed_evaluation_starts_anew_or_is_refused(
     assert reason in str(refused.value)
 
 
+def test_a_changed_evaluation_without_a_usable_run_is_not_named(tmp_path: Path) -> None:
+    refused = ended(0, 0, passed=False, error="not known", error_type="provider", fatal=True)
+    found = opened(keep(tmp_path, refused), model="calc-8b")
+    assert (found.cached, found.notes) == ({}, [])
+
+
 def test_fresh_keeps_aside_what_could_go_on(tmp_path: Path) -> None:
     folder = keep(tmp_path, ended(0, 0))
     found = opened(folder, Keeping(fresh=True))
