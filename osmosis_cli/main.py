@@ -18,7 +18,7 @@ from .lazy_group import Entry, LazyGroup
 
 COMMANDS = {
     "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
-    "train": Entry("platform.train:train_group", "Check config files of training runs."),
+    "train": Entry("platform.train:train_group", "Submit training runs, and follow them."),
     "login": Entry("platform.login:login_command", "Log in to the platform."),
     "whoami": Entry("platform.account:whoami_command", "Show who you are at the platform."),
     "logout": Entry("platform.account:logout_command", "End a login."),

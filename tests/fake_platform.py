@@ -7,9 +7,10 @@ status and a document. `fault` names what happens to every request instead; see 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -59,6 +60,13 @@ class FakePlatform:
     released: threading.Event = field(default_factory=threading.Event)
     """Set when the silent ones may go."""
 
+    def clear(self) -> None:
+        """Forget what was asked for, and how to answer."""
+        self.requests.clear()
+        self.answers.clear()
+        self.headers.clear()
+        self.fault = None
+
     def answer(self, request: Request) -> tuple[int, Any]:
         """Return the status and the document for a request."""
         found = self.answers.get((request.method, request.path))
@@ -81,9 +89,7 @@ def fake_platform() -> Iterator[FakePlatform]:
     """Serve a platform from a thread."""
     platform = FakePlatform()
     handler = type("Handler", (_Handler,), {"platform": platform})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    server.block_on_close = False
+    server = _Server(("127.0.0.1", 0), handler)
     platform.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
@@ -96,13 +102,19 @@ def fake_platform() -> Iterator[FakePlatform]:
         thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # the client has gone, as it should
+            super().handle_error(request, client_address)
+
+
 class _Handler(BaseHTTPRequestHandler):
     platform: FakePlatform
     protocol_version = "HTTP/1.1"
-
-    def handle_one_request(self) -> None:
-        with suppress(ConnectionError):  # the client has gone, as it should
-            super().handle_one_request()
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def _take(self) -> None:
         target = urlsplit(self.path)

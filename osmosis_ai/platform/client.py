@@ -153,16 +153,16 @@ class PlatformClient:
             page = self.get(path, asked, subject=subject)
             found = page.get(name)
             if not isinstance(found, list):
-                raise self._bad(f"has no list {name!r}")
+                raise self.bad_answer(f"has no list {name!r}")
             items += [item for item in found if isinstance(item, dict)]
             more, following = page.get("has_more") is True, page.get("next_offset")
             is_full = limit is not None and len(items) >= limit
             if is_full or not more:
                 return _listing(items, limit, page, more)
             if type(following) is not int or following <= offset:
-                raise self._bad("says that there is more, but not where")
+                raise self.bad_answer("says that there is more, but not where")
             offset = following
-        raise self._bad(f"has more than {MAX_PAGES} pages")
+        raise self.bad_answer(f"has more than {MAX_PAGES} pages")
 
     def download(self, path: str, file: IO[bytes], *, subject: str) -> int:
         """Write the answer to a GET into a file, and return its size in bytes."""
@@ -191,7 +191,7 @@ class PlatformClient:
         """
         origin = origin_of(url)
         if not origin or not is_private(origin):
-            raise self._bad("names an address for an upload that cannot be used")
+            raise self.bad_answer("names an address for an upload that cannot be used")
         call = Call(origin=origin, subject="place for this upload", version=self._version)
         headers = {"content-length": str(size), "content-type": "application/octet-stream"}
 
@@ -202,6 +202,10 @@ class PlatformClient:
             return self._exchanges.send(call, outgoing)
 
         return self._tried(once, is_safe=True).headers
+
+    def bad_answer(self, what: str) -> PlatformError:
+        """Return the error for an answer that is none of the API's."""
+        return PlatformError(f"the answer of {self.origin} {what}", code="bad_answer")
 
     # ---- one request
 
@@ -275,9 +279,6 @@ class PlatformClient:
 
     def _call(self, subject: str) -> Call:
         return Call(origin=self.origin, subject=subject, version=self._version, mask=self._mask)
-
-    def _bad(self, what: str) -> PlatformError:
-        return PlatformError(f"the answer of {self.origin} {what}", code="bad_answer")
 
 
 def _listing(

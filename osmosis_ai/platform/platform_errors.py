@@ -120,6 +120,12 @@ class PlatformError(Exception):
             notes.append(f"{self.tries} tries in {self.elapsed_s:.1f} s")
         return self.message + (f" ({', '.join(notes)})" if notes else "")
 
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether it is not known if the platform did what it was asked for."""
+        is_refusal = self.status is not None and 300 <= self.status < 500
+        return self.was_sent and not is_refusal
+
     def document(self) -> dict[str, Any]:
         """Return what programs may want to know besides the sentence."""
         known = {

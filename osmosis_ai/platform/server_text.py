@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from .escaping import printable
+
 TEXT_LIMIT = 300
 _USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
 _QUERY = re.compile(r"(://[^\s?#]*)[?#][^\s'\"]*")
@@ -14,7 +16,7 @@ def one_line(text: str, limit: int = TEXT_LIMIT) -> str:
     """Return the text on one line: escaped, cut, and its URLs without userinfo and query."""
     flat = " ".join(text[: 8 * limit].split())
     flat = _QUERY.sub(r"\1", _USERINFO.sub("", flat))
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in flat)
+    safe = printable(flat)
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 

@@ -31,6 +31,11 @@ SUBCOMMANDS = {
     "check": Entry(
         "platform.check:eval_check_command", "Check config files of submitted evaluations."
     ),
+    "list": Entry("platform.run_list:eval_list_command", "List the submitted evaluations."),
+    "info": Entry("platform.run_info:eval_info_command", "Show a submitted evaluation."),
+    "stop": Entry("platform.run_stop:eval_stop_command", "End a submitted evaluation."),
+    "logs": Entry("platform.run_logs:eval_logs_command", "Print the log of a submitted one."),
+    "download": Entry("platform.run_report:eval_download_command", "Download a report."),
     "schema": Entry("eval.schema:schema_command", "Print the JSON Schema of reports or configs."),
 }
 

@@ -6,6 +6,7 @@ One command for each kind of config file; `osmosis train schema` prints the JSON
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from ..errors import CommandError
 from ..shared_options import complete_files
 
 if TYPE_CHECKING:
-    from osmosis_ai.platform.config_file import ConfigFile
+    from osmosis_ai.platform.config_file import ConfigError, ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
 
 STATUS = 2
@@ -69,12 +70,7 @@ def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> 
         except ConfigError as error:
             errors.append(error)
     if errors:
-        raise CommandError(
-            "\n".join(str(error) for error in errors),
-            code="invalid_config",
-            status=STATUS,
-            details={"files": [_error_document(error) for error in errors]},
-        )
+        raise unusable(errors)
     if as_json:
         click.echo(json.dumps({"files": [_document(file) for file in files]}))
         return
@@ -86,6 +82,16 @@ def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> 
         )
         for warning in file.warnings:
             click.echo(f"  warning: {warning}", err=True)
+
+
+def unusable(errors: Sequence[ConfigError]) -> CommandError:
+    """Return the failure that tells every problem of every file."""
+    return CommandError(
+        "\n".join(str(error) for error in errors),
+        code="invalid_config",
+        status=STATUS,
+        details={"files": [_error_document(error) for error in errors]},
+    )
 
 
 def _document(file: ConfigFile[RunConfig]) -> dict[str, Any]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from ..lazy_group import Entry, LazyGroup
 
 SUBCOMMANDS = {
+    "list": Entry("platform.run_list:train_list_command", "List the submitted training runs."),
+    "info": Entry("platform.run_info:train_info_command", "Show a training run."),
+    "stop": Entry("platform.run_stop:train_stop_command", "End a training run."),
+    "logs": Entry("platform.run_logs:train_logs_command", "Print the log of a training run."),
     "check": Entry("platform.check:train_check_command", "Check config files of training runs."),
     "schema": Entry(
         "platform.check:train_schema_command", "Print the JSON Schema of such a config file."
@@ -13,9 +17,12 @@ SUBCOMMANDS = {
 EPILOG = """\b
 Examples:
   osmosis train check configs/training/my-rollout.toml
-  osmosis train schema
+  osmosis train info calm-otter-17 --watch
 """
 
 train_group = LazyGroup(
-    "train", table=SUBCOMMANDS, help="Check what a training run is submitted with.", epilog=EPILOG
+    "train",
+    table=SUBCOMMANDS,
+    help="Submit training runs to a platform, and follow them.",
+    epilog=EPILOG,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +13,7 @@ from osmosis_ai.platform.client import Limits, PlatformClient, PlatformError, cl
 from osmosis_ai.secret import Secret
 from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
 
-LIMITS = Limits(
-    connect_s=2, read_s=0.05, answer_s=5, answer_bytes=1 << 20, tries=2, longest_pause_s=30
-)
+LIMITS = Limits(answer_s=5, answer_bytes=1 << 20, tries=2, longest_pause_s=30)
 RUNS = cli_path("eval-runs")
 
 
@@ -43,10 +42,7 @@ def served() -> Iterator[FakePlatform]:
 
 @pytest.fixture
 def platform(served: FakePlatform) -> FakePlatform:
-    served.requests.clear()
-    served.answers.clear()
-    served.headers.clear()
-    served.fault = None
+    served.clear()
     return served
 
 
@@ -57,17 +53,20 @@ def clock() -> Clock:
 
 @pytest.fixture
 def client(platform: FakePlatform, clock: Clock) -> Iterator[PlatformClient]:
-    token = Secret(TOKEN, "OSMOSIS_TOKEN")
-    with PlatformClient(
+    with connected(platform, clock, LIMITS) as client:
+        yield client
+
+
+def connected(platform: FakePlatform, clock: Clock, limits: Limits) -> PlatformClient:
+    return PlatformClient(
         platform.url,
-        token=token,
+        token=Secret(TOKEN, "OSMOSIS_TOKEN"),
         version="0.1.0",
         git_identity="acme/agents",
-        limits=LIMITS,
+        limits=limits,
         clock=clock,
         sleep=clock.sleep,
-    ) as client:
-        yield client
+    )
 
 
 SENTENCES = {
@@ -107,11 +106,12 @@ def test_each_fault_has_its_sentence():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_failure_is_one_sentence_with_the_id_of_the_request(
-    client: PlatformClient, platform: FakePlatform, clock: Clock, fault: str
+    platform: FakePlatform, clock: Clock, fault: str
 ):
     platform.fault = fault
     clock.step = 3.0 if fault == "slow" else 0.0
-    with pytest.raises(PlatformError) as caught:
+    limits = replace(LIMITS, read_s=0.05) if fault == "silent" else LIMITS
+    with connected(platform, clock, limits) as client, pytest.raises(PlatformError) as caught:
         client.get(cli_path("eval-runs", "x"), subject="evaluation 'x'")
     error = caught.value
     code, sentence = SENTENCES[fault]

@@ -1,0 +1,185 @@
+"""What a platform says of runs, as values: a field that is absent, or of another type, is unknown.
+
+Unknown is None, or empty where there are several. The text is the server's: escape it before it
+gets into a terminal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+ENDED = frozenset({"finished", "failed", "stopped", "crashed", "killed"})
+"""Statuses in which a run stays."""
+_COUNTS = ("total_samples", "completed_samples", "graded", "passed", "failed", "skipped")
+_STATISTICS = ("mean", "median", "std", "min", "max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run, as a list and a detail tell of it."""
+
+    id: str | None = None
+    name: str | None = None
+    status: str | None = None
+    created_at: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    creator_name: str | None = None
+    platform_url: str | None = None
+    """Of its page."""
+    model: str | None = None
+    dataset: str | None = None
+    rollout: str | None = None
+    entrypoint: str | None = None
+    commit_sha: str | None = None
+    problem: str | None = None
+    """Why it failed."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run stays as it is; also with a status that is not known here."""
+        return self.status in ENDED or self.completed_at is not None
+
+    @property
+    def label(self) -> str:
+        """Its name, else its id."""
+        return self.name or self.id or "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMetrics:
+    """The figures of a run."""
+
+    duration_ms: float | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """By the names on the wire; those that are known."""
+    pass_rate: float | None = None
+    pass_threshold: float | None = None
+    tokens_used: int | None = None
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    """Of the reward: mean, median, std, min, max; those that are known."""
+    pass_at_k: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """A line of a run's log."""
+
+    timestamp: str | None = None
+    level: str | None = None
+    step: str | None = None
+    message: str = ""
+    details: Any = None
+
+
+def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
+    """Return the run of an answer: as it is in a list, or below `key` in a detail."""
+    inner = answer.get(key)
+    head = inner if isinstance(inner, dict) else answer
+    experiment = table_of(table_of(answer, "config"), "experiment_config")
+    names = {name: _name(answer, name) or _name(head, name) for name in ("dataset", "rollout")}
+    return RunRecord(
+        **{name: text_of(head, name) for name in _TEXTS},
+        **{name: found or text_of(experiment, name) for name, found in names.items()},
+        model=_name(answer, "model") or _name(head, "model") or text_of(experiment, "model_path"),
+        entrypoint=text_of(answer, "entrypoint") or text_of(experiment, "entrypoint"),
+        commit_sha=text_of(answer, "commit_sha") or text_of(experiment, "commit_sha"),
+        problem=_problem(head) or _problem(table_of(answer, "results")),
+        config=table_of(answer, "config"),
+        env=table_of(answer, "env_config"),
+    )
+
+
+_TEXTS = (
+    "id", "name", "status", "created_at", "started_at", "completed_at", "creator_name",
+    "platform_url",
+)  # fmt: skip
+
+
+def run_metrics(answer: Mapping[str, Any]) -> RunMetrics:
+    """Return the figures of an answer."""
+    overview, stats = table_of(answer, "overview"), table_of(answer, "reward_stats")
+    numbers = {name: number_of(stats, name) for name in _STATISTICS}
+    counts = {name: _count(overview, name) for name in _COUNTS}
+    return RunMetrics(
+        duration_ms=number_of(overview, "duration_ms"),
+        counts={name: count for name, count in counts.items() if count is not None},
+        pass_rate=number_of(overview, "pass_rate"),
+        pass_threshold=number_of(overview, "pass_threshold"),
+        tokens_used=_count(overview, "tokens_used"),
+        statistics={name: number for name, number in numbers.items() if number is not None},
+        pass_at_k=tuple(_pass_at_k(answer)),
+    )
+
+
+def log_line(entry: Mapping[str, Any]) -> LogLine:
+    """Return one line of a log."""
+    return LogLine(
+        timestamp=text_of(entry, "timestamp"),
+        level=text_of(entry, "level"),
+        step=text_of(entry, "step"),
+        message=text_of(entry, "message") or "",
+        details=entry.get("details"),
+    )
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """Return a time of the wire, in UTC where it has no zone; None when it is none."""
+    if not text:
+        return None
+    try:
+        # Python 3.10 cannot parse `Z`.
+        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def text_of(entry: Mapping[str, Any], name: str) -> str | None:
+    """Return a text that is not empty, else None."""
+    found = entry.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def number_of(entry: Mapping[str, Any], name: str) -> float | None:
+    """Return a finite number, else None."""
+    found = entry.get(name)
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def table_of(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table, empty where there is none."""
+    found = entry.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _count(entry: Mapping[str, Any], name: str) -> int | None:
+    found = entry.get(name)
+    return found if type(found) is int and found >= 0 else None
+
+
+def _name(entry: Mapping[str, Any], name: str) -> str | None:
+    """Return the name of an object, which may stand there by itself."""
+    return text_of(table_of(entry, name), "name") or text_of(entry, name)
+
+
+def _problem(entry: Mapping[str, Any]) -> str | None:
+    found = (text_of(entry, name) for name in ("error", "error_message", "failure_reason"))
+    return next((text for text in found if text), None)
+
+
+def _pass_at_k(answer: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
+    entries = answer.get("pass_at_k")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            k, value = _count(entry, "k"), number_of(entry, "value")
+            if k is not None and value is not None:
+                yield k, value

@@ -1,0 +1,90 @@
+"""The calls of the API about submitted runs: evaluations and training runs alike.
+
+Answers are given as they came; `answers` makes values of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from .answers import RunMetrics, RunRecord, run_metrics, run_record
+from .client import Listing, PlatformClient, cli_path, new_key
+from .run_kinds import RunKind
+
+LOG_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """Some lines of a log, as they came, and where it goes on."""
+
+    lines: tuple[Mapping[str, Any], ...]
+    next_cursor: str | None
+
+
+class Runs:
+    """The runs of one kind at a platform. A run is found by its name or its id."""
+
+    def __init__(self, client: PlatformClient, kind: RunKind) -> None:
+        self._client = client
+        self.kind = kind
+
+    def submit(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Submit a run, once however often it is tried, and return what was made."""
+        path = cli_path(self.kind.segment)
+        return self._client.post(path, payload, idempotency_key=new_key(), subject="such workspace")
+
+    def newest(self, limit: int | None) -> Listing:
+        """Return the newest ones, all of them for None."""
+        name = f"{self.kind.key}s"
+        return self._client.collect(cli_path(self.kind.segment), name, limit=limit)
+
+    def detail(self, name: str) -> dict[str, Any]:
+        """Return everything about a run."""
+        return self._client.get(self._path(name), subject=self.kind.subject(name))
+
+    def metrics(self, name: str) -> dict[str, Any]:
+        """Return its figures."""
+        return self._client.get(self._path(name, "metrics"), subject=self.kind.subject(name))
+
+    def stop(self, name: str) -> dict[str, Any]:
+        """End a run, and return it."""
+        subject = self.kind.subject(name)
+        return self._client.post(
+            self._path(name, "stop"), {}, idempotency_key=new_key(), subject=subject
+        )
+
+    def logs(
+        self, name: str, cursor: str | None, *, limit: int = LOG_PAGE, backward: bool = False
+    ) -> LogPage:
+        """Return some lines of its log from a cursor on: the oldest first, or the newest."""
+        direction = "backward" if backward else "forward"
+        asked: dict[str, str | int] = {"limit": limit, "direction": direction}
+        if cursor:
+            asked["cursor"] = cursor
+        subject = self.kind.subject(name)
+        answer = self._client.get(self._path(name, "logs"), asked, subject=subject)
+        found, following = answer.get("logs"), answer.get("next_cursor")
+        lines = found if isinstance(found, list) else []
+        return LogPage(
+            lines=tuple(line for line in lines if isinstance(line, dict)),
+            next_cursor=str(following) if isinstance(following, str | int) else None,
+        )
+
+    def report(self, name: str, file: IO[bytes]) -> int:
+        """Write its JSON report into a file, and return the size."""
+        subject = f"report of {self.kind.subject(name)}"
+        return self._client.download(self._path(name, "report"), file, subject=subject)
+
+    def record(self, answer: Mapping[str, Any]) -> RunRecord:
+        """Return the run that an answer tells of."""
+        return run_record(answer, self.kind.key)
+
+    def figures(self, name: str) -> RunMetrics:
+        """Return its figures as a value."""
+        return run_metrics(self.metrics(name))
+
+    def _path(self, *segments: str) -> str:
+        return cli_path(self.kind.segment, *segments)

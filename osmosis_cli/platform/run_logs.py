@@ -1,0 +1,101 @@
+"""`osmosis eval logs` and `osmosis train logs`: what a platform says of a run's progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import INTERRUPTED, CommandError
+from .run_commands import EVALUATION, TRAINING, RunKind, json_option, run_argument, runs_of
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.runs import Runs
+
+POLL_S = 3.0
+_MAX_PAGES = 1000
+
+
+def _logs_command(kind: RunKind) -> click.Command:
+    group = kind.group
+
+    @click.command(
+        "logs",
+        help=f"Print the log of {kind.article} {kind.noun}, the oldest line first.",
+        epilog=f"\b\nExamples:\n  osmosis {group} logs calm-otter-17 --lines 50\n"
+        f"  osmosis {group} logs calm-otter-17 --follow",
+    )
+    @run_argument
+    @click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+    @click.option(
+        "-n", "--lines", type=click.IntRange(1), metavar="N", help="The last N lines only."
+    )
+    @json_option
+    def command(name: str, follow: bool, lines: int | None, as_json: bool) -> None:
+        if follow and lines is not None:
+            raise click.UsageError("--follow prints every line; leave --lines out")
+        with runs_of(kind) as runs:
+            try:
+                found = _last(runs, name, lines) if lines else _all(runs, name, follow=follow)
+                _print(found, as_json=as_json)
+            except KeyboardInterrupt:
+                raise CommandError(
+                    f"the {kind.noun} goes on", code="interrupted", status=INTERRUPTED
+                ) from None
+
+    return command
+
+
+def _all(runs: Runs, name: str, *, follow: bool) -> Iterator[Mapping[str, Any]]:
+    """Yield every line; with `follow` those that are still to come."""
+    cursor: str | None = None
+    known, pages, has_ended = 0, 0, False
+    while follow or pages < _MAX_PAGES:
+        page = runs.logs(name, cursor)
+        yield from page.lines[known:]
+        pages += 1
+        if page.next_cursor and page.next_cursor != cursor:
+            cursor, known = page.next_cursor, 0
+            if page.lines:
+                continue
+        else:  # the end of what there is: the same page may have more lines later
+            known = max(known, len(page.lines))
+        if not follow or has_ended:
+            return
+        has_ended = runs.record(runs.detail(name)).has_ended
+        if not has_ended:
+            sleep(POLL_S)
+
+
+def _last(runs: Runs, name: str, count: int) -> list[Mapping[str, Any]]:
+    """Return the last lines, the oldest first."""
+    found: list[Mapping[str, Any]] = []
+    cursor: str | None = None
+    while len(found) < count:
+        page = runs.logs(name, cursor, limit=min(200, count - len(found)), backward=True)
+        found += page.lines
+        if not page.lines or not page.next_cursor or page.next_cursor == cursor:
+            break
+        cursor = page.next_cursor
+    return found[:count][::-1]
+
+
+def _print(lines: Iterator[Mapping[str, Any]] | list[Mapping[str, Any]], *, as_json: bool) -> None:
+    from osmosis_ai.platform.answers import log_line
+
+    from ..eval.lines import say
+    from .run_text import log_lines
+
+    if as_json:
+        click.echo(json.dumps({"logs": list(lines)}))
+        return
+    for entry in lines:
+        for line in log_lines(log_line(entry)):
+            say(line)
+
+
+eval_logs_command = _logs_command(EVALUATION)
+train_logs_command = _logs_command(TRAINING)

@@ -1,0 +1,173 @@
+"""Submitted runs as people read them: rows of a list, a run in full, lines of its log.
+
+Every text of the server is escaped here. Times are relative; the exact ones are in `--json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from osmosis_ai.models.retry import in_words
+from osmosis_ai.platform.answers import LogLine, RunMetrics, RunRecord, moment_of
+from pytest_osmosis.escaping import escape_control_chars
+
+from ..buffered_output import printable
+from ..eval.lines import table
+
+UNKNOWN = "unknown"
+_MONTH_S = 30 * 86400
+_HEADER = ("name", "status", "model", "dataset", "rollout", "created", "by")
+_LEAST_FIRST = ("by", "rollout", "dataset", "model")
+"""Columns that a narrow terminal does without, in this order."""
+
+
+def age(text: str | None, now: datetime) -> str:
+    """Return how long ago a time of the wire is, or its date when that is a month and more."""
+    moment = moment_of(text)
+    if moment is None:
+        return UNKNOWN
+    seconds = (now - moment).total_seconds()
+    if seconds >= _MONTH_S:
+        return f"{moment:%Y-%m-%d}"
+    return "just now" if seconds < 1 else f"{in_words(seconds)} ago"
+
+
+def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
+    """Return the table of runs, its header first."""
+    rows: list[tuple[str, ...]] = [_HEADER]
+    for run in runs:
+        texts = (run.status, run.model, run.dataset, run.rollout)
+        created = age(run.created_at, now)
+        rows.append((shown(run.label), *map(shown, texts), created, shown(run.creator_name)))
+    return rows
+
+
+def fitting(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
+    """Yield the lines of a table, without the least important columns where it is too wide."""
+    kept = list(rows[0])
+    for name in (None, *_LEAST_FIRST):
+        if name in kept:
+            kept.remove(name)
+        places = [rows[0].index(title) for title in kept]
+        cut = [[row[place] for place in places] for row in rows]
+        lines = list(table(cut, None))
+        if width is None or max(map(len, lines)) <= width:
+            yield from lines
+            return
+    yield from table(rows, width)
+
+
+def run_lines(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> Iterator[str]:
+    """Yield what there is to say of a run."""
+    yield f"{shown(run.label)}  {shown(run.status)}"
+    told = dict(_facts(run, now))
+    width = max(map(len, told))
+    for label, text in told.items():
+        yield f"  {label.ljust(width)}  {text}"
+    if metrics and (lines := list(metric_lines(metrics))):
+        yield "results"
+        for line in lines:
+            yield f"  {line}"
+
+
+def metric_lines(metrics: RunMetrics) -> Iterator[str]:
+    """Yield the figures that are known."""
+    counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in metrics.counts.items()]
+    if counts and any(metrics.counts.values()):
+        yield ", ".join(counts)
+    if metrics.pass_rate is not None:
+        least = metrics.pass_threshold
+        threshold = "" if least is None else f" (a score of {least:g} or more passes)"
+        yield f"pass rate {metrics.pass_rate:.1%}{threshold}"
+    if metrics.pass_at_k:
+        yield ", ".join(f"pass@{k} {value:.3g}" for k, value in metrics.pass_at_k)
+    if metrics.statistics:
+        figures = ", ".join(f"{name} {value:.3g}" for name, value in metrics.statistics.items())
+        yield f"reward: {figures}"
+    if metrics.tokens_used:
+        yield f"{metrics.tokens_used:,} tokens"
+
+
+def progress_text(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> str:
+    """Return one line about a run that may still go on."""
+    parts = [f"{shown(run.label)}  {shown(run.status)}"]
+    counts = metrics.counts if metrics else {}
+    if total := counts.get("total_samples"):
+        parts.append(f"{counts.get('completed_samples', 0):,}/{total:,} samples")
+        parts += [f"{counts[name]:,} {name}" for name in ("passed", "failed") if name in counts]
+    since = moment_of(run.started_at) or moment_of(run.created_at)
+    if since is not None:
+        until = moment_of(run.completed_at) or now
+        parts.append(in_words(max(0.0, (until - since).total_seconds())))
+    return "  ".join(parts)
+
+
+def log_lines(line: LogLine) -> Iterator[str]:
+    """Yield the lines on the screen of one line of a log, its time in the zone of this machine."""
+    moment = moment_of(line.timestamp)
+    when = f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment else "-" * 19
+    head = f"{when}  {shown(line.level or '-'):7}  "
+    step = f"{shown(line.step)}: " if line.step else ""
+    first, *rest = escape_control_chars(line.message).splitlines() or [""]
+    yield f"{head}{step}{first}".rstrip()
+    for further in [*rest, *_details(line.details)]:
+        yield " " * len(head) + further
+
+
+def shown(text: str | None) -> str:
+    """Return text of the server on one line, `unknown` where there is none."""
+    return printable(text) if text else UNKNOWN
+
+
+def utc_now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(timezone.utc)
+
+
+def _facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
+    if run.problem:
+        yield "problem", printable(run.problem)
+    yield "id", shown(run.id)
+    yield "created", f"{age(run.created_at, now)} by {shown(run.creator_name)}"
+    if run.started_at:
+        yield "started", age(run.started_at, now)
+    if run.completed_at:
+        yield "ended", age(run.completed_at, now) + _duration(run)
+    yield "model", shown(run.model)
+    yield "dataset", shown(run.dataset)
+    yield "rollout", shown(run.rollout) + (f", {shown(run.entrypoint)}" if run.entrypoint else "")
+    yield "commit", shown(run.commit_sha) if run.commit_sha else "not pinned"
+    for section, values in run.config.items():
+        if section != "experiment_config" and isinstance(values, dict) and values:
+            yield printable(section.removesuffix("_config")), _settings(values)
+    if run.env:
+        yield "env", ", ".join(map(printable, run.env))
+    if run.platform_url:
+        yield "page", printable(run.platform_url)
+
+
+def _duration(run: RunRecord) -> str:
+    started, ended = moment_of(run.started_at), moment_of(run.completed_at)
+    if started is None or ended is None or ended < started:
+        return ""
+    return f", after {in_words((ended - started).total_seconds())}"
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{printable(str(name))} {_value(value)}" for name, value in values.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_value, value)) or "none"
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _details(details: Any) -> list[str]:
+    if not details:
+        return []
+    text = json.dumps(details, ensure_ascii=False)
+    return [escape_control_chars(text)]

@@ -1,0 +1,520 @@
+"""list, info, stop, logs and download, as typed in a workspace, against a platform on loopback."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.platform.exchange import Limits
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from pytest_osmosis.reports.json_writer import write
+from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
+from tests.made_results import result_of, suite_of
+from tests.narrow_terminal import COLUMNS, NarrowTerminal
+from tests.pushed_workspace import GIT_TOKEN, make_workspace
+
+LIMITS = Limits(answer_bytes=1 << 20, file_bytes=1 << 20, tries=1)
+IMPATIENT = replace(LIMITS, read_s=0.05, answer_s=0.05)
+"""For faults that never end; anything else may take its time on a busy machine."""
+NOW = datetime(2026, 11, 22, 12, 0, 0, 0, timezone.utc)
+EVALS = "/api/cli/eval-runs"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield make_workspace(tmp_path_factory.mktemp("made"), patch)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[FakePlatform]:
+    with fake_platform() as platform:
+        yield platform
+
+
+@pytest.fixture
+def platform(served: FakePlatform) -> FakePlatform:
+    served.clear()
+    return served
+
+
+@pytest.fixture
+def osmosis(
+    workspace: Path,
+    platform: FakePlatform,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Command:
+    """The command in the workspace, with a login at the platform; it never waits."""
+    monkeypatch.chdir(workspace)
+    for name, value in platform.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", LIMITS)
+    monkeypatch.setattr("osmosis_cli.platform.run_text.utc_now", lambda: NOW)
+    monkeypatch.setattr("osmosis_cli.platform.run_info.POLL_S", 0)
+    monkeypatch.setattr("osmosis_cli.platform.run_logs.POLL_S", 0)
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, words)
+        said = capsys.readouterr()
+        for request in platform.requests:
+            assert request.headers["authorization"] == f"Bearer {TOKEN}"
+            assert request.headers["x-osmosis-git"] == "acme/agents"
+        for secret in (TOKEN, GIT_TOKEN):
+            assert secret not in said.out + said.err
+        assert GIT_TOKEN not in str(platform.requests)
+        return status, said.out, said.err
+
+    return command
+
+
+def ago(**parts: float) -> str:
+    """A time of the wire."""
+    return (NOW - timedelta(**parts)).isoformat().replace("+00:00", "Z")
+
+
+def a_run(name: str = "calm-otter-17", status: str = "running", **values: Any) -> dict[str, Any]:
+    return {
+        "id": f"id-of-{name}",
+        "name": name,
+        "status": status,
+        "created_at": ago(minutes=5),
+        "started_at": ago(minutes=4),
+        "completed_at": None,
+        "creator_name": "Ada",
+        "model": {"name": "openai/gpt-5-mini"},
+        "dataset": {"name": "my-dataset"},
+        "rollout": {"name": "my-rollout"},
+        **values,
+    }
+
+
+def detail(**values: Any) -> dict[str, Any]:
+    found = a_run(**values)
+    head = {name: found.pop(name) for name in tuple(found) if not isinstance(found[name], dict)}
+    return {
+        "eval_run": head,
+        **found,
+        "entrypoint": "main.py",
+        "commit_sha": None,
+        "config": {"experiment_config": {}, "evaluation_config": {"limit": 20, "n": 2}},
+        "env_config": {"REGION": "not-shown"},
+        "results": None,
+    }
+
+
+METRICS = {
+    "eval_run_id": "id-of-calm-otter-17",
+    "status": "finished",
+    "overview": {
+        "duration_ms": 90000, "total_samples": 40, "completed_samples": 40, "graded": 40,
+        "passed": 36, "failed": 4, "skipped": 0, "pass_rate": 0.9, "pass_threshold": 1.0,
+        "tokens_used": 12345,
+    },
+    "reward_stats": {"mean": 0.9, "median": 1.0, "std": 0.3, "min": 0.0, "max": 1.0},
+    "pass_at_k": [{"k": 1, "value": 0.9}, {"k": 2, "value": 0.99}],
+}  # fmt: skip
+COMMANDS = {
+    "list": ("eval", "list"),
+    "info": ("eval", "info", "x"),
+    "stop": ("eval", "stop", "x", "--yes"),
+    "logs": ("eval", "logs", "x"),
+    "download": ("eval", "download", "x"),
+    "train info": ("train", "info", "x", "--watch"),
+}
+
+
+# ---- a platform that fails
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_is_one_line_or_one_json_error(
+    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, fault: str
+):
+    platform.fault = fault
+    if fault in ("slow", "silent"):
+        monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", IMPATIENT)
+    status, out, err = osmosis("eval", "info", "x")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("Error: ")
+    status, out, err = osmosis("eval", "stop", "x", "--yes", "--json")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    error = json.loads(err)["error"]
+    assert platform.url in error["message"]
+    assert error["exit_code"] == 1
+    if fault.isdigit():
+        assert error["details"]["status"] == int(fault)
+        assert error["details"]["request_id"] == "req-77"
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(
+    ("fault", "said"), [("401", "run `osmosis login`"), ("500", "(request req-77)")]
+)
+def test_each_command_says_what_the_platform_refuses(
+    osmosis: Command, platform: FakePlatform, words: tuple[str, ...], fault: str, said: str
+):
+    platform.fault = fault
+    status, out, err = osmosis(*words)
+    assert (status, out) == (1, "")
+    assert said in err
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_without_a_login_each_command_says_how_to_log_in(
+    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    words: tuple[str, ...],
+):  # fmt: skip
+    monkeypatch.delenv("OSMOSIS_TOKEN")
+    monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path))
+    status, out, err = osmosis(*words)
+    assert (status, out) == (1, "")
+    assert err == f"Error: you are not logged in at {platform.url}: run `osmosis login`\n"
+    assert not platform.requests
+
+
+def test_out_of_a_workspace_there_are_no_runs(
+    osmosis: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = osmosis("eval", "list")
+    assert (status, out) == (1, "")
+    assert "is in no Git work tree" in err
+
+
+@pytest.mark.parametrize("name", ["", " ", ".", ".."])
+def test_a_name_that_is_none_is_refused(osmosis: Command, platform: FakePlatform, name: str):
+    status, _, err = osmosis("eval", "info", name)
+    assert status == 2
+    assert "is neither a name nor an id" in err
+    assert not platform.requests
+
+
+# ---- list
+
+
+def test_a_list_is_a_table_with_relative_times(osmosis: Command, platform: FakePlatform):
+    runs = [a_run(), a_run("old\x1b[31m-owl", "odd\u202estate", created_at=ago(days=4), model={})]
+    platform.answers["GET", EVALS] = {"eval_runs": runs, "total_count": 7, "has_more": True}
+    platform.answers["GET", EVALS]["next_offset"] = 2
+    status, out, err = osmosis("eval", "list", "--limit", "2")
+    assert (status, err) == (0, "")
+    rest = ["openai/gpt-5-mini", "my-dataset", "my-rollout"]
+    assert [re.split(r"  +", line) for line in out.splitlines()] == [
+        ["name", "status", "model", "dataset", "rollout", "created", "by"],
+        ["calm-otter-17", "running", *rest, "5 min ago", "Ada"],
+        [r"old\x1b[31m-owl", r"odd\u202estate", "unknown", *rest[1:], "4 days ago", "Ada"],
+        ["2 of 7; all of them: osmosis eval list --all"],
+    ]
+
+
+def test_in_a_narrow_terminal_the_list_has_fewer_columns(
+    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+):
+    platform.answers["GET", EVALS] = {"eval_runs": [a_run("calm-ötter")], "has_more": False}
+    terminal = NarrowTerminal(monkeypatch)
+    assert run(cli, ["eval", "list"]) == 0
+    header, row = terminal.lines()
+    assert header.split() == ["name", "status", "created"]
+    assert row == r"calm-\xf6tter   running  5 min ago".replace("   ", "  ")
+    assert len(row) <= COLUMNS
+
+
+def test_a_list_as_json_is_what_the_platform_says(osmosis: Command, platform: FakePlatform):
+    runs = [a_run(odd_field=1), {}]
+    platform.answers["GET", EVALS] = {"eval_runs": runs, "total_count": 2, "has_more": False}
+    status, out, err = osmosis("eval", "list", "--all", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {"eval_runs": runs, "total_count": 2, "has_more": False}
+    assert osmosis("eval", "list")[1].splitlines()[2].split() == ["?", *["unknown"] * 6]
+
+
+def test_an_empty_list_says_how_to_submit(osmosis: Command, platform: FakePlatform):
+    path = "/api/cli/training-runs"
+    platform.answers["GET", path] = {"training_runs": [], "total_count": 0, "has_more": False}
+    assert osmosis("train", "list") == (
+        0,
+        "no training runs were submitted in this workspace; submit one: osmosis train submit "
+        "configs/training/NAME.toml\n",
+        "",
+    )
+
+
+# ---- info
+
+
+def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePlatform):
+    ended = detail(status="finished", completed_at=ago(minutes=1))
+    platform.answers["GET", f"{EVALS}/calm-otter-17"] = ended
+    platform.answers["GET", f"{EVALS}/calm-otter-17/metrics"] = METRICS
+    assert osmosis("eval", "info", "calm-otter-17") == (
+        0,
+        "calm-otter-17  finished\n"
+        "  id          id-of-calm-otter-17\n"
+        "  created     5 min ago by Ada\n"
+        "  started     4 min ago\n"
+        "  ended       60 s ago, after 3 min\n"
+        "  model       openai/gpt-5-mini\n"
+        "  dataset     my-dataset\n"
+        "  rollout     my-rollout, main.py\n"
+        "  commit      not pinned\n"
+        "  evaluation  limit 20, n 2\n"
+        "  env         REGION\n"
+        "results\n"
+        "  40 total samples, 40 completed samples, 40 graded, 36 passed, 4 failed, 0 skipped\n"
+        "  pass rate 90.0% (a score of 1 or more passes)\n"
+        "  pass@1 0.9, pass@2 0.99\n"
+        "  reward: mean 0.9, median 1, std 0.3, min 0, max 1\n"
+        "  12,345 tokens\n",
+        "",
+    )
+    status, out, err = osmosis("eval", "info", "calm-otter-17", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {**ended, "metrics": METRICS}
+
+
+def test_what_the_platform_leaves_out_is_unknown(osmosis: Command, platform: FakePlatform):
+    platform.answers["GET", f"{EVALS}/x"] = {"eval_run": {"name": 5, "status": ["odd"]}}
+    status, out, err = osmosis("eval", "info", "x")
+    assert (status, err) == (0, "")
+    assert out.startswith("?  unknown\n")
+    assert "  created  unknown by unknown\n" in out
+
+
+def test_a_name_is_one_segment_of_the_path(osmosis: Command, platform: FakePlatform):
+    osmosis("eval", "info", "a/../b?c=1#d")
+    assert platform.requests[0].path == f"{EVALS}/a%2F..%2Fb%3Fc%3D1%23d"
+
+
+@pytest.mark.parametrize(
+    ("group", "last", "status"),
+    [("eval", "finished", 0), ("eval", "stopped", 1), ("train", "crashed", 1)],
+)
+def test_watching_ends_with_the_run_and_its_result_is_the_status(
+    osmosis: Command, platform: FakePlatform, group: str, last: str, status: int
+):
+    path, key = ("eval-runs", "eval_run") if group == "eval" else ("training-runs", "training_run")
+    states = iter(["pending", "running", "running", last])
+
+    def answer(request: Request) -> tuple[int, Any]:
+        found = detail(status=next(states))
+        return 200, {key: found.pop("eval_run"), **found}
+
+    platform.answers["GET", f"/api/cli/{path}/x"] = answer
+    found, out, err = osmosis(group, "info", "x", "--watch")
+    assert found == status
+    assert out.startswith(f"calm-otter-17  {last}\n")
+    assert err == "calm-otter-17  pending  4 min\ncalm-otter-17  running  4 min\n"
+
+
+def test_watching_as_json_is_one_document_also_for_a_run_that_failed(
+    osmosis: Command, platform: FakePlatform
+):
+    states = iter(["running", "failed"])
+    platform.answers["GET", f"{EVALS}/x"] = lambda request: (200, detail(status=next(states)))
+    status, out, err = osmosis("eval", "info", "x", "--watch", "--json")
+    assert (status, err) == (1, "")
+    assert json.loads(out)["eval_run"]["status"] == "failed"
+
+
+def test_watching_outlasts_a_platform_that_is_away_for_a_while(
+    osmosis: Command, platform: FakePlatform
+):
+    answers = iter([(503, {"error": "restarting"}), (200, detail(status="finished"))])
+    platform.answers["GET", f"{EVALS}/x"] = lambda request: next(answers)
+    status, _, err = osmosis("eval", "info", "x", "--watch")
+    assert status == 0
+    assert "failed: restarting; try again later" in err
+    platform.answers["GET", f"{EVALS}/x"] = lambda request: (503, {"error": "gone"})
+    platform.requests.clear()
+    assert osmosis("eval", "info", "x", "--watch")[0] == 1
+    assert len(platform.requests) == 11
+
+
+def test_ctrl_c_leaves_the_run_alone_and_says_so(
+    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+):
+    platform.answers["GET", f"{EVALS}/x"] = detail()
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("osmosis_cli.platform.run_info.sleep", interrupt)
+    status, out, err = osmosis("eval", "info", "x", "--watch")
+    assert (status, out) == (130, "")
+    assert err.endswith("Error: the evaluation goes on; end it with: osmosis eval stop x\n")
+    assert [request.method for request in platform.requests] == ["GET", "GET"]
+
+
+# ---- stop
+
+
+def test_stopping_needs_a_yes_where_there_is_no_terminal(osmosis: Command, platform: FakePlatform):
+    status, out, err = osmosis("eval", "stop", "x")
+    assert (status, out) == (2, "")
+    assert "there is no terminal to ask on: give --yes" in err
+    assert not platform.requests
+    assert "--json asks no question: give --yes too" in osmosis("eval", "stop", "x", "--json")[2]
+
+
+def test_stopping_sends_one_empty_request(osmosis: Command, platform: FakePlatform):
+    platform.answers["POST", f"{EVALS}/x/stop"] = a_run(status="stopped")
+    assert osmosis("eval", "stop", "x", "--yes") == (0, "calm-otter-17: stopped\n", "")
+    (request,) = platform.requests
+    assert request.body == {}
+    assert len(request.headers["idempotency-key"]) == 32
+    status, out, _ = osmosis("eval", "stop", "x", "--yes", "--json")
+    assert (status, json.loads(out)["status"]) == (0, "stopped")
+
+
+@pytest.mark.parametrize(("answer", "status"), [(True, 0), (False, 1)])
+def test_on_a_terminal_stopping_asks(
+    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch,
+    answer: bool, status: int,
+):  # fmt: skip
+    monkeypatch.setattr("sys.stdin", Terminal("y\n" if answer else "\n"))
+    platform.answers["GET", f"{EVALS}/x"] = detail()
+    platform.answers["POST", f"{EVALS}/x/stop"] = a_run(status="stopped")
+    found, out, _ = osmosis("eval", "stop", "x")
+    assert found == status
+    assert out.startswith("stop calm-otter-17, which is running? [y/N]: ")
+    assert [request.method for request in platform.requests] == ["GET", "POST"][: 1 + answer]
+
+
+class Terminal(io.StringIO):
+    """A terminal on which this has been typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+# ---- logs
+
+
+def log(*messages: str, cursor: str | None = None, **values: Any) -> dict[str, Any]:
+    lines = [
+        {"timestamp": "2026-11-22T10:00:00Z", "level": "info", "step": "build", "message": message}
+        for message in messages
+    ]
+    return {"logs": [{**line, **values} for line in lines], "next_cursor": cursor}
+
+
+def local(text: str) -> str:
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def test_a_log_is_read_to_its_end(osmosis: Command, platform: FakePlatform):
+    pages = {
+        None: log("one", "two\nlines\x1b[2J", cursor="c1"),
+        "c1": log("three", details={"a": 1}),
+    }
+    platform.answers["GET", f"{EVALS}/x/logs"] = lambda request: (
+        200, pages[request.query.get("cursor")],
+    )  # fmt: skip
+    when = local("2026-11-22T10:00:00+00:00")
+    assert osmosis("eval", "logs", "x") == (
+        0,
+        f"{when}  info     build: one\n"
+        f"{when}  info     build: two\n"
+        f"{' ' * 30}lines\\x1b[2J\n"
+        f"{when}  info     build: three\n"
+        f'{" " * 30}{{"a": 1}}\n',
+        "",
+    )
+    status, out, _ = osmosis("eval", "logs", "x", "--json")
+    assert (status, [line["message"] for line in json.loads(out)["logs"]]) == (
+        0,
+        ["one", "two\nlines\x1b[2J", "three"],
+    )
+
+
+def test_the_last_lines_are_asked_for_backward_and_printed_forward(
+    osmosis: Command, platform: FakePlatform
+):
+    pages = {None: log("five", "four", cursor="c1"), "c1": log("three", "two", cursor="c2")}
+    platform.answers["GET", f"{EVALS}/x/logs"] = lambda request: (
+        200, pages[request.query.get("cursor")],
+    )  # fmt: skip
+    _, out, _ = osmosis("eval", "logs", "x", "-n", "3")
+    assert [line.rpartition(" ")[2] for line in out.splitlines()] == ["three", "four", "five"]
+    assert {request.query["direction"] for request in platform.requests} == {"backward"}
+    assert osmosis("eval", "logs", "x", "-n", "3", "--follow")[0] == 2
+
+
+@pytest.mark.parametrize("has_cursor", [True, False])
+def test_following_prints_each_line_once_until_the_run_has_ended(
+    osmosis: Command, platform: FakePlatform, has_cursor: bool
+):
+    """A platform may give a cursor at the end, from which it goes on, or none."""
+    messages = ["one"]
+    states = iter(["running", "running", "finished"])
+
+    def logs(request: Request) -> tuple[int, Any]:
+        start = int(request.query.get("cursor", 0))
+        return 200, log(*messages[start:], cursor=str(len(messages)) if has_cursor else None)
+
+    def state(request: Request) -> tuple[int, Any]:
+        messages.append(f"line-{len(messages)}")
+        return 200, detail(status=next(states))
+
+    platform.answers["GET", f"{EVALS}/x/logs"] = logs
+    platform.answers["GET", f"{EVALS}/x"] = state
+    status, out, err = osmosis("eval", "logs", "x", "--follow")
+    assert (status, err) == (0, "")
+    assert [line.rpartition(" ")[2] for line in out.splitlines()] == [
+        "one", "line-1", "line-2", "line-3",
+    ]  # fmt: skip
+
+
+# ---- download
+
+
+def test_a_downloaded_report_is_one_that_the_commands_take(
+    osmosis: Command, platform: FakePlatform, tmp_path: Path
+):
+    path = tmp_path / "results.json"
+    write(result_of(suite_of([[1.0, 0.0]])), path)
+    content = path.read_bytes()
+    path.unlink()
+    platform.answers["GET", f"{EVALS}/x/report"] = lambda request: (200, content)
+    status, out, err = osmosis("eval", "download", "x", "-o", str(path))
+    assert (status, err) == (0, "")
+    assert out == f"{path}: {len(content):,} bytes; show it: osmosis eval report {path}\n"
+    assert path.read_bytes() == content
+    assert osmosis("eval", "report", str(path))[0] == 0
+    status, out, _ = osmosis("eval", "download", "x", "-o", str(path), "--json")
+    assert json.loads(out) == {"path": str(path), "bytes": len(content)}
+
+
+def test_a_platform_without_reports_says_so_in_one_sentence(
+    osmosis: Command, platform: FakePlatform, tmp_path: Path
+):
+    status, out, err = osmosis("eval", "download", "x", "-o", str(tmp_path / "r.json"))
+    assert (status, out) == (1, "")
+    assert err == (
+        f"Error: {platform.url} has no report of evaluation 'x': no route GET {EVALS}/x/report "
+        "(request req-77); its figures, as far as there are some: osmosis eval info x\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_report_is_not_kept(osmosis: Command, platform: FakePlatform, tmp_path: Path):
+    for content in (b"{}", b"[", b'{"summary": 1}'):
+        platform.answers["GET", f"{EVALS}/x/report"] = lambda request, c=content: (200, c)
+        status, _, err = osmosis("eval", "download", "x", "-o", str(tmp_path / "r.json"))
+        assert (status, err) == (
+            1,
+            "Error: what the platform sent is no report of an evaluation; nothing was written\n",
+        )
+    assert not list(tmp_path.iterdir())
