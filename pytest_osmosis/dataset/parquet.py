@@ -112,7 +112,7 @@ def _opened(file: BinaryIO, path: str) -> pq.ParquetFile:
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        raise DatasetError(f"{path}: needs `pip install pytest-osmosis[parquet]`") from None
+        raise DatasetError(f"{path}: needs `pip install pyarrow`") from None
     try:
         return pq.ParquetFile(file, page_checksum_verification=True)
     except _broken() as error:

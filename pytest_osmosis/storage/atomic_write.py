@@ -23,11 +23,13 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], *, mode: int | None =
     if is_special(path):
         _write_into(path, pieces)
         return
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
+    mode = _mode_of(path) if mode is None else mode
+    handle, name = _temporary(path, mode)
     try:
         try:
+            if mode is not None:
+                os.fchmod(handle, mode)
             _write(handle, pieces)
-            os.fchmod(handle, _mode_of(path) if mode is None else mode)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -37,6 +39,23 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], *, mode: int | None =
             os.unlink(name)
         raise
     _sync_folder(path.parent)
+
+
+def _mode_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _temporary(path: Path, mode: int | None) -> tuple[int, str]:
+    """Create an empty file beside `path`; without a mode, that which the umask leaves of 0666.
+
+    Only the system knows the umask: asking for it would change that of every thread.
+    """
+    name = str(path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}.tmp"))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    return os.open(name, flags, 0o666 if mode is None else 0o600), name
 
 
 def _write(descriptor: int, pieces: Iterable[bytes]) -> None:
@@ -75,15 +94,6 @@ def check_writable(path: Path) -> None:
     handle, name = tempfile.mkstemp(prefix=".osmosis-probe.", dir=path.parent)
     os.close(handle)
     os.unlink(name)
-
-
-def _mode_of(path: Path) -> int:
-    try:
-        return path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0o022)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 def _sync_folder(folder: Path) -> None:

@@ -777,7 +777,7 @@ class TestParquet:
         path = tmp_path / "d.parquet"
         path.write_bytes(b"PAR1")
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-        assert refusal(path) == "d.parquet: needs `pip install pytest-osmosis[parquet]`"
+        assert refusal(path) == "d.parquet: needs `pip install pyarrow`"
 
 
 class TestCost:

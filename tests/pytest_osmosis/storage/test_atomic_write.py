@@ -32,6 +32,21 @@ class Reader(Thread):
         return self._data
 
 
+def test_other_threads_keep_their_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(mask: int) -> int:
+        raise AssertionError("the umask is the whole process's")
+
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", asked)
+        write_whole(tmp_path / "new", b"whole")
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+        assert os.listdir(tmp_path) == ["new"]
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+
+
 def test_a_fifo_is_written_into_and_stays(tmp_path: Path) -> None:
     reader = Reader(tmp_path / "fifo")
     check_writable(reader.path)
