@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "check": Entry(
         "platform.check:eval_check_command", "Check config files of submitted evaluations."
     ),
+    "submit": Entry("platform.submit:eval_submit_command", "Submit an evaluation to the platform."),
     "list": Entry("platform.run_list:eval_list_command", "List the submitted evaluations."),
     "info": Entry("platform.run_info:eval_info_command", "Show a submitted evaluation."),
     "stop": Entry("platform.run_stop:eval_stop_command", "End a submitted evaluation."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..lazy_group import Entry, LazyGroup
 
 SUBCOMMANDS = {
+    "submit": Entry("platform.submit:train_submit_command", "Submit a training run."),
     "list": Entry("platform.run_list:train_list_command", "List the submitted training runs."),
     "info": Entry("platform.run_info:train_info_command", "Show a training run."),
     "stop": Entry("platform.run_stop:train_stop_command", "End a training run."),
@@ -17,6 +18,7 @@ SUBCOMMANDS = {
 EPILOG = """\b
 Examples:
   osmosis train check configs/training/my-rollout.toml
+  osmosis train submit configs/training/my-rollout.toml
   osmosis train info calm-otter-17 --watch
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platf
 from tests.made_results import result_of, suite_of
 from tests.narrow_terminal import COLUMNS, NarrowTerminal
 from tests.pushed_workspace import GIT_TOKEN, make_workspace
+from tests.typed_input import Terminal
 
 LIMITS = Limits(answer_bytes=1 << 20, file_bytes=1 << 20, tries=1)
 IMPATIENT = replace(LIMITS, read_s=0.05, answer_s=0.05)
@@ -390,13 +390,6 @@ def test_on_a_terminal_stopping_asks(
     assert found == status
     assert out.startswith("stop calm-otter-17, which is running? [y/N]: ")
     assert [request.method for request in platform.requests] == ["GET", "POST"][: 1 + answer]
-
-
-class Terminal(io.StringIO):
-    """A terminal on which this has been typed."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 # ---- logs

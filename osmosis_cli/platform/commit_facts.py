@@ -1,0 +1,124 @@
+"""Which commit of the workspace a submitted run uses, and what of the work tree it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from .findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.git import GitFacts, PinnedCommit
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFacts:
+    """The repository, what runs of it, and what was found."""
+
+    repository: str
+    """`owner/repo`."""
+    pinned: str | None
+    """The commit that the config names."""
+    described: str
+    """What runs, in words."""
+    findings: tuple[Finding, ...]
+
+
+def commit_facts(start: Path, pinned: str | None) -> CommitFacts:
+    """Return what a run of the workspace around a directory uses; raise CommandError."""
+    from osmosis_ai.platform.git import find_commit, read_facts
+    from osmosis_ai.platform.git_command import GitError
+    from osmosis_ai.platform.workspace import WorkspaceError
+
+    try:
+        facts = read_facts(start)
+        commit = find_commit(facts.root, pinned) if pinned else None
+    except GitError as error:
+        raise CommandError(str(error), code=error.code) from None
+    except WorkspaceError as error:
+        raise CommandError(str(error), code="workspace") from None
+    found = _pinned_findings(facts, commit) if commit else _unpinned_findings(facts)
+    branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
+    return CommitFacts(
+        repository=facts.repository,
+        pinned=pinned,
+        described=f"{pinned}, pinned" if pinned else f"the newest on {branch} that is synced",
+        findings=(*found, *_work_tree_findings(facts)),
+    )
+
+
+def _pinned_findings(facts: GitFacts, pinned: PinnedCommit) -> Iterator[Finding]:
+    from osmosis_ai.platform.git import OnOrigin
+
+    if pinned.on_origin is OnOrigin.NO:
+        yield Finding(
+            severity=Severity.REFUSED,
+            code="commit_not_pushed",
+            message=f"the origin does not have the commit {pinned.name}",
+            cure="push it with `git push`, or correct experiment.commit_sha",
+        )
+    if pinned.on_origin is OnOrigin.UNKNOWN:
+        yield Finding(
+            severity=Severity.NOT_CHECKED,
+            code="commit_unknown",
+            message=f"whether the origin has the commit {pinned.name} is not known",
+            cure=pinned.reason,
+        )
+    if pinned.commit and facts.head and pinned.commit != facts.head:
+        yield Finding(
+            severity=Severity.WARNING,
+            code="other_commit",
+            message=f"what runs is {pinned.name}, and checked out is {facts.head[:12]}",
+        )
+
+
+def _unpinned_findings(facts: GitFacts) -> Iterator[Finding]:
+    if facts.head is None:
+        yield Finding(
+            severity=Severity.REFUSED,
+            code="no_commit",
+            message="the workspace has no commit yet, and a platform runs what is committed",
+            cure="`git add`, `git commit` and `git push` what is to run",
+        )
+    elif facts.branch is None:
+        yield _not_this_branch(facts, "no branch is checked out")
+    elif facts.branch != (facts.default_branch or facts.branch):
+        yield _not_this_branch(facts, f"{printable(facts.branch)} is checked out")
+
+
+def _not_this_branch(facts: GitFacts, what: str) -> Finding:
+    branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
+    return Finding(
+        severity=Severity.WARNING,
+        code="feature_branch",
+        message=f"what runs is {branch}, and {what}",
+        cure=f"merge into {branch}, or pin a pushed commit with experiment.commit_sha",
+    )
+
+
+def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:
+    if facts.unpushed:
+        commits = "1 commit is" if facts.unpushed == 1 else f"{facts.unpushed} commits are"
+        yield Finding(
+            severity=Severity.WARNING,
+            code="unpushed",
+            message=f"{commits} not pushed, and what is not pushed does not run",
+            cure="`git push`",
+        )
+    if facts.is_dirty:
+        count = len(facts.changed)
+        files = "1 file differs" if count == 1 else f"{count} files differ"
+        names = ", ".join(map(printable, facts.changed[:_SHOWN]))
+        more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+        yield Finding(
+            severity=Severity.WARNING,
+            code="dirty_tree",
+            message=f"{files} from the commit ({names}{more}); what runs is the commit",
+            cure="commit and push what is meant to run",
+        )

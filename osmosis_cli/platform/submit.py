@@ -1,0 +1,223 @@
+"""`osmosis eval submit` and `osmosis train submit`: a config file, checked, shown and sent.
+
+What is found on the way is one list: refusals end the command before anything is sent, the rest
+stands above the question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..buffered_output import printable
+from ..errors import CommandError
+from ..shared_options import complete_files
+from .findings import Finding, Severity, in_order
+from .run_commands import EVALUATION, TRAINING, RunKind, json_option, may_ask
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.client import PlatformClient
+    from osmosis_ai.platform.config_file import ConfigFile
+    from osmosis_ai.platform.config_models import RunConfig
+
+    from .commit_facts import CommitFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is about to be submitted, and what was found."""
+
+    kind: RunKind
+    file: ConfigFile[RunConfig]
+    commit: CommitFacts
+    scopes: Mapping[str, str]
+    """Of the secrets that the run gets, by name."""
+    findings: Sequence[Finding]
+
+
+def _submit_command(kind: RunKind, folder: str) -> click.Command:
+    group = kind.group
+
+    @click.command(
+        "submit",
+        help=f"Submit {kind.article} {kind.noun} to the platform.\n\n"
+        "Checks the config file, what of the workspace is pushed, and that the platform has the "
+        "secrets; shows what will run, and asks. What runs is a commit of the origin, never the "
+        "files here.",
+        epilog=f"\b\nExamples:\n  osmosis {group} submit {folder}/my-rollout.toml\n"
+        f"  osmosis {group} submit {folder}/my-rollout.toml --yes --json",
+    )
+    @click.argument(
+        "path",
+        metavar="CONFIG",
+        type=click.Path(path_type=Path),
+        shell_complete=complete_files,
+    )
+    @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+    @json_option
+    def command(path: Path, yes: bool, as_json: bool) -> None:
+        may_ask(yes=yes, as_json=as_json)
+        file = _load(kind, path)
+        with _planned(kind, file) as (plan, client):
+            _refuse(plan.findings)
+            if not as_json:
+                _show(plan, client.origin)
+            if not yes:
+                click.confirm("submit it?", abort=True)
+            answer = _send(plan, client)
+        _tell(plan, answer, as_json=as_json)
+
+    return command
+
+
+def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
+    from osmosis_ai.platform.config_file import ConfigError, load_config
+    from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
+
+    from .check import unusable
+
+    models: dict[RunKind, type[RunConfig]] = {EVALUATION: EvalConfig, TRAINING: TrainingConfig}
+    try:
+        return load_config(models[kind], path)
+    except ConfigError as error:
+        raise unusable([error]) from None
+
+
+@contextmanager
+def _planned(kind: RunKind, file: ConfigFile[RunConfig]) -> Iterator[tuple[Plan, PlatformClient]]:
+    """The plan, made with the connection by which it is sent."""
+    from osmosis_ai.platform.secret_names import resolve_secrets
+
+    from .commit_facts import commit_facts
+    from .connection import connect
+
+    commit = commit_facts(Path.cwd(), file.config.experiment.commit_sha)
+    _refuse(commit.findings)
+    with connect(commit.repository) as client:
+        required = file.config.secrets.required if file.config.secrets else []
+        secrets = resolve_secrets(client, required)
+        found = [*_missing(secrets.missing), *_config_findings(file), *commit.findings]
+        plan = Plan(
+            kind=kind, file=file, commit=commit, scopes=secrets.scopes, findings=in_order(found)
+        )
+        yield plan, client
+
+
+def _missing(names: Sequence[str]) -> Iterator[Finding]:
+    if names:
+        commands = ", ".join(f"`osmosis secret set {name}`" for name in names)
+        what = "secret" if len(names) == 1 else "secrets"
+        yield Finding(
+            severity=Severity.REFUSED,
+            code="missing_secrets",
+            message=f"the platform does not have the {what} {', '.join(names)}",
+            cure=f"run {commands}",
+        )
+
+
+def _config_findings(file: ConfigFile[RunConfig]) -> Iterator[Finding]:
+    for problem in file.warnings:
+        yield Finding(severity=Severity.WARNING, code="config", message=str(problem))
+
+
+def _refuse(findings: Sequence[Finding]) -> None:
+    """Raise CommandError with every finding that forbids to send."""
+    refused = [finding for finding in findings if finding.severity is Severity.REFUSED]
+    if not refused:
+        return
+    raise CommandError(
+        "\n".join(["nothing was submitted", *(f"  {finding}" for finding in refused)])
+        if len(refused) > 1
+        else f"{refused[0]}; nothing was submitted",
+        code=refused[0].code,
+        details={"findings": [finding.document() for finding in findings]},
+    )
+
+
+def _show(plan: Plan, origin: str) -> None:
+    from ..eval.lines import columns, say, wrapped
+
+    experiment = plan.file.config.experiment
+    say(f"{plan.kind.article} {plan.kind.noun} of {printable(experiment.rollout)}")
+    facts = dict(_facts(plan, origin))
+    width = max(map(len, facts))
+    for label, text in facts.items():
+        for line in wrapped(f"  {label.ljust(width)}  {text}", columns(), below=width + 4):
+            say(line)
+    for finding in plan.findings:
+        label = "warning" if finding.severity is Severity.WARNING else "not checked"
+        for line in wrapped(f"{label}: {finding}", columns()):
+            say(line)
+
+
+def _facts(plan: Plan, origin: str) -> Iterator[tuple[str, str]]:
+    config = plan.file.config
+    experiment = config.experiment
+    yield "code", f"{printable(experiment.rollout)}/{printable(experiment.entrypoint)}"
+    yield "commit", f"{plan.commit.described} ({plan.commit.repository})"
+    yield "model", printable(experiment.model_path)
+    yield "dataset", printable(experiment.dataset)
+    for section, values in config.given().items():
+        if section not in ("experiment", "env", "secrets") and values:
+            told = (f"{name} {value}" for name, value in values.items() if value is not None)
+            yield section, printable(", ".join(told))
+    if config.env:
+        yield "env", ", ".join(map(printable, config.env))
+    if plan.scopes:
+        yield "secrets", ", ".join(f"{name} ({scope})" for name, scope in plan.scopes.items())
+    yield "platform", origin
+
+
+def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
+    from osmosis_ai.platform.client import PlatformError
+    from osmosis_ai.platform.runs import Runs
+
+    runs = Runs(client, plan.kind)
+    try:
+        answer = runs.submit(plan.file.config.payload())
+        if runs.record(answer).label == "?":
+            raise client.bad_answer("names no run")
+        return answer
+    except PlatformError as error:
+        if not error.is_ambiguous:
+            raise
+        raise CommandError(
+            f"{error}; whether it was submitted is not known: look at osmosis "
+            f"{plan.kind.group} list before you submit it again",
+            code=error.code,
+            details=error.document(),
+        ) from None
+
+
+def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
+    from osmosis_ai.platform.answers import run_record
+
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    plan.kind.key: answer,
+                    "repository": plan.commit.repository,
+                    "commit_sha": plan.commit.pinned,
+                    "secrets": dict(plan.scopes),
+                    "findings": [finding.document() for finding in plan.findings],
+                }
+            )
+        )
+        return
+    run = run_record(answer, plan.kind.key)
+    name = printable(run.label)
+    click.echo(f"submitted: {name}, {printable(run.status or 'unknown')}")
+    if run.platform_url:
+        click.echo(f"  {printable(run.platform_url)}")
+    click.echo(f"wait for its end: osmosis {plan.kind.group} info {name} --watch")
+
+
+eval_submit_command = _submit_command(EVALUATION, "configs/eval")
+train_submit_command = _submit_command(TRAINING, "configs/training")

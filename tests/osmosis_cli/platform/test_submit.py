@@ -1,0 +1,434 @@
+"""`osmosis eval submit` and `osmosis train submit`, against a platform on loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.platform.exchange import Limits
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from tests.fake_platform import FAULTS, TOKEN, FakePlatform, fake_platform
+from tests.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
+from tests.typed_input import Terminal
+
+LIMITS = Limits(answer_bytes=1 << 20, tries=1)
+RUNS = "/api/cli/eval-runs"
+SECRETS = "/api/cli/environment-secrets"
+MADE = {"id": "r1", "name": "calm-otter-17", "status": "pending", "created_at": "now"}
+CONFIG = "configs/eval/one.toml"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield make_workspace(tmp_path_factory.mktemp("made"), patch)
+
+
+@pytest.fixture
+def workspace(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace that all tests share: it stays as it is."""
+    monkeypatch.chdir(made)
+    return made
+
+
+@pytest.fixture
+def own(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace that the test may change."""
+    root = tmp_path / "own"
+    shutil.copytree(made, root)
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[FakePlatform]:
+    with fake_platform() as platform:
+        yield platform
+
+
+@pytest.fixture
+def platform(served: FakePlatform) -> FakePlatform:
+    served.clear()
+    served.answers["POST", RUNS] = MADE
+    return served
+
+
+@pytest.fixture
+def osmosis(
+    platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    for name, value in platform.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", LIMITS)
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, words)
+        said = capsys.readouterr()
+        for secret in (TOKEN, GIT_TOKEN):
+            assert secret not in said.out + said.err
+        assert GIT_TOKEN not in str(platform.requests)
+        assert TOKEN not in str([request.body for request in platform.requests])
+        return status, said.out, said.err
+
+    return command
+
+
+def bodies(platform: FakePlatform) -> list[Any]:
+    """What was sent by POST."""
+    return [request.body for request in platform.requests if request.method == "POST"]
+
+
+def secrets(*records: tuple[str, str]) -> dict[str, Any]:
+    found = [{"id": name, "name": name, "scope": scope} for name, scope in records]
+    return {"environment_secrets": found, "total_count": len(found), "has_more": False}
+
+
+# ---- what is sent
+
+FULL_EVAL = """\
+[experiment]
+rollout = "my-rollout"
+entrypoint = "main.py"
+model_path = "openai/gpt-5-mini"
+dataset = "my-dataset"
+commit_sha = "COMMIT"
+[evaluation]
+limit = 200
+n = 2
+batch_size = 4
+pass_threshold = 1
+agent_workflow_timeout_s = 450
+grader_timeout_s = 150.5
+[advanced]
+unknown = { deep = [1, "two"] }
+[env]
+REGION = "eu"
+[secrets]
+required = ["OPENAI_API_KEY", "HF_TOKEN"]
+"""
+FULL_TRAINING = """\
+[experiment]
+rollout = "my-rollout"
+entrypoint = "main.py"
+model_path = "Qwen/Qwen3-8B"
+dataset = "my-dataset"
+[training]
+lr = 1e-6
+total_epochs = 1
+n_samples_per_prompt = 8
+rollout_batch_size = 32
+max_prompt_length = 8192
+max_response_length = 4096
+agent_workflow_timeout_s = 450
+grader_timeout_s = 150
+[sampling]
+rollout_temperature = 1.0
+rollout_top_p = 0.9
+[checkpoints]
+eval_interval = 10
+checkpoint_save_freq = 20
+[advanced]
+[env]
+REGION = "eu"
+[secrets]
+required = ["HF_TOKEN"]
+"""
+
+
+def test_an_evaluation_is_sent_field_by_field(osmosis: Command, platform: FakePlatform, own: Path):
+    sha = git(own, "rev-parse", "HEAD")[:10]
+    (own / CONFIG).write_text(FULL_EVAL.replace("COMMIT", sha))
+    platform.answers["GET", SECRETS] = secrets(
+        ("OPENAI_API_KEY", "workspace"), ("HF_TOKEN", "workspace"), ("HF_TOKEN", "user"),
+    )  # fmt: skip
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
+    assert (status, err) == (0, "")
+    assert bodies(platform) == [
+        {
+            "experiment_config": {
+                "rollout": "my-rollout",
+                "entrypoint": "main.py",
+                "model_path": "openai/gpt-5-mini",
+                "dataset": "my-dataset",
+                "commit_sha": sha,
+            },
+            "evaluation_config": {
+                "limit": 200,
+                "n": 2,
+                "batch_size": 4,
+                "pass_threshold": 1,
+                "agent_workflow_timeout_s": 450,
+                "grader_timeout_s": 150.5,
+            },
+            "advanced_config": {"unknown": {"deep": [1, "two"]}},
+            "env_config": {"REGION": "eu"},
+            "secrets": {"required": ["OPENAI_API_KEY", "HF_TOKEN"]},
+        }
+    ]
+    document = json.loads(out)
+    assert document["eval_run"] == MADE
+    assert document["secrets"] == {"OPENAI_API_KEY": "workspace", "HF_TOKEN": "personal"}
+    assert (document["repository"], document["commit_sha"]) == ("acme/agents", sha)
+    assert [finding["code"] for finding in document["findings"]] == ["dirty_tree"]
+    asked, sent = platform.requests
+    assert (asked.method, asked.path, asked.query["scope"]) == ("GET", SECRETS, "all")
+    for request in (asked, sent):
+        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        assert request.headers["x-osmosis-git"] == "acme/agents"
+        assert request.headers["x-osmosis-cli-version"]
+        assert request.headers["user-agent"].startswith("osmosis-cli/")
+    assert len(sent.headers["idempotency-key"]) == 32
+
+
+def test_a_training_run_is_sent_field_by_field(osmosis: Command, platform: FakePlatform, own: Path):
+    (own / "configs/training/one.toml").write_text(FULL_TRAINING)
+    platform.answers["GET", SECRETS] = secrets(("HF_TOKEN", "user"))
+    platform.answers["POST", "/api/cli/training-runs"] = MADE
+    status, out, _ = osmosis("train", "submit", "configs/training/one.toml", "--yes", "--json")
+    assert (status, json.loads(out)["training_run"]) == (0, MADE)
+    assert bodies(platform) == [
+        {
+            "experiment_config": {
+                "rollout": "my-rollout",
+                "entrypoint": "main.py",
+                "model_path": "Qwen/Qwen3-8B",
+                "dataset": "my-dataset",
+            },
+            "training_config": {
+                "lr": 1e-6,
+                "total_epochs": 1,
+                "n_samples_per_prompt": 8,
+                "rollout_batch_size": 32,
+                "max_prompt_length": 8192,
+                "max_response_length": 4096,
+                "agent_workflow_timeout_s": 450,
+                "grader_timeout_s": 150,
+            },
+            "sampling_config": {"rollout_temperature": 1.0, "rollout_top_p": 0.9},
+            "checkpoints_config": {"eval_interval": 10, "checkpoint_save_freq": 20},
+            "advanced_config": {},
+            "env_config": {"REGION": "eu"},
+            "secrets": {"required": ["HF_TOKEN"]},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "config", "text", "extra"),
+    [
+        ("eval", CONFIG, EVAL, {"secrets": {"required": []}}),
+        ("train", "configs/training/one.toml", TRAINING, {"training_config": {"lr": 1e-6}}),
+    ],
+)
+def test_what_a_file_leaves_out_is_not_sent_nor_asked_for(
+    osmosis: Command, platform: FakePlatform, workspace: Path,
+    group: str, config: str, text: str, extra: dict[str, Any],
+):  # fmt: skip
+    platform.answers["POST", "/api/cli/training-runs"] = MADE
+    assert (workspace / config).read_text() == text
+    assert osmosis(group, "submit", config, "--yes")[0] == 0
+    (request,) = platform.requests
+    experiment = {
+        "rollout": "my-rollout",
+        "entrypoint": "main.py",
+        "model_path": "openai/gpt-5-mini",
+        "dataset": "my-dataset",
+    }
+    assert request.body == {"experiment_config": experiment, **extra}
+
+
+# ---- what is shown
+
+
+def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    (own / CONFIG).write_text(
+        EVAL.replace("[]", '["OPENAI_API_KEY"]') + "[evaluation]\nn = 2\n[env]\nREGION = 'eu'\n"
+    )
+    commit(own)
+    git(own, "update-ref", "refs/remotes/origin/main", "HEAD")
+    platform.answers["GET", SECRETS] = secrets(("OPENAI_API_KEY", "user"))
+    assert osmosis("eval", "submit", CONFIG, "--yes") == (
+        0,
+        "an evaluation of my-rollout\n"
+        "  code        my-rollout/main.py\n"
+        "  commit      the newest on main that is synced (acme/agents)\n"
+        "  model       openai/gpt-5-mini\n"
+        "  dataset     my-dataset\n"
+        "  evaluation  n 2\n"
+        "  env         REGION\n"
+        "  secrets     OPENAI_API_KEY (personal)\n"
+        f"  platform    {platform.url}\n"
+        "submitted: calm-otter-17, pending\n"
+        "wait for its end: osmosis eval info calm-otter-17 --watch\n",
+        "",
+    )
+
+
+def test_what_of_the_work_tree_does_not_run_is_warned_about(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    git(own, "checkout", "--quiet", "-b", "a-feature")
+    (own / "more").write_text("x")
+    commit(own)
+    (own / "new\x1b[31m.py").write_text("x")
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if line.startswith("warning: ")] == [
+        "warning: what runs is main, and a-feature is checked out: merge into main, or pin a "
+        "pushed commit with experiment.commit_sha",
+        "warning: 1 commit is not pushed, and what is not pushed does not run: `git push`",
+        "warning: 1 file differs from the commit (new\\x1b[31m.py); what runs is the commit: "
+        "commit and push what is meant to run",
+    ]
+
+
+# ---- what refuses
+
+
+def test_a_pinned_commit_must_be_on_the_origin(osmosis: Command, platform: FakePlatform, own: Path):
+    pushed = git(own, "rev-parse", "HEAD")[:8]
+    (own / "more").write_text("x")
+    here = commit(own)[:8]
+    pin = EVAL.replace("[secrets]", 'commit_sha = "PIN"\n[secrets]')
+    (own / CONFIG).write_text(pin.replace("PIN", here))
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert (status, out) == (1, "")
+    assert err == (
+        f"Error: the origin does not have the commit {here}: push it with `git push`, or correct "
+        "experiment.commit_sha; nothing was submitted\n"
+    )
+    assert not platform.requests
+    (own / CONFIG).write_text(pin.replace("PIN", pushed))
+    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 0
+    assert f"  commit    {pushed}, pinned (acme/agents)\n" in out
+    assert f"warning: what runs is {pushed}, and checked out is {here}" in out
+
+
+def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    (own / CONFIG).write_text(EVAL.replace("[]", '["A_KEY", "B_KEY", "C_KEY"]'))
+    platform.answers["GET", SECRETS] = secrets(("B_KEY", "user"))
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert (status, out) == (1, "")
+    assert err == (
+        "Error: the platform does not have the secrets A_KEY, C_KEY: run "
+        "`osmosis secret set A_KEY`, `osmosis secret set C_KEY`; nothing was submitted\n"
+    )
+    assert not bodies(platform)
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
+    error = json.loads(err)["error"]
+    assert (status, out, error["code"]) == (1, "", "missing_secrets")
+    assert [finding["code"] for finding in error["details"]["findings"]] == [
+        "missing_secrets", "dirty_tree",
+    ]  # fmt: skip
+
+
+def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    (own / CONFIG).write_text(EVAL.replace("main.py", "gone.py") + "[evaluation]\nn = 0\nm = 1\n")
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
+    error = json.loads(err)["error"]
+    assert (status, out, error["code"]) == (2, "", "invalid_config")
+    keys = [problem["key"] for problem in error["details"]["files"][0]["problems"]]
+    assert keys == ["evaluation.n", "evaluation.m"]
+    assert not platform.requests
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (("remote", "remove", "origin"), "git_no_origin", "origin"),
+        (("remote", "set-url", "origin", f"https://u:{GIT_TOKEN}@gitlab.com/a/b"),
+         "git_not_github", "GitHub"),
+        (("update-ref", "-d", "HEAD"), "no_commit", "no commit yet"),
+    ],
+)  # fmt: skip
+def test_a_work_tree_that_no_platform_can_find_is_refused(
+    osmosis: Command, platform: FakePlatform, own: Path,
+    change: tuple[str, ...], code: str, said: str,
+):  # fmt: skip
+    git(own, *change)
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
+    error = json.loads(err)["error"]
+    assert (status, out, error["code"]) == (1, "", code)
+    assert said in error["message"]
+    assert not platform.requests
+
+
+# ---- the question
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_without_a_terminal_a_yes_is_needed(
+    osmosis: Command, platform: FakePlatform, workspace: Path, words: tuple[str, ...]
+):
+    status, out, err = osmosis("eval", "submit", CONFIG, *words)
+    assert (status, out) == (2, "")
+    assert "give --yes" in err
+    assert not platform.requests
+
+
+@pytest.mark.parametrize(("typed", "status"), [("y\n", 0), ("\n", 1), ("", 1)])
+def test_on_a_terminal_it_asks(
+    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
+    typed: str, status: int,
+):  # fmt: skip
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    found, out, err = osmosis("eval", "submit", CONFIG)
+    assert found == status
+    assert "submit it? [y/N]: " in out
+    assert len(bodies(platform)) == (0 if status else 1)
+    assert ("aborted, nothing was done" in err) == bool(status)
+
+
+# ---- a platform that fails
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
+    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+):  # fmt: skip
+    platform.fault = fault
+    if fault in ("slow", "silent"):
+        impatient = replace(LIMITS, read_s=0.05, answer_s=0.05)
+        monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", impatient)
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    message = json.loads(err)["error"]["message"]
+    is_refusal = fault == "redirect" or (fault.isdigit() and fault != "500")
+    assert ("whether it was submitted is not known" in message) == (not is_refusal)
+
+
+def test_a_submission_is_tried_again_with_the_same_key(
+    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", replace(LIMITS, tries=2))
+    monkeypatch.setattr("osmosis_ai.models.retry.RetryPolicy.pause_s", lambda *words: 0.0)
+    answers = iter([(503, {"error": "restarting"}), (200, MADE)])
+    platform.answers["POST", RUNS] = lambda request: next(answers)
+    assert osmosis("eval", "submit", CONFIG, "--yes")[0] == 0
+    first, second = (request.headers["idempotency-key"] for request in platform.requests)
+    assert first == second
+
+
+def test_an_answer_that_names_no_run_is_a_failure(
+    osmosis: Command, platform: FakePlatform, workspace: Path
+):
+    platform.answers["POST", RUNS] = {}
+    status, _, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 1
+    assert f"the answer of {platform.url} names no run; whether" in err
