@@ -9,9 +9,8 @@ from pathlib import Path
 
 from .config_models import EvalConfig, RunConfig, TrainingConfig, json_schema
 from .config_template import config_template
-from .workspace import ROLLOUTS, WorkspaceError
+from .workspace import DATASETS, ROLLOUTS, WorkspaceError
 
-DATASETS = "datasets"
 IGNORED = (".osmosis/", ".env")
 """What must not be committed: journals with conversations, and keys."""
 ROLLOUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROLLOUTS = "rollouts"
+DATASETS = "datasets"
 
 
 class WorkspaceError(Exception):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pytest_osmosis.api_keys import SECRET_NAMES
-from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 from pytest_osmosis.options.table import OPTIONS
 
 from ..buffered_output import printable
@@ -24,6 +24,7 @@ from ..errors import CommandError
 from ..eval.arguments import click_options, own_spellings
 from ..eval.command import check_key, refuse_xdist, split_at_dashes
 from ..option_words import KEY_VARIABLE
+from .local_dataset import dataset_files
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_models import EvalConfig
@@ -139,9 +140,7 @@ config_command = ConfigCommand(
 
 def _dataset(root: Path, name: str) -> str:
     """The file of a dataset in the workspace."""
-    found = [
-        file for suffix in SUFFIXES if (file := root / "datasets" / f"{name}{suffix}").exists()
-    ]
+    found = dataset_files(root, name)
     if len(found) == 1:
         return os.path.relpath(found[0])
     there = "no file" if not found else "more than one file"

@@ -19,6 +19,8 @@ class Severity(IntEnum):
     """Said above the question."""
     NOT_CHECKED = 2
     """What only the platform can tell."""
+    CHECKED = 3
+    """What was tried, and went well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,8 @@ def _imported(
             f"the import of {shown!r} was not done after {deadline_s:g} s; it was at:\n{where}"
         )
     except ModuleNotFoundError as error:
-        message = _not_found(error, load.name, shown, roots)
+        message = f"{prefix}: {_not_found(error, load.name, shown, roots)}"
+        raise MissingModuleError(message, error.name or "") from None
     except SystemExit as error:
         called = f"{shown!r} called sys.exit({error.code!r}) while it was imported"
         message = f"{called}\n{user_traceback(error)}"
@@ -199,6 +200,15 @@ FrameFilter = Callable[[Iterable[traceback.FrameSummary]], list[traceback.FrameS
 
 class ImportingError(Exception):
     """What was named cannot be imported or used; `str()` is the whole message."""
+
+
+class MissingModuleError(ImportingError):
+    """A module that is imported is not there."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+        """Of the missing module, with its package."""
 
 
 def closest(name: str, names: Iterable[str]) -> str:

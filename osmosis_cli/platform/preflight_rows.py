@@ -1,0 +1,139 @@
+"""Rows of a local dataset, run as `osmosis eval` does, before a run is submitted.
+
+Neither the project's ini file nor kept runs have a part in it, and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+
+from ..buffered_output import printable
+from ..env_file import NO_OPTION
+from .findings import Finding, Severity
+from .local_dataset import dataset_files
+
+if TYPE_CHECKING:
+    from .preflight import Rollout
+    from .preflight_child import Ended
+
+EMBEDDED = "embedded"
+EMBEDDED_TIMEOUT_S = 30.0
+START_S = 60.0
+"""Beyond the timeouts of the rows: for the process itself."""
+_AGENT_S = 450.0
+_GRADER_S = 150.0
+_SHOWN = 3
+
+
+def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
+    """Yield what running the first rows with a model finds."""
+    name = rollout.config.experiment.dataset
+    files = dataset_files(rollout.processes.root, name)
+    if len(files) != 1:
+        what = "more than one file" if files else "no file"
+        yield Finding(
+            severity=Severity.WARNING,
+            code="rows_not_run",
+            message=f"no row was run: datasets/ has {what} of the dataset {printable(name)!r}",
+            cure=f"add one with a few of its rows ({SUFFIXES_SHOWN})",
+        )
+        return
+    with tempfile.TemporaryDirectory(prefix="osmosis-preflight-") as folder:
+        ended = _run(rollout, files[0], model, rows, Path(folder))
+    report = _document(ended.out)
+    if report is None or "rows" not in report:
+        yield rollout.failed(
+            "rows_not_run", f"no row could be run: {rollout.processes.shown(_reason(ended))}"
+        )
+        return
+    yield from _of_report(rollout, report, model, rows)
+
+
+def _run(rollout: Rollout, data: Path, model: str, rows: int, folder: Path) -> Ended:
+    agent_s, grader_s = _timeouts(rollout, model)
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
+    root = rollout.processes.root
+    words = [
+        *("-m", "osmosis_cli", "eval", NO_OPTION),
+        f"--agent={rollout.entrypoint}",
+        f"--data={data.relative_to(root)}",
+        f"--model={model}",
+        f"--limit={rows}",
+        "--n=1",
+        f"--agent-timeout={agent_s}",
+        f"--grader-timeout={grader_s}",
+        "--no-journal",
+        "--no-answers",
+        f"--run-dir={folder / 'runs'}",
+        "--json",
+        *("--", "-c", str(folder / "pytest.ini"), f"--rootdir={root}", "-p", "no:cacheprovider"),
+    ]
+    return rollout.processes.run(words, limit_s=START_S + rows * (agent_s + grader_s))
+
+
+def _timeouts(rollout: Rollout, model: str) -> tuple[float, float]:
+    if model == EMBEDDED:
+        return EMBEDDED_TIMEOUT_S, EMBEDDED_TIMEOUT_S
+    given = rollout.config.given()
+    chosen: Mapping[str, Any] = given.get("evaluation") or given.get("training") or {}
+    agent_s = chosen.get("agent_workflow_timeout_s") or _AGENT_S
+    return agent_s, chosen.get("grader_timeout_s") or _GRADER_S
+
+
+def _of_report(
+    rollout: Rollout, report: Mapping[str, Any], model: str, rows: int
+) -> Iterator[Finding]:
+    runs = [(row["row_index"], run) for row in report["rows"] for run in row["runs"]]
+    where = "against the embedded endpoint" if model == EMBEDDED else f"with {printable(model)}"
+    told = dict.fromkeys(_failure(index, run) for index, run in runs if run["error"])
+    for failure in list(told)[:_SHOWN]:
+        yield rollout.failed(
+            "row_failed", f"{rollout.processes.shown(failure)}, {where}", _cure(rollout, model)
+        )
+    if not runs:
+        halted = report["summary"].get("halted") or "the evaluation gave none"
+        yield rollout.failed("rows_not_run", f"no row ran: {rollout.processes.shown(halted)}")
+    elif not told:
+        yield Finding(
+            severity=Severity.CHECKED,
+            code="rows_ran",
+            message=f"{'1 row' if len(runs) == 1 else f'{len(runs)} rows'} ran {where}"
+            + ("" if model == EMBEDDED else f", {sum(run['passed'] for _, run in runs)} passed"),
+        )
+
+
+def _failure(index: int, run: Mapping[str, Any]) -> str:
+    if run["error_type"] == "provider":
+        return f"the model did not answer row {index} ({run['error']})"
+    whose = "the grader" if run["success"] else "the workflow"
+    return f"{whose} fails on row {index} ({run['error']})"
+
+
+def _cure(rollout: Rollout, model: str) -> str:
+    shown = printable(str(rollout.path))
+    if rollout.config.kind != "evaluation":
+        shown = f"-m {printable(rollout.entrypoint)} -d datasets/..."
+    return f"`osmosis eval {shown} --model {printable(model)} --limit 1` shows where"
+
+
+def _document(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _reason(ended: Ended) -> str:
+    """Why there is no report."""
+    if not ended.in_time:
+        return "it took too long"
+    lines = ended.last_words.strip().splitlines() or [f"status {ended.status}"]
+    error = (_document(lines[-1]) or {}).get("error")
+    return str(error["message"]) if isinstance(error, dict) else lines[-1]

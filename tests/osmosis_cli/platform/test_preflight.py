@@ -1,0 +1,392 @@
+"""Pre-flight: what trying a rollout on this machine finds before it is submitted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from osmosis_ai.platform.config_file import ConfigFile, load_config
+from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
+from osmosis_ai.secret import Redactor
+from osmosis_cli.platform import preflight as module
+from osmosis_cli.platform.findings import Finding, Severity
+from osmosis_cli.platform.preflight import Rollout, try_rollout
+from osmosis_cli.platform.preflight_child import Ended, RolloutProcesses
+from osmosis_cli.platform.preflight_options import Preflight, preflight_options
+from osmosis_cli.platform.preflight_rows import EMBEDDED, run_rows
+
+SECRET = "sk-not-to-be-seen-anywhere"
+ENV_VALUE = "not-to-be-seen-either"
+CONFIG = f"""\
+[experiment]
+rollout = "one"
+entrypoint = "main.py"
+model_path = "openai/gpt-5-mini"
+dataset = "rows"
+[env]
+PLACE = "{ENV_VALUE}"
+[secrets]
+required = ["DATABASE_URL"]
+"""
+WORKFLOW = """
+from osmosis_ai.rollout import AgentWorkflow, Grader
+class Tell(AgentWorkflow):
+    async def run(self, ctx):
+        return [*ctx.prompt, {"role": "assistant", "content": "it"}]
+"""
+GRADER = """
+class Right(Grader):
+    async def grade(self, ctx):
+        ctx.set_reward(1.0)
+"""
+ROWS = Preflight(run_row=True)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile[EvalConfig]:
+    for folder in ("rollouts/one", "configs/eval", "datasets", ".git"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "rollouts/one/main.py").write_text(WORKFLOW + GRADER)
+    (tmp_path / "configs/eval/one.toml").write_text(CONFIG)
+    row = {"system_prompt": "", "user_prompt": "Say it."}
+    (tmp_path / "datasets/rows.jsonl").write_text((json.dumps(row) + "\n") * 2)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    return load_config(EvalConfig, Path("configs/eval/one.toml"))
+
+
+class FakeProcesses(RolloutProcesses):
+    """Gives what it was given instead of starting a process."""
+
+    answers: list[Ended]
+    asked: list[list[str]]
+
+    @classmethod
+    def giving(cls, *answers: Ended | dict[str, Any]) -> FakeProcesses:
+        made = cls(Path.cwd(), {}, Redactor())
+        object.__setattr__(made, "answers", [ended(answer) for answer in answers])
+        object.__setattr__(made, "asked", [])
+        return made
+
+    def run(self, words: Sequence[str], *, limit_s: float) -> Ended:
+        self.asked.append(list(words))
+        return self.answers.pop(0)
+
+
+def ended(answer: Ended | dict[str, Any]) -> Ended:
+    return answer if isinstance(answer, Ended) else Ended(0, json.dumps(answer), "", True)
+
+
+def found_by(
+    file: ConfigFile[EvalConfig],
+    monkeypatch: pytest.MonkeyPatch,
+    *answers: Ended | dict[str, Any],
+    chosen: Preflight = ROWS,
+) -> tuple[list[Finding], FakeProcesses]:
+    """What is made of these answers of processes."""
+    fake = FakeProcesses.giving(*answers)
+    rollout = replace(Rollout.of(file, Path.cwd()), processes=fake)
+    monkeypatch.setattr(Rollout, "of", lambda *_: rollout)
+    return try_rollout(file, chosen, root=Path.cwd()), fake
+
+
+IMPORTED = {"is_workflow": True, "has_grader": True}
+
+
+# ---- the import, in a process of its own
+
+
+def test_code_that_is_in_order_is_not_talked_about(file: ConfigFile[EvalConfig]):
+    told: list[str] = []
+    assert try_rollout(file, Preflight(), root=Path.cwd(), tell=told.append) == []
+    assert told == ["importing rollouts/one/main.py"]
+
+
+def test_what_the_code_raises_is_told_with_its_place_and_no_value_of_env(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    monkeypatch.setenv("OSMOSIS_TOKEN", SECRET)
+    Path("rollouts/one/main.py").write_text(
+        "import os\nprint('noise')\nos.system('echo noise')\n"
+        "assert 'OSMOSIS_TOKEN' not in os.environ\n"
+        "def look():\n"
+        "    raise ValueError(os.environ['PLACE'] + '\\n' + os.environ['DATABASE_URL'])\n"
+        "look()\n"
+    )
+    [finding] = try_rollout(file, ROWS, root=Path.cwd())
+    assert (finding.severity, finding.code) == (Severity.WARNING, "import")
+    assert finding.message == (
+        "rollouts/one/main.py cannot be imported: ValueError: *** *** (rollouts/one/main.py:6)"
+    )
+
+
+def test_a_package_that_is_not_installed_here_is_not_checked(file: ConfigFile[EvalConfig]):
+    Path("rollouts/one/main.py").write_text("\nimport no_such_package.part\n")
+    [finding] = try_rollout(file, replace(ROWS, strict=True), root=Path.cwd())
+    assert (finding.severity, finding.code) == (Severity.NOT_CHECKED, "not_installed")
+    assert str(finding) == (
+        "rollouts/one/main.py:2 imports no_such_package, which is not installed here; the code "
+        "was not checked: the platform installs what rollouts/one/pyproject.toml names"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "severity", "name", "told"),
+    [
+        ("x = (", Severity.WARNING, "import", "SyntaxError: '(' was never closed"),
+        ("import os.nope", Severity.WARNING, "import", "main.py:1 imports os.nope, which its"),
+        ("import os; os._exit(3)", Severity.WARNING, "import", "it ended the process (status 3)"),
+        ("import os; os.abort()", Severity.WARNING, "import", "it ended the process (signal 6)"),
+        ("raise SystemExit(3)", Severity.WARNING, "import", "SystemExit: 3"),
+        (
+            "import os; os.environ['DATABASE_URL']",
+            Severity.NOT_CHECKED,
+            "needs_secret",
+            "DATABASE_URL is not set on this machine; export it or add it to .env",
+        ),
+        ("X = 1", Severity.WARNING, "no_agent", "defines no agent loop and no workflow"),
+        (WORKFLOW, Severity.WARNING, "no_grader", "defines and imports no Grader"),
+        (
+            WORKFLOW + "class Other(Tell): pass\n",
+            Severity.WARNING,
+            "no_agent",
+            "has several agents (Other, Tell)",
+        ),
+    ],
+)
+def test_each_way_in_which_code_cannot_be_used(
+    file: ConfigFile[EvalConfig], code: str, severity: Severity, name: str, told: str
+):
+    Path("rollouts/one/main.py").write_text(code)
+    [finding] = try_rollout(file, ROWS, root=Path.cwd())
+    assert (finding.severity, finding.code) == (severity, name)
+    assert told in str(finding)
+    assert "--osmosis" not in str(finding)
+
+
+def test_code_that_hangs_is_ended_with_its_children(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    os.mkfifo("alive")
+    alive = os.open("alive", os.O_RDONLY | os.O_NONBLOCK)
+    Path("rollouts/one/main.py").write_text(
+        "import subprocess, time\n"
+        "subprocess.Popen(['sleep', '600'], stdout=open('alive', 'w'))\ntime.sleep(600)\n"
+    )
+    monkeypatch.setattr(module, "IMPORT_LIMIT_S", 0.5)
+    [finding] = try_rollout(file, Preflight(), root=Path.cwd())
+    assert finding.message.endswith("cannot be imported: it was not done after 0.5 s")
+    os.set_blocking(alive, True)
+    assert os.read(alive, 1) == b""  # once no process has it open
+    os.close(alive)
+
+
+# ---- what is made of it
+
+
+def test_an_agent_that_is_no_workflow_is_a_warning_and_an_error_if_strict(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    loop = {"is_workflow": False, "has_grader": False}
+    [finding], _ = found_by(file, monkeypatch, loop, chosen=Preflight())
+    assert (finding.severity, finding.code) == (Severity.WARNING, "no_workflow")
+    [finding], _ = found_by(file, monkeypatch, loop, chosen=Preflight(strict=True))
+    assert finding.severity is Severity.REFUSED
+
+
+def test_files_that_are_not_the_commits_are_told(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    rollout = replace(Rollout.of(file, Path.cwd()), processes=FakeProcesses.giving(IMPORTED))
+    monkeypatch.setattr(Rollout, "of", lambda *_: rollout)
+    [finding] = try_rollout(file, Preflight(), root=Path.cwd(), is_commit=False)
+    assert finding.message == (
+        "the files here were tried, which are not those of the commit that runs"
+    )
+
+
+def test_nothing_is_started_where_nothing_is_to_be_checked(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    found, fake = found_by(file, monkeypatch, chosen=Preflight(is_off=True))
+    assert (found, fake.asked) == ([], [])
+
+
+# ---- rows
+
+
+def report(*runs: dict[str, Any]) -> dict[str, Any]:
+    right = {"success": True, "error": None, "error_type": None, "passed": False}
+    rows = [{"row_index": at, "runs": [{**right, **run}]} for at, run in enumerate(runs)]
+    return {"summary": {"halted": None}, "rows": rows}
+
+
+def test_a_row_that_runs_is_told_also_when_it_does_not_pass(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    [finding], fake = found_by(file, monkeypatch, IMPORTED, report({}))
+    assert (finding.severity, str(finding)) == (
+        Severity.CHECKED,
+        "1 row ran against the embedded endpoint",
+    )
+    words = fake.asked[1]
+    assert {"--model=embedded", "--limit=1", "--n=1", "--no-journal"} <= set(words)
+    assert {"--agent=rollouts/one/main.py", "--data=datasets/rows.jsonl"} <= set(words)
+
+
+def test_rows_run_with_a_model_after_the_embedded_endpoint(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    chosen = replace(ROWS, model="openai/x")
+    answers = [IMPORTED, report({}), report({"passed": True}, {})]
+    found, fake = found_by(file, monkeypatch, *answers, chosen=chosen)
+    assert str(found[1]) == "2 rows ran with openai/x, 1 passed"
+    assert {"--model=openai/x", "--limit=2", "--agent-timeout=450.0"} <= set(fake.asked[2])
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (
+            {"success": False, "error": "TypeError: run() takes 1", "error_type": "agent"},
+            "the workflow fails on row 0 (TypeError: run() takes 1), against the embedded "
+            "endpoint: `osmosis eval configs/eval/one.toml --model embedded --limit 1` shows where",
+        ),
+        ({"error": "no score"}, "the grader fails on row 0 (no score), against the"),
+        (
+            {"success": False, "error": "503", "error_type": "provider"},
+            "the model did not answer row 0 (503), against the embedded endpoint",
+        ),
+    ],
+)
+def test_a_row_that_fails_is_told_and_no_model_is_paid(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch, run: dict[str, Any], told: str
+):
+    chosen = replace(ROWS, model="openai/x")
+    [finding], fake = found_by(file, monkeypatch, IMPORTED, report(run), chosen=chosen)
+    assert (finding.severity, finding.code) == (Severity.WARNING, "row_failed")
+    assert str(finding).startswith(told)
+    assert len(fake.asked) == 2
+
+
+def test_a_row_that_lacks_a_secret_is_not_checked(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    run = {"success": False, "error": "KeyError: 'DATABASE_URL'", "error_type": "agent"}
+    [finding], _ = found_by(file, monkeypatch, IMPORTED, report(run))
+    assert (finding.severity, finding.code) == (Severity.NOT_CHECKED, "needs_secret")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            Ended(4, "", 'x\n{"error": {"message": "--model: no such"}}\n', True),
+            "no row could be run: --model: no such",
+        ),
+        (Ended(-9, "", "", True), "no row could be run: status -9"),
+        (Ended(-9, "", "", False), "no row could be run: it took too long"),
+        (
+            {"summary": {"halted": "401 from x"}, "rows": []},
+            "no row ran: 401 from x",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_run_are_told(
+    file: ConfigFile[EvalConfig],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Ended | dict[str, Any],
+    told: str,
+):
+    [finding], _ = found_by(file, monkeypatch, IMPORTED, answer)
+    assert (finding.severity, finding.code) == (Severity.WARNING, "rows_not_run")
+    assert finding.message == told
+
+
+def test_without_a_local_dataset_that_is_told(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    Path("datasets/rows.jsonl").unlink()
+    [finding], _ = found_by(file, monkeypatch, IMPORTED)
+    assert finding.message == "no row was run: datasets/ has no file of the dataset 'rows'"
+
+
+@pytest.mark.slow
+def test_a_real_row_runs_and_leaves_nothing_behind(file: ConfigFile[EvalConfig]):
+    before = sorted(Path.cwd().rglob("*"))
+    rollout = Rollout.of(file, Path.cwd())
+    [finding] = run_rows(rollout, EMBEDDED, 2)
+    assert str(finding) == "2 rows ran against the embedded endpoint"
+    Path("rollouts/one/main.py").write_text((WORKFLOW + GRADER).replace("run(self, ctx)", "run()"))
+    [finding] = run_rows(rollout, EMBEDDED, 1)
+    assert "the workflow fails on row 0 (TypeError" in finding.message
+    left = [path for path in Path.cwd().rglob("*") if "__pycache__" not in path.parts]
+    assert sorted(left) == before
+
+
+def test_a_training_config_is_tried_the_same_way(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
+):
+    Path("configs/training").mkdir()
+    path = Path("configs/training/one.toml")
+    path.write_text(CONFIG + "[training]\nagent_workflow_timeout_s = 7\n")
+    training: Any = load_config(TrainingConfig, path)
+    run = {"success": False, "error": "no", "error_type": "agent"}
+    chosen = Preflight(model="openai/x")
+    [finding], fake = found_by(training, monkeypatch, IMPORTED, report(run), chosen=chosen)
+    assert "--agent-timeout=7.0" in fake.asked[1]
+    assert "osmosis eval -m rollouts/one/main.py -d datasets/..." in finding.cure
+
+
+# ---- the options
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ([], Preflight()),
+        (["--no-check"], Preflight(is_off=True)),
+        (["--strict", "--preflight"], Preflight(strict=True, run_row=True)),
+        (["--preflight-model", "x", "--rows", "5"], Preflight(model="x", rows=5)),
+        (["--preflight-model", "x"], Preflight(model="x", rows=2)),
+    ],
+)
+def test_options_become_what_is_tried(words: list[str], chosen: Preflight):
+    seen: list[Preflight] = []
+
+    @click.command()
+    @preflight_options
+    def command(preflight: Preflight) -> None:
+        seen.append(preflight)
+
+    assert CliRunner().invoke(command, words).exit_code == 0
+    assert seen == [chosen]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--no-check", "--strict"], "--no-check leaves out what the other options ask for"),
+        (["--rows", "3"], "--rows is for --preflight-model: give that too"),
+        (["--preflight-model", "x", "--rows", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(words: list[str], told: str):
+    @click.command()
+    @preflight_options
+    def command(preflight: Preflight) -> None:
+        raise AssertionError
+
+    result = CliRunner().invoke(command, words)
+    assert result.exit_code == 2
+    assert told in result.output
