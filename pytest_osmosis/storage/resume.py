@@ -218,8 +218,8 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
     if run_directory.is_archived(folder) or run_directory.user_of(folder) is not None:
         return None
     try:
-        info = journal.read_header(folder / FILE)["info"]
-        if (info["data"], info["agent"]) != (identity.info.data, identity.info.agent):
+        info, own = journal.read_header(folder / FILE)["info"], identity.info
+        if any(info[name] != getattr(own, name) for name in ("name", "data", "agent")):
             return None
         kept = journal.replay(folder / FILE)
         plan = RunPlan.from_json(kept.plan)

@@ -185,3 +185,10 @@ def test_another_models_unfinished_evaluation_is_named(tmp_path: Path) -> None:
     assert found.notes == [f"starting anew: {note}, which stays unfinished"]
     with pytest.raises(ConfigurationError, match=f"nothing to resume: {note}"):
         opened(other.with_name("it"), Keeping(resume=True), model="calc-8b")
+
+
+def test_the_unfinished_evaluation_of_another_test_is_not_named(tmp_path: Path) -> None:
+    other = keep(tmp_path, ended(0, 0))
+    [note] = opened(other.with_name("it"), model="calc-8b").notes
+    assert "model was calc-7b" in note
+    assert opened(other.with_name("it"), model="calc-8b", name="test_it.py::test_it").notes == []
