@@ -196,6 +196,8 @@ class LiveProgress:
         self._writer = reporter.config.get_terminal_writer()
         self._descriptor: int | None = None
         self._drawn = False
+        self._line = ""
+        """The last line that was drawn."""
         self._aside_until = 0.0
         self._lock = threading.RLock()
         self._stopped = threading.Event()
@@ -212,7 +214,7 @@ class LiveProgress:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self) -> Generator[None, object, object]:
-        """Take the line away while pytest writes."""
+        """Take the line away while pytest writes: it is back at once, or it would flicker."""
         with self._hidden():
             return (yield)
 
@@ -241,25 +243,39 @@ class LiveProgress:
     @contextmanager
     def _hidden(self) -> Iterator[None]:
         with self._lock:
+            was_drawn = self._drawn
             self._erase()
             try:
                 yield
             finally:
                 self._reporter.flush()  # the line goes another way to the same terminal
+                if was_drawn and not self._stopped.is_set():
+                    self._try_to_draw(self._line)
 
     def _redraw(self) -> None:
         while not self._stopped.wait(REDRAW_S):
             with self._lock:
                 if time.monotonic() < self._aside_until:
                     continue
-                try:
-                    self._draw(self._counter.line(max(20, int(self._writer.fullwidth)) - 1))
-                except OSError:
-                    return  # the terminal is gone
+                if not self._try_to_draw(self._counter.line(self._width - 1)):
+                    return
+
+    @property
+    def _width(self) -> int:
+        return max(20, int(self._writer.fullwidth))
+
+    def _try_to_draw(self, line: str) -> bool:
+        """Draw the line; return False where the terminal is gone."""
+        try:
+            self._draw(line)
+        except OSError:
+            return False
+        return True
 
     def _draw(self, line: str) -> None:
-        width = max(20, int(self._writer.fullwidth))
+        width = self._width
         column = int(self._writer.width_of_current_line)
+        self._line = line
         if not line or (column and column % width == 0):
             return  # past the margin the cursor could not be put back
         # Save the cursor once there is room below it: a line down (scrolls), and up again.

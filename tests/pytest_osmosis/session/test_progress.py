@@ -144,12 +144,15 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drawn]:
         yield drawn
 
 
-def test_the_live_line_makes_way_for_what_pytest_writes(drawn: Drawn):
+def test_the_live_line_makes_way_for_what_pytest_writes_and_is_back_at_once(drawn: Drawn):
     drawn.written_by_pytest("....")
     drawn.live._draw("12/40  " + "x" * 80)
     drawn.written_by_pytest("F")
     line = "\x1bD\x1b[A\x1b7\x1bD\r\x1b[K" + ("12/40  " + "x" * 80)[:39] + "\x1b8"
-    assert drawn.seen() == f"....{line}\x1b[JF"
+    assert drawn.seen() == f"....{line}\x1b[JF{line}"
+    drawn.live.pytest_sessionfinish()
+    drawn.written_by_pytest("?")
+    assert drawn.seen() == "\x1b[J?"
 
 
 def test_nothing_is_drawn_while_the_cursor_is_past_the_margin(drawn: Drawn):
