@@ -183,4 +183,5 @@ def _internal_call() -> ContextVar[Any]:
         from litellm._internal_context import is_internal_call
     except ImportError:  # a version without the mark
         return _inside
-    return is_internal_call
+    mark: ContextVar[Any] = is_internal_call
+    return mark
