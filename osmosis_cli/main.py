@@ -25,6 +25,10 @@ COMMANDS = {
     "workspace": Entry(
         "platform.workspace:workspace_group", "Create a workspace's files; choose the active one."
     ),
+    "dataset": Entry(
+        "platform.dataset:dataset_group", "List datasets on the platform, upload one."
+    ),
+    "secret": Entry("platform.secret:secret_group", "Set and delete secrets of submitted runs."),
     "rollout": Entry("platform.workspace:rollout_group", "Create a rollout that works at once."),
     "eval-rubric": Entry(
         "rubric.command:rubric_command", "Score recorded answers with an LLM judge."

@@ -58,6 +58,11 @@ STOPS = f"{BAD_END}::test_what_refuses_every_row_stops_the_session_at_the_first"
 HTTP = "osmosis_ai/models/test_openai.py"
 POOL = "osmosis_ai/models/transport/test_client.py"
 OPTIONS = "pytest_osmosis/acceptance/test_options.py"
+CREDENTIALS = "osmosis_cli/credentials/test_file.py"
+LOGIN = "osmosis_cli/platform/test_login.py"
+READER = "osmosis_cli/credentials/test_store.py"
+UPLOAD = "osmosis_cli/platform/test_dataset.py"
+SECRET = "osmosis_cli/platform/test_secret.py"
 CSV = "pytest_osmosis/dataset/test_csv_file.py"
 COLUMNS = "pytest_osmosis/dataset/test_columns.py"
 FORMS = "pytest_osmosis/acceptance/test_datasets.py"
@@ -997,6 +1002,140 @@ FAULTS: dict[str, Sequence[Fault]] = {
                 f"{RESUME}::test_what_is_kept_is_private_and_out_of_version_control",
                 f"{REPORT}::TestWriting::test_its_mode_is_the_umasks_or_that_of_the_file_before",
             ],
+        ),
+    ],
+    "Logins, datasets and secrets on a platform": [
+        Fault(
+            "a call fails while a login is kept, or the process is killed",
+            "the logins are the old or the new ones; the file has mode 0600 from its first byte, "
+            "also under umask 0",
+            [
+                f"{CREDENTIALS}::test_whatever_call_fails_the_logins_are_the_old_or_the_new_ones",
+                f"{CREDENTIALS}"
+                "::test_under_an_open_umask_everything_is_private_from_its_first_byte",
+            ],
+        ),
+        Fault(
+            "two logins at once",
+            "both are kept",
+            [f"{CREDENTIALS}::test_of_many_changes_at_once_none_is_lost"],
+        ),
+        Fault(
+            "the credentials file is a link, another user's, or readable by others",
+            "refused; a login closes one that others can read, and says so",
+            [
+                f"{CREDENTIALS}::test_a_link_is_neither_read_nor_replaced",
+                f"{CREDENTIALS}::test_a_file_of_another_user_is_refused",
+                f"{CREDENTIALS}::test_what_others_can_read_is_closed_and_said",
+                f"{READER}::test_a_file_that_others_can_read_is_refused",
+            ],
+        ),
+        Fault(
+            "the credentials file cannot be understood",
+            "left unchanged, exit status 1; a login sets it aside, and says where",
+            [
+                f"{READER}::test_a_broken_file_is_left_unchanged_and_said",
+                f"{LOGIN}::test_a_broken_file_is_set_aside_by_a_login_and_said",
+            ],
+        ),
+        Fault(
+            "the login has expired, or does within a minute",
+            "said with the date before anything is sent, exit status 1",
+            [f"{READER}::test_an_expired_login_is_said_before_anything_is_sent"],
+        ),
+        Fault(
+            "the platform is plain http, and not on this machine",
+            "refused",
+            [f"{READER}::test_a_platform_without_encryption_is_on_loopback"],
+        ),
+        Fault(
+            "`OSMOSIS_TOKEN` is of another platform",
+            "refused, unless `OSMOSIS_TOKEN_PLATFORM_URL` names it",
+            [f"{READER}::test_a_token_in_a_variable_is_bound_to_its_platform"],
+        ),
+        Fault(
+            "the keyring is locked, absent or hangs",
+            "the file has the token after 3 s at the latest, which is said once",
+            [
+                "osmosis_cli/credentials/test_keyring_tokens.py"
+                "::test_without_a_usable_keyring_the_file_has_the_token_and_that_is_said_once",
+                "osmosis_cli/credentials/test_keyring_tokens.py"
+                "::test_a_hanging_keyring_is_waited_for_no_longer_than_its_limit",
+            ],
+        ),
+        Fault(
+            "the code is denied, expires, or is asked for too often",
+            "said; the pause that the platform asks for is kept",
+            [
+                f"{LOGIN}::test_a_login_that_is_not_confirmed_is_said_and_nothing_is_kept",
+                f"{LOGIN}::test_the_interval_is_kept_and_grows_when_the_platform_asks_for_it",
+            ],
+        ),
+        Fault(
+            "Ctrl-C while a login waits",
+            "exit status 130, nothing is kept",
+            [f"{LOGIN}::test_ctrl_c_while_waiting_leaves_nothing_behind"],
+        ),
+        Fault(
+            "the token cannot be revoked at a logout",
+            "it is removed from this machine, with a warning",
+            [
+                f"{LOGIN}::test_the_token_is_removed_also_when_it_is_not_revoked",
+                f"{LOGIN}::test_a_failed_revocation_is_a_warning",
+            ],
+        ),
+        Fault(
+            "no terminal",
+            "nothing is asked; exit status 2 names the option",
+            [
+                f"{LOGIN}::test_logout_asks_and_without_a_terminal_names_the_option",
+                f"{LOGIN}::test_with_json_and_no_terminal_a_token_must_be_given",
+            ],
+        ),
+        Fault(
+            "a secret's value is given as an argument",
+            "refused, and not shown",
+            [f"{SECRET}::test_a_value_among_the_arguments_is_refused_and_not_shown"],
+        ),
+        Fault(
+            "a secret's value ends in a newline",
+            "one is removed, and that is said",
+            [f"{SECRET}::test_one_newline_at_the_end_is_removed_and_nothing_else"],
+        ),
+        Fault(
+            "the platform quotes a secret's value in an error",
+            "the quote is not shown",
+            [f"{SECRET}::test_an_error_that_quotes_the_value_is_not_shown"],
+        ),
+        Fault(
+            "names from the platform have control or bidirectional characters",
+            "escaped",
+            [
+                f"{LOGIN}::test_names_of_the_platform_are_escaped",
+                f"{SECRET}::test_names_of_the_platform_are_escaped",
+            ],
+        ),
+        Fault(
+            "an upload is cut short: Ctrl-C, a failure, a kill",
+            "the same command sends only the parts that are missing",
+            [
+                f"{UPLOAD}::test_an_upload_that_failed_goes_on_where_it_stopped",
+                f"{UPLOAD}::test_ctrl_c_keeps_what_arrived_and_says_how_to_go_on",
+            ],
+        ),
+        Fault(
+            "the address of a part redirects, or is plain http elsewhere",
+            "not followed, not sent to; no address of a part gets the token",
+            [
+                f"{UPLOAD}::test_a_redirect_of_a_part_is_not_followed",
+                f"{UPLOAD}::test_an_address_that_nothing_can_be_sent_to_is_refused",
+                f"{UPLOAD}::test_a_small_file_is_sent_in_one_piece_and_without_credentials",
+            ],
+        ),
+        Fault(
+            "the file changes while it is uploaded",
+            "the upload is not completed, exit status 1",
+            [f"{UPLOAD}::test_a_file_that_changes_while_it_is_sent_is_not_completed"],
         ),
     ],
 }

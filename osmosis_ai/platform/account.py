@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from .answers import moment_of, table_of, text_of
 
 if TYPE_CHECKING:
     from .client import PlatformClient
@@ -42,17 +44,17 @@ class Identity:
 def verify(client: PlatformClient) -> Identity:
     """Return whom the client's token stands for; raise PlatformError."""
     answer = client.get("/api/cli/verify")
-    workspace = _table(answer, "workspace")
-    expires = text_of(answer, "expires_at")
+    workspace = table_of(answer, "workspace")
+    expires = text_or_empty(answer, "expires_at")
     try:
         parse_moment(expires)
     except ValueError:
         raise bad_answer(client, "does not say when the token expires") from None
     return Identity(
-        user=user_of(_table(answer, "user")),
-        workspace=text_of(workspace, "name"),
-        role=text_of(workspace, "role"),
-        token_id=text_of(answer, "token_id"),
+        user=user_of(table_of(answer, "user")),
+        workspace=text_or_empty(workspace, "name"),
+        role=text_or_empty(workspace, "role"),
+        token_id=text_or_empty(answer, "token_id"),
         expires_at=expires,
     )
 
@@ -70,20 +72,20 @@ def revoke(client: PlatformClient, token_id: str) -> None:
 
 def user_of(entry: Mapping[str, Any]) -> User:
     """Return the user of a JSON object, as far as it says."""
-    return User(**{name: text_of(entry, name) for name in ("id", "name", "email")})
+    return User(**{name: text_or_empty(entry, name) for name in ("id", "name", "email")})
 
 
 def parse_moment(text: str) -> datetime:
     """Return a date of the wire, in UTC where it has no zone; raise ValueError."""
-    # Python 3.10 cannot parse `Z`.
-    moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    found = moment_of(text)
+    if found is None:
+        raise ValueError("no date")
+    return found
 
 
-def text_of(entry: Mapping[str, Any], name: str) -> str:
+def text_or_empty(entry: Mapping[str, Any], name: str) -> str:
     """Return a text of a JSON object; empty where there is none."""
-    found = entry.get(name)
-    return found if isinstance(found, str) else ""
+    return text_of(entry, name) or ""
 
 
 def bad_answer(client: PlatformClient, what: str) -> Exception:
@@ -91,8 +93,3 @@ def bad_answer(client: PlatformClient, what: str) -> Exception:
     from .client import PlatformError
 
     return PlatformError(f"the answer of {client.origin} {what}", code="bad_answer")
-
-
-def _table(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = entry.get(name)
-    return found if isinstance(found, dict) else {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from ..secret import Secret, check_api_key
-from .account import bad_answer, text_of
+from .account import bad_answer, text_or_empty
 
 if TYPE_CHECKING:
     from .client import PlatformClient, PlatformError
@@ -66,9 +66,12 @@ class DeviceCode:
 def authorize(client: PlatformClient, device_name: str) -> DeviceCode:
     """Return a new code to confirm; raise PlatformError."""
     answer = client.post(AUTHORIZE, {"deviceName": device_name[:_DEVICE_NAME_LIMIT] or "unknown"})
-    url = text_of(answer, "verification_uri")
-    complete = text_of(answer, "verification_uri_complete") or url
-    user_code, device_code = text_of(answer, "user_code"), text_of(answer, "device_code")
+    url = text_or_empty(answer, "verification_uri")
+    complete = text_or_empty(answer, "verification_uri_complete") or url
+    user_code, device_code = (
+        text_or_empty(answer, "user_code"),
+        text_or_empty(answer, "device_code"),
+    )
     if not (user_code and device_code and _is_page(url) and _is_page(complete)):
         raise bad_answer(client, "has no code to confirm")
     expires_s = _seconds(answer.get("expires_in"))
@@ -99,7 +102,7 @@ def wait_for_token(client: PlatformClient, code: DeviceCode, clock: Clock) -> Se
             interval_s = _next_interval_s(error, interval_s)
             continue
         try:
-            return check_api_key(text_of(answer, "access_token"), "the token of the platform")
+            return check_api_key(text_or_empty(answer, "access_token"), "the token of the platform")
         except ValueError:
             raise bad_answer(client, "has no token that can be used") from None
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from osmosis_ai.platform.account import parse_moment, text_of, user_of
+from osmosis_ai.platform.account import parse_moment, text_or_empty, user_of
 from osmosis_ai.secret import check_api_key
 
 from .login import KeptLogin
@@ -123,9 +123,9 @@ def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
         raise ValueError(f"the expires_at of the workspace {name!r} is no date") from None
     return KeptLogin(
         user=user_of(user),
-        role=text_of(entry, "role"),
+        role=text_or_empty(entry, "role"),
         token=None if value is None else check_api_key(value, "the token of your login"),
-        token_id=text_of(entry, "token_id"),
+        token_id=text_or_empty(entry, "token_id"),
         expires_at=expires,
     )
 

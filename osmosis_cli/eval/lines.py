@@ -54,3 +54,12 @@ def table(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
         yield name
         told = [f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell]
         yield from wrapped("  " + ", ".join(told), width)
+
+
+def size_text(count: float) -> str:
+    """Return a number of bytes with its unit."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

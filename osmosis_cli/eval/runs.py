@@ -29,7 +29,7 @@ from pytest_osmosis.storage.resume import is_unfinished
 from ..buffered_output import printable
 from ..errors import CommandError
 from ..lazy_group import nearest
-from .lines import columns, say, table, wrapped
+from .lines import columns, say, size_text, table, wrapped
 
 EPILOG = """\b
 Examples:
@@ -204,7 +204,7 @@ def _tell_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
         return
     for run in runs:
         click.echo(f"{'would delete' if dry_run else 'deleted'} {run.name}")
-    size = _size(sum(run.bytes for run in runs))
+    size = size_text(sum(run.bytes for run in runs))
     number = "1 evaluation" if len(runs) == 1 else f"{len(runs)} evaluations"
     click.echo(f"{number}, {size}")
 
@@ -296,20 +296,12 @@ def _row(run: Run, trend: str) -> tuple[str, ...]:
     done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
     state = f"{run.state} ({run.pid})" if run.pid else run.state
     mean, pass_at_1 = shown(run.mean), shown(run.pass_at_1)
-    began, size = _when(run.started_at), _size(run.bytes)
+    began, size = _when(run.started_at), size_text(run.bytes)
     return printable(run.name), state, done, mean, trend, pass_at_1, began, size
 
 
 def _when(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 def _outcomes(kept: Replay) -> Counter[str]:
@@ -326,7 +318,7 @@ def _described(told: dict[str, Any], suite: SuiteResult, columns: int | None) ->
         "started": f"{_when(told['started_at'])}, sessions: {told['sessions']}",
         "data": told["data"],
         **{name: _told(value) for name, value in told["asked"].items()},
-        "journal": f"{told['journal']} ({_size(told['bytes'])})",
+        "journal": f"{told['journal']} ({size_text(told['bytes'])})",
     }
     if "eval functions" not in lines:
         lines["eval functions"] = _told(told["eval_fns"])

@@ -26,7 +26,7 @@ def read_value(what: GivenValue, file: Path | None) -> str:
     """Return the value, from a file or from standard input, without one newline at its end.
 
     A terminal is asked without showing what is typed. Says when a newline was removed; raises a
-    usage error, which never has any of the value.
+    usage error that has nothing of the value.
     """
     if file is not None:
         text = _decoded(_from_file(file, what), what)
@@ -34,12 +34,12 @@ def read_value(what: GivenValue, file: Path | None) -> str:
         return str(click.prompt(what.noun.capitalize(), hide_input=True, err=True))
     else:
         text = _decoded(sys.stdin.buffer.read(LIMIT + 1), what)
-    if not text:
+    value = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+    if not value:
         raise click.UsageError(f"the {what.noun} is empty: {what.instead}")
-    if text.endswith("\n"):
-        text = text.removesuffix("\n").removesuffix("\r")
+    if value != text:
         click.echo(f"one newline at the end of the {what.noun} was removed", err=True)
-    return text
+    return value
 
 
 def _from_file(file: Path, what: GivenValue) -> bytes:
@@ -47,7 +47,8 @@ def _from_file(file: Path, what: GivenValue) -> bytes:
         with file.open("rb") as stream:
             return stream.read(LIMIT + 1)
     except OSError as error:
-        raise click.UsageError(f"{what.option} {str(file)!r}: {error.strerror}") from None
+        # The name is not shown: it may be the value.
+        raise click.UsageError(f"{what.option} names no file to read: {error.strerror}") from None
 
 
 def _decoded(content: bytes, what: GivenValue) -> str:

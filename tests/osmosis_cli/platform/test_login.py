@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -13,13 +12,11 @@ from typing import Any
 import pytest
 
 from osmosis_cli.credentials import keyring_tokens
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
 from osmosis_cli.platform import login as login_module
 from osmosis_cli.platform import waiting
+from tests.command import Osmosis, command
 from tests.fake_platform import TOKEN, FakePlatform, Request, fake_platform
 
-Osmosis = Callable[..., tuple[int, str, str]]
 AUTHORIZE = ("POST", "/api/cli/device/authorize")
 DEVICE_TOKEN = ("POST", "/api/cli/device/token")
 VERIFY = ("GET", "/api/cli/verify")
@@ -32,17 +29,6 @@ GRANT = {
     "expires_in": 600,
     "interval": 7,
 }
-
-
-class Stdin(io.TextIOWrapper):
-    """Standard input that is no terminal, or seems to be one."""
-
-    def __init__(self, content: bytes = b"", *, terminal: bool = False) -> None:
-        super().__init__(io.BytesIO(content))
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
 
 
 class Pauses(waiting.Spinner):
@@ -92,12 +78,7 @@ def osmosis(
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", platform.url)
     monkeypatch.setattr(keyring_tokens, "is_installed", lambda: False)
 
-    def command(*words: str, stdin: bytes = b"", terminal: bool = False) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", Stdin(stdin, terminal=terminal))
-        status = run(cli, words)
-        return status, *capfd.readouterr()
-
-    return command
+    return command(monkeypatch, capfd)
 
 
 def verified(workspace: str | None = "acme", **fields: Any) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""The datasets of a platform: listed, and uploaded in one piece or in parts.
+
+Knows the wire; does not know where an upload that was cut short is kept (`DatasetUpload` is what
+must be), nor how its progress is shown.
+
+    Exception
+    └── FileChanged    a file became shorter while it was sent
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .account import bad_answer, text_or_empty
+
+if TYPE_CHECKING:
+    from .client import PlatformClient
+
+PATH = "/api/cli/datasets"
+_CHUNK = 256 * 1024
+_MOST_PARTS = 100_000
+
+OnBytes = Callable[[int], None]
+"""Gets how many bytes more were sent; fewer than 0 when a part begins anew."""
+
+
+class FileChanged(Exception):
+    """The file is not what it was when the upload began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetUpload:
+    """An upload that was begun: what is needed to go on with it."""
+
+    dataset_id: str
+    size: int
+    """Of the file, in bytes."""
+    part_size: int
+    """In bytes; the last part may be smaller."""
+    urls: tuple[str, ...]
+    """Where each part goes; who has one of these may write there."""
+    is_simple: bool
+    """Whether the file is one part, which the platform lists nowhere."""
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return where in the file a part begins, and how long it is; the first is part 1."""
+        begin = (number - 1) * self.part_size
+        return begin, min(self.part_size, self.size - begin)
+
+
+def begin_upload(client: PlatformClient, file_name: str, size: int) -> DatasetUpload:
+    """Announce a file to the platform; raise PlatformError."""
+    extension = file_name.rpartition(".")[2].lower()
+    body = {"file_name": file_name, "file_size": size, "extension": extension}
+    answer = client.post(PATH, body, subject="place for datasets")
+    dataset_id, found = text_or_empty(answer, "id"), answer.get("upload")
+    upload = found if isinstance(found, dict) else {}
+    if not dataset_id:
+        raise bad_answer(client, "has no id of the new dataset")
+    if upload.get("method") == "simple" and (url := text_or_empty(upload, "presigned_url")):
+        return DatasetUpload(
+            dataset_id=dataset_id, size=size, part_size=max(size, 1), urls=(url,), is_simple=True
+        )
+    part_size, urls = upload.get("part_size"), _urls(upload)
+    if type(part_size) is not int or part_size < 1 or len(urls) != -(-size // part_size):
+        raise bad_answer(client, "does not say where the dataset is to be sent")
+    return DatasetUpload(
+        dataset_id=dataset_id, size=size, part_size=part_size, urls=urls, is_simple=False
+    )
+
+
+def parts_that_arrived(
+    client: PlatformClient, upload: DatasetUpload
+) -> tuple[DatasetUpload, dict[int, str]]:
+    """Return the ETag of each part that the platform has, by number; raise PlatformError.
+
+    Where the answer has new addresses for the parts, the upload that is returned has these.
+    """
+    answer = client.get(_path(upload.dataset_id, "parts"), subject="upload to go on with")
+    found, fresh = answer.get("parts"), answer.get("upload")
+    if not isinstance(found, list):
+        raise bad_answer(client, "has no list 'parts'")
+    if isinstance(fresh, dict) and len(urls := _urls(fresh)) == len(upload.urls):
+        upload = replace(upload, urls=urls)
+    known = range(1, len(upload.urls) + 1)
+    parts = (part for part in found if isinstance(part, dict))
+    return upload, {
+        part["part_number"]: etag
+        for part in parts
+        if part.get("part_number") in known and (etag := text_or_empty(part, "etag"))
+    }
+
+
+def send_part(
+    client: PlatformClient, upload: DatasetUpload, number: int, descriptor: int, on_bytes: OnBytes
+) -> str:
+    """Send a part of an open file to its address, and return its ETag; raise PlatformError."""
+    begin, length = upload.place(number)
+    sent = 0
+
+    def content() -> Iterator[bytes]:
+        nonlocal sent
+        on_bytes(-sent)
+        sent = 0
+        while sent < length:
+            chunk = os.pread(descriptor, min(_CHUNK, length - sent), begin + sent)
+            if not chunk:
+                raise FileChanged
+            yield chunk
+            sent += len(chunk)
+            on_bytes(len(chunk))
+
+    headers = client.put_presigned(upload.urls[number - 1], content, length)
+    etag = headers.get("etag", "")
+    if not etag and not upload.is_simple:
+        raise bad_answer(client, f"to part {number} has no ETag")
+    return etag
+
+
+def complete_upload(
+    client: PlatformClient, upload: DatasetUpload, etags: Mapping[int, str]
+) -> dict[str, Any]:
+    """Have the platform put the parts together, and return the dataset; raise PlatformError."""
+    parts = [{"part_number": number, "etag": etags[number]} for number in sorted(etags)]
+    return client.post(_path(upload.dataset_id, "complete"), {"parts": parts}, subject="upload")
+
+
+def abort_upload(client: PlatformClient, upload: DatasetUpload) -> None:
+    """Have the platform forget an upload; raise PlatformError."""
+    client.post(_path(upload.dataset_id, "abort"), {}, subject="upload")
+
+
+def _path(dataset_id: str, verb: str) -> str:
+    from .client import cli_path
+
+    return cli_path("datasets", dataset_id, verb)
+
+
+def _urls(upload: Mapping[str, Any]) -> tuple[str, ...]:
+    """The addresses of all parts, in order; none where one is missing."""
+    found = upload.get("parts")
+    parts: Sequence[Any] = found if isinstance(found, list) else ()
+    by_number = {
+        part.get("part_number"): text_or_empty(part, "presigned_url")
+        for part in parts[:_MOST_PARTS]
+        if isinstance(part, dict)
+    }
+    urls = tuple(by_number.get(number, "") for number in range(1, len(by_number) + 1))
+    return urls if all(urls) else ()

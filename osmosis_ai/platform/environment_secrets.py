@@ -1,0 +1,55 @@
+"""The secrets that a platform keeps for runs: set and deleted by name, listed without values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..secret import Redactor, Secret
+
+if TYPE_CHECKING:
+    from .client import Listing, PlatformClient
+
+PATH = "/api/cli/environment-secrets"
+SCOPES = {"personal": "user", "workspace": "workspace"}
+"""What commands call a scope, and the wire."""
+
+
+def set_secret(client: PlatformClient, name: str, value: Secret, scope: str) -> Mapping[str, Any]:
+    """Store a value under a name, and return its metadata; raise PlatformError.
+
+    An error that quotes the value, in any spelling, says only that there was one.
+    """
+    from .client import PlatformError
+
+    body = {"name": name, "value": value.reveal(), "scope": SCOPES[scope]}
+    try:
+        return client.post(PATH, body, subject="place for secrets")
+    except PlatformError as error:
+        text = str(error)
+        if value.reveal() in text or Redactor([value])(text) != text:
+            raise PlatformError(
+                f"{client.origin} does not accept this secret; its answer quotes the value, and is "
+                "not shown",
+                code=error.code,
+                status=error.status,
+                request_id=error.request_id,
+            ) from None
+        raise
+
+
+def list_secrets(client: PlatformClient) -> Listing:
+    """Return the metadata of all secrets that runs of the user find; raise PlatformError."""
+    return client.collect(PATH, "environment_secrets", params={"scope": "all"})
+
+
+def delete_secret(client: PlatformClient, name: str, scope: str) -> None:
+    """Delete a secret; raise PlatformError."""
+    subject = f"{scope} secret {name!r}"
+    client.delete(PATH, {"name": name, "scope": SCOPES[scope]}, subject=subject)
+
+
+def shown_scope(metadata: Mapping[str, Any]) -> str:
+    """Return the scope of metadata as commands call it; as the wire does, where it is another."""
+    scope = metadata.get("scope")
+    return next((name for name, wire in SCOPES.items() if wire == scope), str(scope or "unknown"))

@@ -1,0 +1,111 @@
+"""`osmosis dataset upload`: a file is checked, and sent to the platform."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+
+from ..buffered_output import printable
+from ..credentials.store import credentials_path
+from ..errors import CommandError
+from ..shared_options import complete_files
+
+EPILOG = """\b
+Examples:
+  osmosis dataset upload datasets/my-rollout.jsonl
+  osmosis dataset upload rows.parquet --json
+"""
+
+
+@click.command(
+    "upload",
+    epilog=EPILOG,
+    help="Check a dataset as an evaluation does, and upload it to this workspace.\n\n"
+    f"FILE is {SUFFIXES_SHOWN}. An upload that is cut short goes on where it stopped when the same "
+    "command is run again, unless the file has changed.",
+)
+@click.argument(
+    "path", metavar="FILE", type=click.Path(path_type=Path), shell_complete=complete_files
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def dataset_upload(path: Path, *, as_json: bool) -> None:
+    """The command; its help is above."""
+    from .connection import active_login, client_of, workspace_repository
+    from .sending import send_file
+    from .unfinished_uploads import UnfinishedUploads, identify
+
+    login, repository = active_login(), workspace_repository()
+    rows = _checked_rows(path)
+    kept = UnfinishedUploads(credentials_path(os.environ).parent / "uploads")
+    with _opened(path) as descriptor:
+        file = identify(descriptor, path.name, platform=login.platform_url, repository=repository)
+        with client_of(login.platform_url, login.token, git_identity=repository) as client:
+            record = send_file(client, file, descriptor, kept)
+    _check_taken(record, path)
+    if as_json:
+        click.echo(json.dumps({**record, "checked_rows": rows}))
+        return
+    _show(record, path, rows)
+
+
+def _checked_rows(path: Path) -> int:
+    """How many rows the file has; raises CommandError when one cannot be used."""
+    from pytest_osmosis.dataset.dataset import load_dataset
+    from pytest_osmosis.dataset.errors import DatasetError
+
+    try:
+        return len(load_dataset(path))
+    except DatasetError as error:
+        raise CommandError(str(error), code="invalid_dataset") from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise CommandError(f"{printable(str(path))}: {error.strerror}") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _check_taken(record: dict[str, Any], path: Path) -> None:
+    """Raise CommandError where the platform has the file and cannot use it."""
+    from osmosis_ai.platform.answers import text_of
+
+    from .run_text import shown
+
+    if record.get("status") != "failed":
+        return
+    why = text_of(record, "error") or text_of(record, "message")
+    raise CommandError(
+        f"the platform has {printable(path.name)}, but cannot use it: {shown(why)}",
+        code="dataset_failed",
+        details={"id": record.get("id")},
+    )
+
+
+def _show(record: dict[str, Any], path: Path, rows: int) -> None:
+    from osmosis_ai.platform.answers import text_of
+
+    from .run_text import shown
+
+    name = text_of(record, "file_name") or path.name
+    noun = "row" if rows == 1 else "rows"
+    status = text_of(record, "status")
+    then = f", {shown(status)}" if status else ""
+    click.echo(f"uploaded {printable(name)} ({rows:,} {noun}){then}")
+    stem = name.rpartition(".")[0]
+    click.echo(f"in a config file: dataset = {json.dumps(stem, ensure_ascii=True)}")
+    sys.stdout.flush()

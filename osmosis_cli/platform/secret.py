@@ -1,0 +1,183 @@
+"""`osmosis secret`: values that runs on the platform find in their environment.
+
+A value comes from a hidden prompt, a file or standard input, and is never shown.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from osmosis_ai.secret import Secret
+
+from ..buffered_output import printable
+from ..lazy_group import Entry, LazyGroup
+from ..shared_options import complete_files
+from .given_value import GivenValue, read_value
+
+EPILOG = """\b
+Examples:
+  osmosis secret set OPENAI_API_KEY
+  osmosis secret set OPENAI_API_KEY --value-file key.txt --scope workspace
+  osmosis secret list
+"""
+SET_EPILOG = """\b
+Examples:
+  osmosis secret set OPENAI_API_KEY
+  osmosis secret set OPENAI_API_KEY --value-file - < key.txt
+"""
+_HEADER = ("name", "scope", "changed", "set by")
+_VALUE = GivenValue(
+    "value",
+    "--value-file",
+    "type it at the prompt, or give it with --value-file FILE or on standard input",
+)
+
+secret_group = LazyGroup(
+    "secret",
+    table={
+        "set": Entry("platform.secret:secret_set", "Store a secret, or replace its value."),
+        "list": Entry("platform.secret:secret_list", "List their names."),
+        "delete": Entry("platform.secret:secret_delete", "Delete one."),
+    },
+    help="Look after the secrets that runs on the platform find in their environment.",
+    epilog=EPILOG,
+)
+
+scope_option = click.option(
+    "--scope",
+    type=click.Choice(["personal", "workspace"]),
+    default="personal",
+    show_default=True,
+    help="For your runs, or for those of all members.",
+)
+
+
+class _NameOnly(click.Command):
+    """A command that takes one name, and never shows what else is given: it may be a value."""
+
+    allow_extra_args = True
+    ignore_unknown_options = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse further arguments and unknown options."""
+        rest = super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            raise click.UsageError(
+                f"{ctx.command_path} takes one NAME and the options in its help; what is given "
+                "besides is not shown here, since it may be a secret. A value is typed at the "
+                "prompt, or given with --value-file or on standard input",
+                ctx,
+            )
+        return rest
+
+
+def _checked_name(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
+    from osmosis_ai.platform.config_models import SECRET_NAME
+
+    if ctx.resilient_parsing or SECRET_NAME.fullmatch(name):
+        return name
+    # It is not shown: it may be the value.
+    raise click.UsageError(
+        "NAME must be capital letters, digits and underscores, the first one a letter, such as "
+        "OPENAI_API_KEY"
+    )
+
+
+name_argument = click.argument("name", metavar="NAME", callback=_checked_name)
+
+
+@click.command("set", cls=_NameOnly, epilog=SET_EPILOG)
+@name_argument
+@click.option(
+    "--value-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, allow_dash=True),
+    shell_complete=complete_files,
+    help="Read the value from a file; with - from standard input.",
+)
+@scope_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def secret_set(*, name: str, value_file: Path | None, scope: str, as_json: bool) -> None:
+    """Store a secret, or replace its value.
+
+    Asks for the value without showing it; without a terminal it is read from standard input. One
+    newline at its end is removed. A personal secret beats one of the workspace.
+    """
+    from osmosis_ai.platform.environment_secrets import set_secret
+
+    from .connection import connect_workspace
+
+    with connect_workspace() as client:
+        value = Secret(_value(value_file), name)
+        stored = set_secret(client, name, value, scope)
+    if as_json:
+        document = {"name": name, "scope": scope, "updated_at": stored.get("updated_at")}
+        click.echo(json.dumps(document))
+        return
+    click.echo(f"the {scope} secret {name} is set")
+
+
+def _value(value_file: Path | None) -> str:
+    if str(value_file) == "-":
+        value_file = None
+    value = read_value(_VALUE, value_file)
+    if "\0" in value:
+        raise click.UsageError("the value has a NUL character, which no environment can hold")
+    return value
+
+
+@click.command("list", epilog="\b\nExample:\n  osmosis secret list --json\n")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def secret_list(as_json: bool) -> None:
+    """List the secrets that your runs in this workspace find: names, and never values."""
+    from osmosis_ai.platform.answers import text_of
+    from osmosis_ai.platform.environment_secrets import list_secrets, shown_scope
+
+    from ..eval.lines import columns, say, table
+    from .connection import connect_workspace
+    from .run_text import age, shown, utc_now
+
+    with connect_workspace() as client:
+        found = list_secrets(client).items
+    if as_json:
+        told = [{**secret, "scope": shown_scope(secret)} for secret in found]
+        click.echo(json.dumps({"secrets": told, "total_count": len(told)}))
+        return
+    if not found:
+        click.echo("there are no secrets here; set one: osmosis secret set NAME")
+        return
+    now = utc_now()
+    rows = [
+        (
+            shown(text_of(secret, "name")),
+            printable(shown_scope(secret)),
+            age(text_of(secret, "updated_at") or text_of(secret, "created_at"), now),
+            shown(text_of(secret, "creator_name")),
+        )
+        for secret in found
+    ]
+    for line in table([_HEADER, *rows], columns()):
+        say(line)
+
+
+@click.command(
+    "delete", cls=_NameOnly, epilog="\b\nExample:\n  osmosis secret delete OPENAI_API_KEY\n"
+)
+@name_argument
+@scope_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def secret_delete(*, name: str, scope: str, as_json: bool) -> None:
+    """Delete a secret; runs that have started keep it."""
+    from osmosis_ai.platform.environment_secrets import delete_secret
+
+    from .connection import connect_workspace
+
+    with connect_workspace() as client:
+        delete_secret(client, name, scope)
+    if as_json:
+        click.echo(json.dumps({"name": name, "scope": scope, "deleted": True}))
+        return
+    click.echo(f"the {scope} secret {name} is deleted")

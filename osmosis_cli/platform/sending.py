@@ -1,0 +1,153 @@
+"""A file on its way to the platform: begun, or gone on with after it was cut short.
+
+What it takes to go on is kept from the moment when the platform has given the addresses, until the
+platform has the whole file or refuses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from osmosis_ai.platform import datasets
+from osmosis_ai.platform.client import PlatformError
+from osmosis_ai.platform.datasets import DatasetUpload, FileChanged, OnBytes
+
+from ..buffered_output import printable
+from ..errors import INTERRUPTED, CommandError
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.client import PlatformClient
+
+    from .unfinished_uploads import FileIdentity, UnfinishedUploads
+
+_CONTINUE = "run the same command again to go on with the upload"
+_GONE = (403, 404, 409, 410, 422)
+"""Statuses that say that an upload which was cut short cannot go on."""
+
+
+def send_file(
+    client: PlatformClient, file: FileIdentity, descriptor: int, kept: UnfinishedUploads
+) -> dict[str, Any]:
+    """Send an open file, and return the dataset; raise CommandError or PlatformError."""
+    sending = _Sending(client, file, descriptor, kept)
+    if found := sending.cut_short():
+        try:
+            return sending.finish(*found)
+        except PlatformError as error:
+            if error.status not in _GONE:
+                raise
+    return sending.finish(sending.begin(), {})
+
+
+class _Sending:
+    def __init__(
+        self, client: PlatformClient, file: FileIdentity, descriptor: int, kept: UnfinishedUploads
+    ) -> None:
+        self._client = client
+        self._file = file
+        self._descriptor = descriptor
+        self._kept = kept
+
+    def cut_short(self) -> tuple[DatasetUpload, dict[int, str]] | None:
+        """Return the upload that was cut short and what arrived of it; None without one."""
+        upload = self._kept.find(self._file)
+        if upload is None:
+            return None
+        try:
+            upload, etags = datasets.parts_that_arrived(self._client, upload)
+        except PlatformError as error:
+            if error.status not in _GONE:
+                raise
+            self._kept.remove(self._file)
+            return None
+        _say(f"going on with an upload: {len(etags)} of {len(upload.urls)} parts are there")
+        return upload, etags
+
+    def begin(self) -> DatasetUpload:
+        """Announce the file, and keep what it takes to go on."""
+        upload = datasets.begin_upload(self._client, self._file.name, self._file.size)
+        if not upload.is_simple:
+            try:
+                self._kept.keep(self._file, upload)
+            except OSError as error:
+                _say(f"warning: the upload cannot be gone on with later ({error.strerror})")
+        return upload
+
+    def finish(self, upload: DatasetUpload, etags: dict[int, str]) -> dict[str, Any]:
+        """Send the parts that are missing, and have them put together."""
+        try:
+            self._send(upload, etags)
+            self._check_unchanged()
+            record = datasets.complete_upload(self._client, upload, etags)
+        except KeyboardInterrupt:
+            raise self._interrupted(upload, etags) from None
+        except FileChanged:
+            self._forget(upload)
+            raise CommandError(
+                f"{printable(self._file.name)} was changed while it was sent: run the same "
+                "command again",
+                code="file_changed",
+            ) from None
+        except PlatformError as error:
+            if upload.is_simple or error.status in _GONE:
+                self._forget(upload)
+            else:
+                error.message += f"; {self._progress(upload, etags)}, {_CONTINUE}"
+            raise
+        self._kept.remove(self._file)
+        return record
+
+    def _send(self, upload: DatasetUpload, etags: dict[int, str]) -> None:
+        numbers = [n for n in range(1, len(upload.urls) + 1) if n not in etags]
+        there = upload.size - sum(upload.place(number)[1] for number in numbers)
+        with _progress_bar(self._file.name, upload.size, there) as on_bytes:
+            for number in numbers:
+                etags[number] = datasets.send_part(
+                    self._client, upload, number, self._descriptor, on_bytes
+                )
+
+    def _check_unchanged(self) -> None:
+        found = os.fstat(self._descriptor)
+        if (found.st_size, found.st_mtime_ns) != (self._file.size, self._file.mtime_ns):
+            raise FileChanged
+
+    def _interrupted(self, upload: DatasetUpload, etags: dict[int, str]) -> CommandError:
+        if upload.is_simple:
+            self._forget(upload)
+            message = "interrupted, nothing was uploaded"
+        else:
+            message = f"interrupted; {self._progress(upload, etags)}, {_CONTINUE}"
+        return CommandError(message, code="interrupted", status=INTERRUPTED)
+
+    def _progress(self, upload: DatasetUpload, etags: dict[int, str]) -> str:
+        return f"{len(etags)} of {len(upload.urls)} parts are there"
+
+    def _forget(self, upload: DatasetUpload) -> None:
+        self._kept.remove(self._file)
+        with contextlib.suppress(PlatformError):  # the platform forgets it in time
+            datasets.abort_upload(self._client, upload)
+
+
+@contextlib.contextmanager
+def _progress_bar(name: str, size: int, there: int) -> Iterator[OnBytes]:
+    """A bar on standard error, where that is a terminal that moves its cursor; else one line."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if is_plain or not sys.stderr.isatty():
+        _say(f"uploading {printable(name)}")
+        yield lambda count: None
+        return
+    with click.progressbar(
+        length=max(size, 1), label=printable(name), file=sys.stderr, show_eta=True
+    ) as bar:
+        bar.update(there)
+        yield bar.update
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

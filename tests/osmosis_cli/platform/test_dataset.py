@@ -1,0 +1,412 @@
+"""`osmosis dataset`: files are checked, sent without credentials, and gone on with."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.platform import datasets as wire
+from osmosis_ai.platform.exchange import Limits
+from osmosis_cli.platform import connection
+from tests.command import Osmosis, command
+from tests.fake_platform import TOKEN, FakePlatform, Request, fake_platform
+from tests.platform_server import PlatformServer, serving
+
+DATASETS = "/api/cli/datasets"
+PART = 100
+ETAG = '"etag-of-a-part"'
+ROW = '{"system_prompt": "", "user_prompt": "What is 1 + 1?", "ground_truth": "2"}\n'
+
+
+class Storage:
+    """The part of a platform that takes datasets."""
+
+    def __init__(self, platform: FakePlatform) -> None:
+        self.platform = platform
+        self.arrived: dict[int, bytes] = {}
+        self.count = 0
+        self.fails_at: int | None = None
+        platform.headers["ETag"] = ETAG
+        platform.answers = {
+            ("POST", DATASETS): self.begin,
+            ("GET", f"{DATASETS}/d1/parts"): self.parts,
+            ("POST", f"{DATASETS}/d1/complete"): self.complete,
+            ("POST", f"{DATASETS}/d1/abort"): {},
+        }
+
+    def begin(self, request: Request) -> tuple[int, Any]:
+        self.arrived.clear()
+        size = request.body["file_size"]
+        self.count = -(-size // PART)
+        record = {"id": "d1", "file_name": request.body["file_name"], "status": "uploading"}
+        if self.count == 1:
+            upload = {"method": "simple", "presigned_url": self.url(1)}
+        else:
+            upload = {"method": "multipart", "part_size": PART, **self.places()}
+        return 201, {**record, "upload": upload}
+
+    def places(self) -> dict[str, Any]:
+        numbers = range(1, self.count + 1)
+        return {"parts": [{"part_number": n, "presigned_url": self.url(n)} for n in numbers]}
+
+    def url(self, number: int) -> str:
+        self.platform.answers["PUT", f"/put/{number}"] = lambda request: self.put(request, number)
+        return f"{self.platform.url}/put/{number}?signature=abc"
+
+    def put(self, request: Request, number: int) -> tuple[int, Any]:
+        if number == self.fails_at:
+            return 503, {"error": "no storage"}
+        self.arrived[number] = request.body
+        return 200, {}
+
+    def parts(self, request: Request) -> tuple[int, Any]:
+        return 200, {"parts": [{"part_number": n, "etag": ETAG} for n in sorted(self.arrived)]}
+
+    def complete(self, request: Request) -> tuple[int, Any]:
+        return 200, {"id": "d1", "file_name": "rows.jsonl", "status": "ready", "row_count": 9}
+
+    def content(self) -> bytes:
+        return b"".join(self.arrived[number] for number in sorted(self.arrived))
+
+    def sent(self) -> list[str]:
+        return [f"{one.method} {one.path}" for one in self.platform.requests]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[FakePlatform]:
+    with fake_platform() as platform:
+        yield platform
+
+
+@pytest.fixture
+def platform(served: FakePlatform) -> FakePlatform:
+    served.clear()
+    return served
+
+
+@pytest.fixture
+def storage(platform: FakePlatform) -> Storage:
+    return Storage(platform)
+
+
+@pytest.fixture
+def osmosis(
+    platform: FakePlatform,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Osmosis:
+    """The command, logged in by a variable, in the workspace `acme/agents`; it tries once."""
+    for name, value in platform.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setattr(connection, "LIMITS", Limits(tries=1))
+    monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/agents")
+    monkeypatch.chdir(tmp_path)
+    return command(monkeypatch, capfd)
+
+
+def rows(count: int, name: str = "rows.jsonl") -> bytes:
+    """Write a dataset; its content."""
+    Path(name).write_text(ROW * count)
+    return Path(name).read_bytes()
+
+
+def kept(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "config").glob("uploads/*.json"))
+
+
+# ---- what is sent
+
+
+def test_a_small_file_is_sent_in_one_piece_and_without_credentials(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    content = rows(1)
+    status, out, _ = osmosis("dataset", "upload", "rows.jsonl")
+    assert status == 0
+    assert out == 'uploaded rows.jsonl (1 row), ready\nin a config file: dataset = "rows"\n'
+    begin, put, complete = platform.requests
+    assert begin.body == {
+        "file_name": "rows.jsonl",
+        "file_size": len(content),
+        "extension": "jsonl",
+    }
+    assert begin.headers["authorization"] == f"Bearer {TOKEN}"
+    assert begin.headers["x-osmosis-git"] == "acme/agents"
+    assert (put.method, put.query, put.body) == ("PUT", {"signature": "abc"}, content)
+    assert not {"authorization", "x-osmosis-git", "x-osmosis-cli-version"} & set(put.headers)
+    assert put.headers["content-length"] == str(len(content))
+    assert complete.body == {"parts": [{"part_number": 1, "etag": ETAG}]}
+
+
+def test_a_large_file_is_sent_in_parts(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform, tmp_path: Path
+):
+    content = rows(9)
+    status, out, _ = osmosis("dataset", "upload", "rows.jsonl", "--json")
+    assert status == 0
+    document = json.loads(out)
+    assert (document["id"], document["status"], document["checked_rows"]) == ("d1", "ready", 9)
+    assert storage.content() == content
+    numbers = range(1, storage.count + 1)
+    assert platform.requests[-1].body == {
+        "parts": [{"part_number": number, "etag": ETAG} for number in numbers]
+    }
+    assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("rows.jsonl", '{"user_prompt": 1}\n'), ("rows.txt", ROW), ("gone.csv", "")]
+)
+def test_a_dataset_that_cannot_be_used_is_not_sent(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform, name: str, text: str
+):
+    if text:
+        Path(name).write_text(text)
+    status, out, err = osmosis("dataset", "upload", name)
+    assert (status, out, platform.requests) == (1, "", [])
+    assert name in err
+
+
+@pytest.mark.parametrize(
+    "upload",
+    [
+        None,
+        {"method": "multipart", "part_size": 100, "parts": []},
+        {"method": "multipart", "part_size": 0, "parts": [{"part_number": 1}]},
+        {"method": "simple", "presigned_url": "http://storage.example/put"},
+        {"method": "simple", "presigned_url": "file:///etc/passwd"},
+    ],
+)
+def test_an_address_that_nothing_can_be_sent_to_is_refused(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform, upload: Any
+):
+    rows(1)
+    platform.answers["POST", DATASETS] = lambda _: (201, {"id": "d1", "upload": upload})
+    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert (status, out) == (1, "")
+    assert f"the answer of {platform.url}" in err
+
+
+def test_a_redirect_of_a_part_is_not_followed(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    rows(1)
+    platform.headers["Location"] = f"{platform.url}/elsewhere"
+    storage.put = lambda request, number: (307, {})  # type: ignore[method-assign]
+    status, _, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert status == 1
+    assert "not followed" in err
+    assert "PUT /elsewhere" not in storage.sent()
+
+
+def test_a_dataset_that_the_platform_cannot_use_is_a_failure(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    rows(1)
+    failed = {"id": "d1", "status": "failed", "error": "no \x1b rows"}
+    platform.answers["POST", f"{DATASETS}/d1/complete"] = failed
+    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert (status, out) == (1, "")
+    assert "cannot use it: no \\x1b rows" in err
+
+
+# ---- cut short, and gone on with
+
+
+def test_an_upload_that_failed_goes_on_where_it_stopped(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform, tmp_path: Path
+):
+    content = rows(9)
+    storage.fails_at = 3
+    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert (status, out) == (1, "")
+    assert "2 of 7 parts are there, run the same command again" in err
+    [state] = kept(tmp_path)
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    assert stat.S_IMODE(state.parent.stat().st_mode) == 0o700
+    assert TOKEN not in state.read_text()
+    storage.fails_at = None
+    platform.requests.clear()
+    status, _, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert status == 0
+    assert "going on with an upload: 2 of 7 parts are there" in err
+    assert storage.sent() == [
+        f"GET {DATASETS}/d1/parts",
+        *(f"PUT /put/{number}" for number in range(3, 8)),
+        f"POST {DATASETS}/d1/complete",
+    ]
+    assert storage.content() == content
+    assert kept(tmp_path) == []
+
+
+def test_ctrl_c_keeps_what_arrived_and_says_how_to_go_on(
+    osmosis: Osmosis, storage: Storage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    content = rows(9)
+    send = wire.send_part
+
+    def stopped(*args: Any) -> str:
+        if args[2] == 4:
+            raise KeyboardInterrupt
+        return send(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wire, "send_part", stopped)
+        status, out, err = osmosis("dataset", "upload", "rows.jsonl", "--json")
+    assert (status, out) == (130, "")
+    error = json.loads(err)["error"]
+    assert error["code"] == "interrupted"
+    assert "3 of 7 parts are there, run the same command again" in error["message"]
+    assert osmosis("dataset", "upload", "rows.jsonl")[0] == 0
+    assert storage.content() == content
+
+
+def test_an_interrupt_of_one_piece_leaves_nothing(
+    osmosis: Osmosis, storage: Storage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    def stopped(*args: Any) -> str:
+        raise KeyboardInterrupt
+
+    rows(1)
+    monkeypatch.setattr(wire, "send_part", stopped)
+    status, _, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert (status, "nothing was uploaded" in err) == (130, True)
+    assert storage.sent()[-1] == f"POST {DATASETS}/d1/abort"
+    assert kept(tmp_path) == []
+
+
+def test_an_upload_that_the_platform_has_forgotten_begins_anew(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    content = rows(9)
+    storage.fails_at = 2
+    osmosis("dataset", "upload", "rows.jsonl")
+    storage.fails_at = None
+    del platform.answers["GET", f"{DATASETS}/d1/parts"]
+    assert osmosis("dataset", "upload", "rows.jsonl")[0] == 0
+    assert storage.content() == content
+
+
+def test_an_address_that_has_expired_has_the_upload_begin_anew(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    content = rows(9)
+    storage.fails_at = 3
+    osmosis("dataset", "upload", "rows.jsonl")
+    storage.fails_at = None
+    platform.answers["PUT", "/put/3"] = lambda _: (403, {"error": "expired"})
+    platform.requests.clear()
+    assert osmosis("dataset", "upload", "rows.jsonl")[0] == 0
+    assert f"POST {DATASETS}" in storage.sent()
+    assert storage.content() == content
+
+
+@pytest.mark.parametrize("change", ["content", "platform", "state"])
+def test_another_file_another_platform_and_a_damaged_state_begin_anew(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform, tmp_path: Path, change: str,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    rows(9)
+    storage.fails_at = 3
+    osmosis("dataset", "upload", "rows.jsonl")
+    storage.fails_at = None
+    if change == "content":
+        rows(8)
+    elif change == "platform":
+        monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/others")
+    else:
+        kept(tmp_path)[0].write_text('{"version": 1, "upload": {"urls": 5}}')
+    platform.requests.clear()
+    assert osmosis("dataset", "upload", "rows.jsonl")[0] == 0
+    assert storage.sent()[0] == f"POST {DATASETS}"
+    assert storage.content() == Path("rows.jsonl").read_bytes()
+
+
+def test_a_file_that_changes_while_it_is_sent_is_not_completed(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    rows(9)
+
+    def put(request: Request, number: int) -> tuple[int, Any]:
+        if number == 2:
+            rows(1)
+        return 200, {}
+
+    storage.put = put  # type: ignore[method-assign]
+    status, _, err = osmosis("dataset", "upload", "rows.jsonl", "--json")
+    assert status == 1
+    assert json.loads(err)["error"]["code"] == "file_changed"
+    assert f"POST {DATASETS}/d1/complete" not in storage.sent()
+
+
+# ---- against the platform itself
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
+    from osmosis_platform.settings import Limits as ServerLimits
+
+    limits = ServerLimits(simple_upload_bytes=PART, part_bytes=PART)
+    with serving(tmp_path_factory.mktemp("platform"), limits=limits) as server:
+        yield server
+
+
+def test_the_platform_takes_what_is_uploaded_and_lists_it(
+    real: PlatformServer, osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in real.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(connection, "workspace_repository", lambda: real.repository)
+    rows(1, "small.jsonl")
+    rows(9, "large.jsonl")
+    send = wire.send_part
+
+    def stopped(*args: Any) -> str:
+        if args[2] == 4:
+            raise KeyboardInterrupt
+        return send(*args)
+
+    assert osmosis("dataset", "upload", "small.jsonl")[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(wire, "send_part", stopped)
+        assert osmosis("dataset", "upload", "large.jsonl")[0] == 130
+    status, out, err = osmosis("dataset", "upload", "large.jsonl", "--json")
+    assert (status, json.loads(out)["row_count"]) == (0, 9)
+    assert "3 of 7 parts are there" in err
+    status, out, _ = osmosis("dataset", "list")
+    header, *found = [line.split() for line in out.splitlines()]
+    assert header[:4] == ["name", "status", "rows", "size"]
+    assert [row[:3] for row in found] == [
+        ["large.jsonl", "ready", "9"],
+        ["small.jsonl", "ready", "1"],
+    ]
+    status, out, _ = osmosis("dataset", "list", "--limit", "1", "--json")
+    document = json.loads(out)
+    assert [one["file_name"] for one in document["datasets"]] == ["large.jsonl"]
+    assert (document["total_count"], document["has_more"]) == (2, True)
+    assert "1 of 2; all of them" in osmosis("dataset", "list", "--limit", "1")[1]
+
+
+def test_no_datasets_is_said_with_the_next_step(osmosis: Osmosis, platform: FakePlatform):
+    platform.answers["GET", DATASETS] = {"datasets": [], "has_more": False}
+    assert "osmosis dataset upload FILE" in osmosis("dataset", "list")[1]
+
+
+@pytest.mark.parametrize("fault", ["401", "500", "html", "not json"])
+@pytest.mark.parametrize("words", [("list",), ("upload", "rows.jsonl")])
+def test_a_platform_that_fails_is_one_error(
+    osmosis: Osmosis, platform: FakePlatform, words: tuple[str, ...], fault: str
+):
+    rows(1)
+    platform.fault = fault
+    status, out, err = osmosis("dataset", *words, "--json")
+    assert (status, out) == (1, "")
+    assert json.loads(err)["error"]["exit_code"] == 1
+    assert TOKEN not in err

@@ -1,0 +1,213 @@
+"""`osmosis secret`: values go to the platform in one request, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from osmosis_cli.platform import connection
+from tests.command import Osmosis, command
+from tests.fake_platform import TOKEN, FakePlatform, fake_platform
+
+SECRETS = "/api/cli/environment-secrets"
+VALUE = "value-that-is-not-to-be-seen-31"
+NAME = "MY_KEY"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[FakePlatform]:
+    with fake_platform() as platform:
+        yield platform
+
+
+@pytest.fixture
+def platform(served: FakePlatform) -> FakePlatform:
+    served.requests.clear()
+    served.fault = None
+    stored = {"id": "s1", "name": NAME, "scope": "user", "updated_at": "2026-11-22T12:00:00Z"}
+    page = {"environment_secrets": [stored], "total_count": 1, "has_more": False}
+    served.answers = {
+        ("POST", SECRETS): lambda _: (201, stored),
+        ("GET", SECRETS): page,
+        ("DELETE", SECRETS): {},
+    }
+    return served
+
+
+@pytest.fixture
+def osmosis(
+    platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Osmosis:
+    """The command, logged in by a variable, in the workspace `acme/agents`."""
+    for name, value in platform.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/agents")
+    return command(monkeypatch, capfd)
+
+
+def test_a_value_from_standard_input_is_sent_without_its_newline(
+    osmosis: Osmosis, platform: FakePlatform
+):
+    status, out, err = osmosis("secret", "set", NAME, stdin=f"{VALUE}\n".encode())
+    assert (status, out) == (0, f"the personal secret {NAME} is set\n")
+    assert err == "one newline at the end of the value was removed\n"
+    [request] = platform.requests
+    assert (request.method, request.path) == ("POST", SECRETS)
+    assert request.body == {"name": NAME, "value": VALUE, "scope": "user"}
+    assert request.headers["x-osmosis-git"] == "acme/agents"
+    assert request.headers["authorization"] == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("content", "sent"),
+    [
+        (b"one", "one"),
+        (b"one\r\n", "one"),
+        (b"one\n\n", "one\n"),
+        (b"two lines\nof one value", "two lines\nof one value"),
+        (" é ".encode(), " é "),
+    ],
+)
+def test_one_newline_at_the_end_is_removed_and_nothing_else(
+    osmosis: Osmosis, platform: FakePlatform, content: bytes, sent: str
+):
+    assert osmosis("secret", "set", NAME, "--value-file", "-", stdin=content)[0] == 0
+    assert platform.requests[0].body["value"] == sent
+
+
+def test_a_value_from_a_file_may_be_the_workspaces(
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
+):
+    (tmp_path / "key").write_text(VALUE)
+    words = ("secret", "set", NAME, "--value-file", str(tmp_path / "key"), "--scope", "workspace")
+    status, out, err = osmosis(*words, "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {
+        "name": NAME,
+        "scope": "workspace",
+        "updated_at": "2026-11-22T12:00:00Z",
+    }
+    assert platform.requests[0].body["scope"] == "workspace"
+
+
+def test_on_a_terminal_the_value_is_asked_for_and_not_shown(
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def hidden(prompt: str) -> str:
+        asked.append(prompt)
+        return VALUE
+
+    monkeypatch.setattr("click.termui.hidden_prompt_func", hidden)
+    status, out, err = osmosis("secret", "set", NAME, terminal=True)
+    assert (status, asked) == (0, ["Value: "])
+    assert platform.requests[0].body["value"] == VALUE
+    assert VALUE not in out + err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (NAME, VALUE),
+        (NAME, f"--value={VALUE}"),
+        (NAME, f"--{VALUE}"),
+        (VALUE,),
+        (f"{NAME}={VALUE}",),
+        (NAME, "--value-file", VALUE),
+        (NAME, "--", VALUE),
+    ],
+)
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["text", "json"])
+def test_a_value_among_the_arguments_is_refused_and_not_shown(
+    osmosis: Osmosis, platform: FakePlatform, words: tuple[str, ...], as_json: tuple[str, ...]
+):
+    status, out, err = osmosis("secret", "set", *as_json, *words)
+    assert (status, out) == (2, "")
+    assert VALUE not in err
+    assert platform.requests == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"\xff\xfe", b"a\0b", b"x" * 131_073], ids=lambda each: repr(each[:4])
+)
+def test_a_value_that_no_environment_can_hold_is_a_wrong_use(
+    osmosis: Osmosis, platform: FakePlatform, content: bytes
+):
+    status, out, _ = osmosis("secret", "set", NAME, stdin=content)
+    assert (status, out, platform.requests) == (2, "", [])
+
+
+def test_an_error_that_quotes_the_value_is_not_shown(osmosis: Osmosis, platform: FakePlatform):
+    for value in (VALUE, "abc"):
+        answer = {"error": f"{value} is not good", "field": "value"}
+        platform.answers["POST", SECRETS] = lambda _, answer=answer: (422, answer)
+        for words in ((), ("--json",)):
+            status, out, err = osmosis("secret", "set", NAME, *words, stdin=value.encode())
+            assert (status, out) == (1, "")
+            assert value not in err
+            assert "quotes the value" in err
+
+
+def test_names_are_listed_and_never_values(osmosis: Osmosis, platform: FakePlatform):
+    status, out, _ = osmosis("secret", "list")
+    header, row = out.splitlines()
+    assert (status, header.split("  ")[0]) == (0, "name")
+    assert row.split()[:2] == [NAME, "personal"]
+    assert platform.requests[0].query == {"scope": "all", "limit": "100", "offset": "0"}
+    status, out, _ = osmosis("secret", "list", "--json")
+    [secret] = json.loads(out)["secrets"]
+    assert (secret["name"], secret["scope"]) == (NAME, "personal")
+
+
+def test_names_of_the_platform_are_escaped(osmosis: Osmosis, platform: FakePlatform):
+    named = {"name": "A\x1b[31m\u202e", "scope": "user\x07"}
+    platform.answers["GET", SECRETS] = {"environment_secrets": [named], "has_more": False}
+    _, out, _ = osmosis("secret", "list")
+    assert "A\\x1b[31m\\u202e" in out
+    assert "\x07" not in out
+
+
+def test_no_secrets_is_said_with_the_next_step(osmosis: Osmosis, platform: FakePlatform):
+    platform.answers["GET", SECRETS] = {"environment_secrets": [], "has_more": False}
+    assert "osmosis secret set NAME" in osmosis("secret", "list")[1]
+
+
+def test_a_secret_is_deleted_by_name_and_scope(osmosis: Osmosis, platform: FakePlatform):
+    status, out, _ = osmosis("secret", "delete", NAME, "--scope", "workspace")
+    assert (status, out) == (0, f"the workspace secret {NAME} is deleted\n")
+    assert platform.requests[0].body == {"name": NAME, "scope": "workspace"}
+    platform.fault = "404"
+    status, _, err = osmosis("secret", "delete", NAME)
+    assert status == 1
+    assert f"no personal secret '{NAME}'" in err
+
+
+@pytest.mark.parametrize("fault", ["401", "403", "500", "html", "redirect"])
+def test_a_platform_that_fails_is_one_error_without_the_value(
+    osmosis: Osmosis, platform: FakePlatform, fault: str
+):
+    platform.fault = fault
+    status, out, err = osmosis("secret", "set", NAME, "--json", stdin=VALUE.encode())
+    assert (status, out) == (1, "")
+    assert json.loads(err)["error"]["exit_code"] == 1
+    assert not [text for text in (VALUE, TOKEN, "\x1b") if text in err]
+
+
+def test_outside_of_a_workspace_and_without_an_origin_it_is_said(
+    osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.undo()
+    monkeypatch.setenv("OSMOSIS_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
+    status, _, err = osmosis("secret", "list")
+    assert status == 1
+    assert "in no Git work tree" in err
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    status, _, err = osmosis("secret", "list")
+    assert status == 1
+    assert "no remote named origin" in err
