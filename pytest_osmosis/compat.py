@@ -100,7 +100,7 @@ def ini_value(config: pytest.Config, name: str, *, is_list: bool) -> Any:
 
 
 def ini_keys(config: pytest.Config) -> Collection[str]:
-    """Return the keys of the ini file, known or not; none where they cannot be told."""
+    """Return the keys of the ini file, known or not; none where pytest does not say."""
     return list(_attribute(config, "_inicfg") or ())
 
 
