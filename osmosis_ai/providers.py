@@ -1,4 +1,4 @@
-"""Names of providers and of the variables that hold their keys.
+"""Names of providers and of the variables that hold their keys and addresses.
 
 Facts only, cheap to import: LiteLLM, which speaks to the providers, is behind
 `osmosis_ai.models.litellm.library`.
@@ -59,6 +59,14 @@ _OWN_CREDENTIALS = frozenset(
 """Local servers, which ask for no key, and clouds, whose credentials are more than one key."""
 
 
+_ADDRESS_VARIABLES: Mapping[str, str] = {
+    "hosted_vllm": "HOSTED_VLLM_API_BASE",
+    "litellm_proxy": "LITELLM_PROXY_API_BASE",
+    "lm_studio": "LM_STUDIO_API_BASE",
+}
+"""Servers of one's own: without their address LiteLLM takes OpenAI's, key and prompts with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelName:
     """A model as LiteLLM names it."""
@@ -88,6 +96,12 @@ def key_variables(provider: str) -> tuple[str, ...]:
         return ()
     usual = provider.upper().replace("-", "_").replace(".", "_") + "_API_KEY"
     return _KEY_VARIABLES.get(provider, (usual,))
+
+
+def missing_address(provider: str) -> str | None:
+    """Return the variable that has to hold the address of this provider, where it does not."""
+    variable = _ADDRESS_VARIABLES.get(provider)
+    return None if variable is None or os.environ.get(variable, "").strip() else variable
 
 
 def key_from_environment(provider: str) -> Secret | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .options import mistyped, reader, registration
+from .options import reader, registration
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -47,7 +47,10 @@ def pytest_load_initial_conftests(
         env_file.load(early_config)
     yield
     registration.register_short(parser)
-    mistyped.check_options(parser, args)
+    if any(str(word).startswith("--osmosis-") for word in args):
+        from .options import mistyped
+
+        mistyped.check_options(parser, args)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -250,6 +253,7 @@ def _set_up(config: pytest.Config) -> Evaluation:
     # The evaluation registers the recorder and the gates, which have hooks too.
     from .evaluation import EVALUATION, evaluation_for
     from .items.marker import MarkerPlugin
+    from .options import mistyped
     from .session import preflight
 
     mistyped.check_keys(config)

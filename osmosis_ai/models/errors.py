@@ -29,6 +29,9 @@ from .transport.base_url import BaseURL
 UNSUPPORTED = "unsupported"
 """Reason of a fault that concerns every row: LiteLLM itself refuses the request."""
 
+_PREFIXES = frozenset({"openai", "hosted_vllm", "litellm_proxy", "lm_studio", "ollama", "vllm"})
+"""What LiteLLM has before the names of models at such endpoints, and they themselves have not."""
+
 _BODY_CHARS = 64 * 1024
 """Beginning of an error's body that is read."""
 
@@ -226,10 +229,17 @@ class Wording:
                 return f"{said}: nothing is served at {url}{hint}{quoted}"
             case "model_not_found":
                 at = f"{self.address or self.where} ({fault.status})"
-                return f"model {self.model!r} is not known at {at}{quoted}"
+                return f"model {self.model!r} is not known at {at}{self._whole_name()}{quoted}"
         if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
         return f"{said}{after}{quoted}"
+
+    def _whole_name(self) -> str:
+        """Return a hint where the name begins with LiteLLM's name of a kind of endpoint."""
+        provider, _, model = self.model.partition("/")
+        if self.address is None or provider not in _PREFIXES or not model:
+            return ""
+        return f"; at a base URL the name is sent whole: did you mean {model!r}?"
 
     def of_fault(self, fault: CallFault, redact: Redactor) -> str:
         """Return what users see of one try that failed."""

@@ -22,8 +22,6 @@ def check_options(parser: pytest.Parser, args: Sequence[str]) -> None:
     """
     words = args[: args.index("--")] if "--" in args else args
     given = {str(word).partition("=")[0] for word in words if str(word).startswith(_FLAG)}
-    if not given:
-        return
     taken = compat.option_names(parser)
     unknown = [] if taken is None else sorted(given - taken)
     _refuse(unknown, [option.flag_name for option in OPTIONS], _FLAG, "no such option")

@@ -194,6 +194,7 @@ def _attribute(module: ModuleType, attribute: str, prefix: str) -> Any:
 
 
 _OUR_FOLDER = str(Path(__file__).parent) + os.sep
+_SDK_FOLDER = str(Path(__file__).parents[2] / "osmosis_ai") + os.sep
 _LINES_SHOWN = 60
 FrameFilter = Callable[[Iterable[traceback.FrameSummary]], list[traceback.FrameSummary]]
 
@@ -249,12 +250,12 @@ def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) 
 
 
 def user_frames(frames: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    """The frames below ours, without those of the import system."""
+    """The frames below ours, without those of the SDK and of the import system."""
     kept: list[traceback.FrameSummary] = []
     for frame in frames:
         if frame.filename.startswith(_OUR_FOLDER):
             kept.clear()
-        elif not _is_machinery(frame.filename):
+        elif not frame.filename.startswith(_SDK_FOLDER) and not _is_machinery(frame.filename):
             kept.append(frame)
     return kept
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from ...providers import ModelName
+from ...providers import ModelName, missing_address
 from ...secret import Secret
 from ..base import CallFault
 from ..errors import UNSUPPORTED
@@ -54,6 +54,7 @@ class LiteLLMClient:
         `params` are other fields of the request: `tools`, `temperature`, `response_format`, ...
         """
         _check_provider(await loaded(), self._name)
+        self._check_address()
         exchange = self._exchange(len(messages))
         error: Exception | None = None
         response: Any = None
@@ -72,6 +73,16 @@ class LiteLLMClient:
         if not asking.done():
             raise CallFault("timeout", "deadline reached without an answer", retried=True)
         return read_answer(exchange, response, error)
+
+    def _check_address(self) -> None:
+        provider = self._name.provider
+        variable = None if self._api_base is not None else missing_address(provider)
+        if variable is not None:
+            detail = (
+                f"{provider} has no address of its own: export {variable}, or give "
+                "--osmosis-base-url"
+            )
+            raise CallFault("bad_request", detail, reason=UNSUPPORTED)
 
     def _abandon(self, asking: asyncio.Task[Any], exchange: Exchange) -> None:
         """End a call without a caller: at once, or as soon as it would send its request.

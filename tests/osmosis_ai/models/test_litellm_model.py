@@ -417,6 +417,21 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
     assert endpoint.requests == 0
 
 
+@pytest.mark.parametrize("provider", ["litellm_proxy", "hosted_vllm", "lm_studio"])
+def test_a_server_of_ones_own_without_an_address_is_asked_nothing(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """LiteLLM would send its key and the prompt to where OpenAI's models are."""
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+    monkeypatch.setenv("OPENAI_API_BASE", endpoint.base_url)
+    monkeypatch.delenv(f"{provider.upper()}_API_BASE", raising=False)
+    refused = failure(f"{provider}/m", None)
+    assert f"{provider} has no address of its own: export {provider.upper()}_API" in str(refused)
+    assert (refused.fatal, endpoint.requests) == (True, 0)
+    monkeypatch.setenv(f"{provider.upper()}_API_BASE", endpoint.base_url)
+    assert complete(f"{provider}/m", None).message["content"] == "42"
+
+
 def test_a_cancelled_call_hangs_up(endpoint: Endpoint) -> None:
     async def cancelled() -> None:
         load()  # takes seconds, which do not belong to the wait

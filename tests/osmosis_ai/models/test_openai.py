@@ -395,6 +395,21 @@ def test_an_unknown_model_is_fatal_in_every_dialect(shared: Endpoint, dialect: s
     assert f"model '{model}' is not known at {shared.base_url}" in str(failure)
 
 
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("openai/paris", "; at a base URL the name is sent whole: did you mean 'paris'?"),
+        ("Qwen/Qwen3-8B", ""),
+    ],
+)
+def test_an_unknown_model_by_its_litellm_name_is_answered_with_the_plain_one(
+    model: str, hint: str
+) -> None:
+    with Endpoint("42", models=["paris"]) as endpoint:
+        failure = error(endpoint, model)
+        assert f"at {endpoint.base_url} (404){hint} (" in str(failure)
+
+
 def test_a_path_that_serves_nothing_is_fatal_and_hints_at_v1(shared: Endpoint) -> None:
     failure = error(shared, "fault-no-route", base_url=f"http://{shared.netloc}")
     assert (failure.kind, failure.status, failure.fatal) == ("model_not_found", 404, True)

@@ -208,6 +208,17 @@ class TestMistakesInModules:
         files = {line.split('"')[1] for line in message.splitlines() if "File " in line}
         assert {Path(file).parent for file in files} == {tmp_path}
 
+    def test_a_class_that_the_sdk_refuses_is_shown_without_frames_of_the_sdk(
+        self, project, tmp_path
+    ):
+        project(
+            nameless="from osmosis_ai.rollout import RolloutAgentLoop as Loop\nclass A(Loop): ..."
+        )
+        message = refusal("nameless:A")
+        assert "A needs a class attribute `name`" in message
+        files = [line.split('"')[1] for line in message.splitlines() if "File " in line]
+        assert files == [str(tmp_path / "nameless.py")]
+
     def test_a_long_traceback_is_cut_in_its_middle(self, project):
         project(broken="def f(n):\n    f(n + 1)\nf(0)")
         message = refusal("broken:x")
