@@ -62,7 +62,7 @@ CREDENTIALS = "osmosis_cli/credentials/test_file.py"
 LOGIN = "osmosis_cli/platform/test_login.py"
 READER = "osmosis_cli/credentials/test_store.py"
 UPLOAD = "osmosis_cli/platform/test_dataset.py"
-SECRET = "osmosis_cli/platform/test_secret.py"
+SECRET_COMMAND = "osmosis_cli/platform/test_secret.py"
 CSV = "pytest_osmosis/dataset/test_csv_file.py"
 COLUMNS = "pytest_osmosis/dataset/test_columns.py"
 FORMS = "pytest_osmosis/acceptance/test_datasets.py"
@@ -1095,24 +1095,24 @@ FAULTS: dict[str, Sequence[Fault]] = {
         Fault(
             "a secret's value is given as an argument",
             "refused, and not shown",
-            [f"{SECRET}::test_a_value_among_the_arguments_is_refused_and_not_shown"],
+            [f"{SECRET_COMMAND}::test_a_value_among_the_arguments_is_refused_and_not_shown"],
         ),
         Fault(
             "a secret's value ends in a newline",
             "one is removed, and that is said",
-            [f"{SECRET}::test_one_newline_at_the_end_is_removed_and_nothing_else"],
+            [f"{SECRET_COMMAND}::test_one_newline_at_the_end_is_removed_and_nothing_else"],
         ),
         Fault(
             "the platform quotes a secret's value in an error",
             "the quote is not shown",
-            [f"{SECRET}::test_an_error_that_quotes_the_value_is_not_shown"],
+            [f"{SECRET_COMMAND}::test_an_error_that_quotes_the_value_is_not_shown"],
         ),
         Fault(
             "names from the platform have control or bidirectional characters",
             "escaped",
             [
                 f"{LOGIN}::test_names_of_the_platform_are_escaped",
-                f"{SECRET}::test_names_of_the_platform_are_escaped",
+                f"{SECRET_COMMAND}::test_names_of_the_platform_are_escaped",
             ],
         ),
         Fault(
