@@ -20,6 +20,7 @@ from .dataset.formats import ACCEPTED
 from .escaping import escape_control_chars
 from .options.reader import OptionReader
 from .options.table import BY_NAME
+from .options.values import OF_REPORT
 from .reports.formats import REPORTS
 from .spec import Budget, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
 from .storage.atomic_write import is_special
@@ -207,8 +208,22 @@ def _selection(given: OptionReader) -> dict[str, Any]:
                     f"{given.spelled('rows')} and {given.spelled(name)} both say which rows: "
                     "give one of them"
                 )
-        return {"rows": given("rows")}
+        return {"rows": _rows(given)}
     return {name: given(name) for name in others}
+
+
+def _rows(given: OptionReader) -> str:
+    """The indices of rows, those of a report looked up."""
+    text: str = given("rows")
+    if not text.startswith(OF_REPORT):
+        return text
+    from .dataset.sampling import as_text
+    from .reports.json_reader import UnreadableReport, read_row_indices
+
+    try:
+        return as_text(read_row_indices(given.path("rows", text.removeprefix(OF_REPORT))))
+    except UnreadableReport as error:
+        raise pytest.UsageError(f"{given.spelled('rows')}: {error}") from None
 
 
 def _model(given: OptionReader) -> ModelSpec:

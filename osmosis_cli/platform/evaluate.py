@@ -94,6 +94,8 @@ def _evaluate(
         values["data"] = (dataset_file or _dataset(root, experiment.dataset),)
     defaults = {"agent": os.path.relpath(entrypoint), "model": experiment.model_path}
     given = config.evaluation.given() if config.evaluation else {}
+    if values["rows"] is not None or values["sample"] is not None:
+        given.pop("limit", None)  # which rows is said
     defaults |= {option: str(given[key]) for key, option in EVALUATION.items() if key in given}
     another_model = values["model"] is not None
     for name, default in defaults.items():

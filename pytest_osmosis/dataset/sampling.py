@@ -78,6 +78,17 @@ def parse_rows(text: str) -> Selection:
     return array("q", sorted(named))
 
 
+def as_text(rows: Sequence[int]) -> str:
+    """Return the text that names these rows, which are ascending: "3,7,10-20"."""
+    parts: list[list[int]] = []
+    for row in rows:
+        if parts and parts[-1][-1] == row - 1:
+            parts[-1][1:] = [row]
+        else:
+            parts.append([row])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
 def refuse_missing(named: Selection, found: int, path: Path, rows_total: int | None) -> None:
     """Raise DatasetError unless all the named rows, of which the first were found, are there."""
     if found < len(named):

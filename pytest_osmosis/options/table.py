@@ -252,7 +252,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("limit", "evaluate only this many rows", values.whole_number(1), metavar="N"),
     Option("offset", "skip this many rows first", values.whole_number(0), 0, metavar="N"),
     Option(
-        "rows", "evaluate only these rows, such as 3,7,10-20", values.row_indices, metavar="ROWS"
+        "rows",
+        "evaluate only these rows, such as 3,7,10-20, or with @results.json those of a JSON report",
+        values.row_indices,
+        metavar="ROWS|@REPORT",
     ),
     Option(
         "sample",

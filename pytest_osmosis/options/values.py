@@ -106,10 +106,18 @@ def column_map(text: str) -> str:
     return text
 
 
+OF_REPORT = "@"
+"""What a report begins with where row indices may stand too."""
+
+
 def row_indices(text: str) -> str:
-    """Return row indices, as `sampling.parse_rows` takes them."""
+    """Return row indices, as `sampling.parse_rows` takes them, or the report that has them."""
     from ..dataset.sampling import parse_rows
 
+    if text.startswith(OF_REPORT):
+        if len(text) == len(OF_REPORT):
+            raise ValueError("expected a JSON report behind the @, such as @results.json")
+        return text
     parse_rows(text)
     return text
 

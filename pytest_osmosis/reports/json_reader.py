@@ -51,6 +51,28 @@ class AskedGate:
     """The rows of its slice; None: all, or not known."""
 
 
+def read_row_indices(path: Path) -> list[int]:
+    """Return the indices of the rows in a JSON report, ascending; UnreadableReport for no report.
+
+    All of its evaluations must have the same rows.
+    """
+    document = _document(path)
+    found: defaultdict[str | None, set[int]] = defaultdict(set)
+    try:
+        if not isinstance(document, dict):
+            raise ValueError(f"expected an object, not {type(document).__name__}")
+        for row in _list(document, "rows"):
+            found[_text(row, "suite", None)].add(_whole(row, "row_index"))
+    except ValueError as error:
+        raise UnreadableReport(f"{path}: not an evaluation's report: {error}") from None
+    if not found:
+        raise UnreadableReport(f"{path}: has no row")
+    first, *others = found.values()
+    if any(rows != first for rows in others):
+        raise UnreadableReport(f"{path}: has several evaluations, with different rows")
+    return sorted(first)
+
+
 def read_gates(path: Path) -> list[AskedGate]:
     """The gates of a report that `read_report` could read; none in one without."""
     document = _document(path)

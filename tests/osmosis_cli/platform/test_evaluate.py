@@ -142,6 +142,16 @@ def test_options_beat_the_file_and_the_rest_goes_on_untouched(
     assert (dashes, flag, value) == ("--", "-k", "row-1")
 
 
+@pytest.mark.parametrize("words", [["--rows", "@last.json"], ["--sample=10%"]])
+def test_other_ways_to_say_which_rows_replace_the_files_limit(
+    osmosis: Command, became: Became, words: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    assert osmosis("eval", "configs/eval/one.toml", *words)[0] == 0
+    given = {"=".join(words)}
+    assert set(became.words[4:]) == FROM_CONFIG - {"--limit=2"} | given
+
+
 def test_a_key_travels_in_the_environment_alone(
     osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
 ):

@@ -53,17 +53,21 @@ def test_a_csv_file_with_names_of_its_own_is_evaluated(project: Project, workers
     assert [len(messages) for messages in sent] == [1, 1]  # no system message
 
 
-def test_rows_with_messages_and_labels_are_evaluated(project: Project) -> None:
+def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: Project) -> None:
     chat = [
         {"role": "user", "content": "Say 7."},
         {"role": "assistant", "content": "7"},
         {"role": "user", "content": "again"},
     ]
-    project.write("chat.jsonl", json.dumps({"messages": chat, "label": "7"}) + "\n")
+    first = {"messages": [{"role": "user", "content": "other"}], "label": "8"}
+    rows = [first, {"messages": chat, "label": "7"}]
+    project.write("chat.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    project.write("last.json", json.dumps({"rows": [{"row_index": 1, "runs": []}]}))
     sent = answer_with(project, {"again": "7"})
-    session = project.run(data="chat.jsonl")
+    session = project.run("--osmosis-rows=@last.json", data="chat.jsonl")
     assert session.ret == 0, session.out
     assert sent == [chat]
+    assert session.report["config"]["settings"]["rows"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,9 @@ def test_rows_with_messages_and_labels_are_evaluated(project: Project) -> None:
         (["--osmosis-rows=3-1"], "--osmosis-rows '3-1': '3-1' is no row; expected row indices"),
         (["--osmosis-rows=1,7"], "data.jsonl: has 2 rows; there is no row 7 (the first row is 0)"),
         (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
+        (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),
+        (["--osmosis-rows=@no.json"], "no.json: cannot be read: No such file or directory"),
+        (["--osmosis-rows=@data.jsonl"], "data.jsonl: not a JSON report: "),
     ],
 )
 def test_a_wrong_map_or_row_is_one_sentence(project: Project, args: list[str], told: str) -> None:

@@ -24,6 +24,7 @@ from pytest_osmosis.dataset.dataset import Dataset, load_dataset
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset
 from pytest_osmosis.dataset.jsonl import JsonlSource
 from pytest_osmosis.dataset.rows import Row, safe_name
+from pytest_osmosis.dataset.sampling import as_text, parse_rows
 
 
 def record(**changes: Any) -> dict[str, Any]:
@@ -824,3 +825,8 @@ def test_times_in_utc_are_read_back_as_they_were(tmp_path):
     pq.write_table(table, tmp_path / "d.parquet")
     stored = load_dataset(tmp_path / "d.parquet").row(0).extra["at"]
     assert datetime.fromisoformat(stored) == moment
+
+
+@given(st.sets(st.integers(0, 60), min_size=1))
+def test_the_text_of_rows_names_the_same_rows(rows):
+    assert list(parse_rows(as_text(sorted(rows)))) == sorted(rows)

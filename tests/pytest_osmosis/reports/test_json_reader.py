@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_osmosis.reports import json_writer as report
-from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
+from pytest_osmosis.reports.json_reader import UnreadableReport, read_report, read_row_indices
 from tests.made_results import EXACT, NASTY, result_of, suite_of
 
 CORE = {
@@ -121,3 +121,29 @@ def test_what_is_damaged_is_named(tmp_path, damage, why):
 def test_a_report_that_is_not_there_is_told_too(tmp_path):
     with pytest.raises(UnreadableReport, match="cannot be read: No such file or directory"):
         read_report(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ([], "not an evaluation's report: expected an object, not list"),
+        ({}, "not an evaluation's report: "),
+        ({"rows": [{"row_index": -1}]}, "not an evaluation's report: "),
+        ({"rows": []}, "has no row"),
+        (
+            {"rows": [{"row_index": 1, "suite": "a"}, {"row_index": 2, "suite": "b"}]},
+            "has several evaluations, with different rows",
+        ),
+    ],
+)
+def test_rows_are_only_those_of_a_report(tmp_path, document, told):
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(UnreadableReport) as raised:
+        read_row_indices(tmp_path / "x.json")
+    assert str(raised.value).startswith(f"{tmp_path / 'x.json'}: {told}")
+
+
+def test_the_rows_of_a_report_are_given_in_order_and_once(tmp_path):
+    rows = [{"row_index": index, "suite": suite} for suite in "ab" for index in (7, 3, 4)]
+    (tmp_path / "x.json").write_text(json.dumps({"rows": rows}))
+    assert read_row_indices(tmp_path / "x.json") == [3, 4, 7]
