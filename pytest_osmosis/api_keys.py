@@ -32,6 +32,8 @@ def key_of(model: ModelSpec) -> Secret | None:
     try:
         if model.api_key is not None:
             return check_api_key(model.api_key.reveal(), model.api_key.name)
+        if is_withheld(model):
+            return None
         for name in _usual_variables(model):
             if os.environ.get(name, "").strip() or (name in os.environ and model.api_key_env):
                 return check_api_key(os.environ[name], name)
@@ -39,6 +41,19 @@ def key_of(model: ModelSpec) -> Secret | None:
     except ValueError as error:
         raise ConfigurationError(f"API key: {error}") from None
     return None
+
+
+def is_withheld(model: ModelSpec) -> bool:
+    """Return whether a key stays here: it would go over plain http to another machine.
+
+    It goes there only when its variable was named, which is asking for it.
+    """
+    if model.base_url is None or model.api_key_env_named or model.api_key is not None:
+        return False
+    from osmosis_ai.models.transport.base_url import normalise_base_url
+
+    address = normalise_base_url(model.base_url)
+    return address.scheme == "http" and not address.is_loopback
 
 
 def secrets_of(model: ModelSpec) -> list[Secret]:

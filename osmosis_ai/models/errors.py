@@ -214,13 +214,8 @@ class Wording:
                 return f"{moved}: set the base URL to the new address"
             case "auth":
                 key = f"the key in {self.key_name}" if self.key_name else "the key"
-                missing = (
-                    "it wants an API key and none is set: export OPENAI_API_KEY, or name another "
-                    "variable with --osmosis-api-key-env"
-                )
-                return (
-                    f"{said}: {missing if self.key_name is None else f'{key} was refused'}{quoted}"
-                )
+                why = self._missing_key() if self.key_name is None else f"{key} was refused"
+                return f"{said}: {why}{quoted}"
             case "quota":
                 return f"{said}: the account has no quota left{quoted}"
             case "model_not_found" if fault.local and self.address is not None:
@@ -233,6 +228,18 @@ class Wording:
         if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
         return f"{said}{after}{quoted}"
+
+    def _missing_key(self) -> str:
+        address = self.address
+        if address is not None and address.scheme == "http" and not address.is_loopback:
+            return (
+                "it wants an API key, and none was sent: over plain http it is sent only from a "
+                "variable that --osmosis-api-key-env names"
+            )
+        return (
+            "it wants an API key and none is set: export OPENAI_API_KEY, or name another variable "
+            "with --osmosis-api-key-env"
+        )
 
     def _whole_name(self) -> str:
         """Return a hint where the name begins with LiteLLM's name of a kind of endpoint."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 import pytest
 
+from ..api_keys import is_withheld
 from ..escaping import escape_control_chars
 from ..results import SuiteInfo
 from ..rollouts.prepare import endpoint_of
@@ -38,10 +40,15 @@ def header(
 
 
 def key_line(model: ModelSpec) -> Iterator[str]:
-    """Yield the line that names the variable of the key that is sent, if one is, and to where."""
+    """Yield the line that says which key is sent to where, or that one is not."""
     if model.persona is None and model.api_key is not None:
         name = escape_control_chars(model.api_key.name) or "given"
         yield f"osmosis: key: {name} -> {endpoint_of(model)}"
+    elif is_withheld(model) and model.api_key_env and os.environ.get(model.api_key_env):
+        yield (
+            f"osmosis: no key is sent over plain http to {endpoint_of(model)}: give "
+            f"--osmosis-api-key-env {escape_control_chars(model.api_key_env)} to send it"
+        )
 
 
 def fitted(config: pytest.Config, lines: Iterable[str]) -> list[str]:

@@ -196,6 +196,26 @@ def test_a_key_comes_from_the_variable_that_is_named(
     assert project.run().ret == 0
 
 
+def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.rows("a")
+    monkeypatch.setenv("HTTP_PROXY", f"http://{project.endpoint.netloc}")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    elsewhere = "http://model.example/v1"
+    session = project.run(base_url=elsewhere)
+    assert (session.ret, project.endpoint.requests) == (0, 1)
+    assert "authorization" not in project.endpoint.last_headers
+    told = "osmosis: no key is sent over plain http to model.example: give --osmosis-api-key-env "
+    assert f"{told}OPENAI_API_KEY to send it" in session.lines
+    named = project.run(base_url=elsewhere, api_key_env="OPENAI_API_KEY")
+    assert project.endpoint.last_headers["authorization"] == f"Bearer {KEY}"
+    assert "osmosis: key: OPENAI_API_KEY -> model.example" in named.lines
+    project.endpoint.api_key = KEY
+    refused = project.run(base_url=elsewhere).refusal
+    assert "none was sent: over plain http it is sent only from a variable that" in refused
+
+
 class TestIni:
     def test_a_suite_can_live_in_the_ini_file(self, project: Project) -> None:
         project.rows("a", "b", "c")
