@@ -75,8 +75,12 @@ class Evaluation:
         return list(header.header(self.config, self.spec, suites, self.redact.unmaskable))
 
     def plan(self) -> list[str]:
-        """Return what is going to run, in a line a suite."""
-        if preflight.is_quiet(self.config) and not self.config.option.collectonly:
+        """Return what is going to run, in a line a suite.
+
+        `--collect-only -q` lists node ids and nothing ahead of them.
+        """
+        listed = self.config.option.collectonly and self.config.get_verbosity() >= 0
+        if preflight.is_quiet(self.config) and not listed:
             return []
         if not selection_of(self.config).runs:
             return []

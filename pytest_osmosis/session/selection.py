@@ -16,7 +16,7 @@ from typing import Literal
 import pytest
 
 from .. import compat
-from ..items.marks import MARKER, is_gate
+from ..items.marks import MARKER, ROOT, is_gate
 from ..options.reader import OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
@@ -97,6 +97,8 @@ def waits_to_be_asked(config: pytest.Config) -> bool:
 
 def _select(config: pytest.Config) -> Selection:
     given = OptionReader(config)
+    if given.raw("gate"):
+        _name_gates(config)
     files = [given.resolved("data", text) for text in given("data")]
     names_one = any(_names(config, file) for file in files) or any(map(is_gate, config.args))
     if _is_given(given, "agent", "data", "rescore") or names_one:
@@ -108,6 +110,15 @@ def _select(config: pytest.Config) -> Selection:
     if files and selects and not waits_to_be_asked(config) and _any_row_matches(config):
         return Selection("data")
     return Selection("marked" if _any_marked(config, given) else "nothing")
+
+
+def _name_gates(config: pytest.Config) -> None:
+    """Rewrite the arguments by which editors name a gate: by its path, which is the root folder."""
+    by_path = f"{config.rootpath}::"
+    config.args[:] = [
+        f"{ROOT}::{text.removeprefix(by_path)}" if text.startswith(by_path) else text
+        for text in config.args
+    ]
 
 
 def _is_given(given: OptionReader, *names: str) -> bool:
