@@ -278,7 +278,17 @@ class PlatformClient:
         return headers
 
     def _call(self, subject: str) -> Call:
-        return Call(origin=self.origin, subject=subject, version=self._version, mask=self._mask)
+        variable = self._token.name if self._token else ""
+        login = "run `osmosis login`"
+        if variable.isidentifier():  # it beats every login
+            login = f"set {variable} to a valid token, or unset it and {login}"
+        return Call(
+            origin=self.origin,
+            subject=subject,
+            version=self._version,
+            login=login,
+            mask=self._mask,
+        )
 
 
 def _listing(

@@ -36,11 +36,11 @@ PASSING_STATUSES = frozenset({429, 502, 503, 504})
 _WORD = re.compile(r"[\w.-]{1,64}")
 _BY_STATUS = {
     400: "{origin} does not accept this: {said}",
-    401: "your session at {origin} has ended or was never there ({said}): run `osmosis login`",
+    401: "your session at {origin} has ended ({said}): {login}",
     403: "{origin} does not allow this: {said}; ask an owner of the workspace, or see "
     "`osmosis whoami` for who you are",
     404: "{origin} has no {subject}: {said}",
-    409: "{origin} refused, because of what is there already: {said}",
+    409: "{origin} refused: {said}",
     422: "{origin} does not accept this: {said}",
     426: "osmosis {version} is too old for {origin} ({said}): run "
     "`python -m pip install --upgrade pytest-osmosis`",
@@ -68,6 +68,8 @@ class Call:
     """What is asked for, as `evaluation 'x'`."""
     version: str
     """Of this client."""
+    login: str = "run `osmosis login`"
+    """What helps where the token is none that is valid."""
     mask: Redactor = field(default_factory=Redactor)
     """Removes the token from what the server says."""
 
@@ -152,7 +154,9 @@ def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> P
     if 400 <= status < 500 and status not in _BY_STATUS:
         pattern = _BY_STATUS[400]
     later = "later" if not retry_after_s else f"in {in_words(retry_after_s)}"
-    parts = {"origin": call.origin, "subject": call.subject, "version": call.version}
+    if status == 401:
+        shown = shown.partition(";")[0]  # what helps is known better here
+    parts = {name: getattr(call, name) for name in ("origin", "subject", "version", "login")}
     error = PlatformError(
         pattern.format(**parts, said=shown, later=later),
         code=CODES.get(status) or ("platform_error" if status >= 500 else "invalid"),

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+import click
+
 from osmosis_ai.models.retry import in_words
-from osmosis_ai.platform.answers import LogLine, RunMetrics, RunRecord, moment_of
+from osmosis_ai.platform.answers import ENDED, LogLine, RunMetrics, RunRecord, moment_of
 from pytest_osmosis.escaping import escape_control_chars
 
 from ..buffered_output import printable
@@ -62,7 +64,7 @@ def fitting(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
 
 def run_lines(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> Iterator[str]:
     """Yield what there is to say of a run."""
-    yield f"{shown(run.label)}  {shown(run.status)}"
+    yield f"{shown(run.label)}  {coloured(run.status)}"
     told = dict(_facts(run, now))
     width = max(map(len, told))
     for label, text in told.items():
@@ -75,9 +77,8 @@ def run_lines(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> Iter
 
 def metric_lines(metrics: RunMetrics) -> Iterator[str]:
     """Yield the figures that are known."""
-    counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in metrics.counts.items()]
-    if counts and any(metrics.counts.values()):
-        yield ", ".join(counts)
+    if any(metrics.counts.values()):
+        yield ", ".join(_counts(metrics.counts))
     if metrics.pass_rate is not None:
         least = metrics.pass_threshold
         threshold = "" if least is None else f" (a score of {least:g} or more passes)"
@@ -95,9 +96,8 @@ def progress_text(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> 
     """Return one line about a run that may still go on."""
     parts = [f"{shown(run.label)}  {shown(run.status)}"]
     counts = metrics.counts if metrics else {}
-    if total := counts.get("total_samples"):
-        parts.append(f"{counts.get('completed_samples', 0):,}/{total:,} samples")
-        parts += [f"{counts[name]:,} {name}" for name in ("passed", "failed") if name in counts]
+    if any(counts.values()):
+        parts += [part for part in _counts(counts) if not part.endswith(("graded", "skipped"))]
     since = moment_of(run.started_at) or moment_of(run.created_at)
     if since is not None:
         until = moment_of(run.completed_at) or now
@@ -120,6 +120,13 @@ def log_lines(line: LogLine) -> Iterator[str]:
 def shown(text: str | None) -> str:
     """Return text of the server on one line, `unknown` where there is none."""
     return printable(text) if text else UNKNOWN
+
+
+def coloured(status: str | None) -> str:
+    """Return a status, green or red where the run has ended."""
+    if status not in ENDED:
+        return shown(status)
+    return click.style(status, fg="green" if status == "finished" else "red")
 
 
 def utc_now() -> datetime:
@@ -147,6 +154,15 @@ def _facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
         yield "env", ", ".join(map(printable, run.env))
     if run.platform_url:
         yield "page", printable(run.platform_url)
+
+
+def _counts(counts: Mapping[str, int]) -> Iterator[str]:
+    done, total = counts.get("completed_samples"), counts.get("total_samples")
+    if done is not None and total is not None:
+        yield f"{done:,}/{total:,} samples"
+    for name in ("graded", "passed", "failed", "skipped"):
+        if name in counts:
+            yield f"{counts[name]:,} {name}"
 
 
 def _duration(run: RunRecord) -> str:

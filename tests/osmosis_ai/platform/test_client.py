@@ -60,7 +60,7 @@ def client(platform: FakePlatform, clock: Clock) -> Iterator[PlatformClient]:
 def connected(platform: FakePlatform, clock: Clock, limits: Limits) -> PlatformClient:
     return PlatformClient(
         platform.url,
-        token=Secret(TOKEN, "OSMOSIS_TOKEN"),
+        token=Secret(TOKEN, "the token of your login"),
         version="0.1.0",
         git_identity="acme/agents",
         limits=limits,
@@ -70,12 +70,11 @@ def connected(platform: FakePlatform, clock: Clock, limits: Limits) -> PlatformC
 
 
 SENTENCES = {
-    "401": ("unauthorized", "your session at {} has ended or was never there (token revoked): run "
-            "`osmosis login`"),
+    "401": ("unauthorized", "your session at {} has ended (token revoked): run `osmosis login`"),
     "403": ("forbidden", "{} does not allow this: members cannot do this; ask an owner of the "
             "workspace, or see `osmosis whoami` for who you are"),
     "404": ("not_found", "{} has no evaluation 'x': not here"),
-    "409": ("conflict", "{} refused, because of what is there already: it has finished"),
+    "409": ("conflict", "{} refused: it has finished"),
     "422": ("invalid", "{} does not accept this: limit: must be 1 or more"),
     "426": ("too_old", "osmosis 0.1.0 is too old for {} (0.9 or newer is needed): run "
             "`python -m pip install --upgrade pytest-osmosis`"),
@@ -121,6 +120,16 @@ def test_each_failure_is_one_sentence_with_the_id_of_the_request(
     assert error.tries == len(platform.requests)
     assert "\n" not in str(error)
     assert TOKEN not in f"{error!s}{error!r}{vars(error)}"
+
+
+def test_a_token_from_the_environment_is_named_where_it_is_not_valid(platform: FakePlatform):
+    platform.fault = "401"
+    token = Secret(TOKEN, "OSMOSIS_TOKEN")
+    with (
+        PlatformClient(platform.url, token=token, version="1") as client,
+        pytest.raises(PlatformError, match="set OSMOSIS_TOKEN to a valid token, or unset it and"),
+    ):
+        client.get(RUNS)
 
 
 def test_what_a_server_says_of_its_refusal_is_kept_for_programs(

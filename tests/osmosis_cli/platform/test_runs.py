@@ -272,7 +272,7 @@ def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePl
         "  evaluation  limit 20, n 2\n"
         "  env         REGION\n"
         "results\n"
-        "  40 total samples, 40 completed samples, 40 graded, 36 passed, 4 failed, 0 skipped\n"
+        "  40/40 samples, 40 graded, 36 passed, 4 failed, 0 skipped\n"
         "  pass rate 90.0% (a score of 1 or more passes)\n"
         "  pass@1 0.9, pass@2 0.99\n"
         "  reward: mean 0.9, median 1, std 0.3, min 0, max 1\n"
