@@ -21,6 +21,8 @@ _SHOWN = 3
 class CommitFacts:
     """The repository, what runs of it, and what was found."""
 
+    root: Path
+    """Of the work tree."""
     repository: str
     """`owner/repo`."""
     pinned: str | None
@@ -28,6 +30,11 @@ class CommitFacts:
     described: str
     """What runs, in words."""
     findings: tuple[Finding, ...]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the files of the work tree are those that run."""
+        return not any(finding.severity is Severity.WARNING for finding in self.findings)
 
 
 def commit_facts(start: Path, pinned: str | None) -> CommitFacts:
@@ -46,6 +53,7 @@ def commit_facts(start: Path, pinned: str | None) -> CommitFacts:
     found = _pinned_findings(facts, commit) if commit else _unpinned_findings(facts)
     branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
     return CommitFacts(
+        root=facts.root,
         repository=facts.repository,
         pinned=pinned,
         described=f"{pinned}, pinned" if pinned else f"the newest on {branch} that is synced",

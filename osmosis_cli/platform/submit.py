@@ -19,6 +19,7 @@ from ..buffered_output import printable
 from ..errors import CommandError
 from ..shared_options import complete_files
 from .findings import Finding, Severity, in_order
+from .preflight_options import Preflight, preflight_options
 from .run_commands import EVALUATION, TRAINING, RunKind, json_option, may_ask
 
 if TYPE_CHECKING:
@@ -48,9 +49,10 @@ def _submit_command(kind: RunKind, folder: str) -> click.Command:
         "submit",
         help=f"Submit {kind.article} {kind.noun} to the platform.\n\n"
         "Checks the config file, what of the workspace is pushed, and that the platform has the "
-        "secrets; shows what will run, and asks. What runs is a commit of the origin, never the "
-        "files here.",
+        "secrets, and imports the rollout's code in a process of its own; shows what will run, "
+        "and asks. What runs is a commit of the origin, never the files here.",
         epilog=f"\b\nExamples:\n  osmosis {group} submit {folder}/my-rollout.toml\n"
+        f"  osmosis {group} submit {folder}/my-rollout.toml --preflight --strict\n"
         f"  osmosis {group} submit {folder}/my-rollout.toml --yes --json",
     )
     @click.argument(
@@ -60,12 +62,12 @@ def _submit_command(kind: RunKind, folder: str) -> click.Command:
         shell_complete=complete_files,
     )
     @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+    @preflight_options
     @json_option
-    def command(path: Path, yes: bool, as_json: bool) -> None:
+    def command(path: Path, yes: bool, preflight: Preflight, as_json: bool) -> None:
         may_ask(yes=yes, as_json=as_json)
         file = _load(kind, path)
-        with _planned(kind, file) as (plan, client):
-            _refuse(plan.findings)
+        with _planned(kind, file, preflight, is_silent=as_json) as (plan, client):
             if not as_json:
                 _show(plan, client.origin)
             if not yes:
@@ -90,8 +92,10 @@ def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
 
 
 @contextmanager
-def _planned(kind: RunKind, file: ConfigFile[RunConfig]) -> Iterator[tuple[Plan, PlatformClient]]:
-    """The plan, made with the connection by which it is sent."""
+def _planned(
+    kind: RunKind, file: ConfigFile[RunConfig], preflight: Preflight, *, is_silent: bool
+) -> Iterator[tuple[Plan, PlatformClient]]:
+    """The plan, and the connection by which it is sent; CommandError for what refuses it."""
     from osmosis_ai.platform.secret_names import resolve_secrets
 
     from .commit_facts import commit_facts
@@ -103,10 +107,28 @@ def _planned(kind: RunKind, file: ConfigFile[RunConfig]) -> Iterator[tuple[Plan,
         required = file.config.secrets.required if file.config.secrets else []
         secrets = resolve_secrets(client, required)
         found = [*_missing(secrets.missing), *_config_findings(file), *commit.findings]
-        plan = Plan(
-            kind=kind, file=file, commit=commit, scopes=secrets.scopes, findings=in_order(found)
-        )
+        _refuse(found)
+        found = in_order([*_tried(file, commit, preflight, is_silent=is_silent), *found])
+        _refuse(found)
+        plan = Plan(kind=kind, file=file, commit=commit, scopes=secrets.scopes, findings=found)
         yield plan, client
+
+
+def _tried(
+    file: ConfigFile[RunConfig], commit: CommitFacts, preflight: Preflight, *, is_silent: bool
+) -> list[Finding]:
+    """Return what trying the rollout on this machine finds."""
+    from .live_line import LiveLine
+    from .preflight import try_rollout
+
+    with LiveLine(is_silent=is_silent) as live:
+        return try_rollout(
+            file,
+            preflight,
+            root=commit.root,
+            is_commit=commit.is_here,
+            tell=lambda line: live.show(f"{line} ...", line),
+        )
 
 
 def _missing(names: Sequence[str]) -> Iterator[Finding]:
@@ -131,6 +153,7 @@ def _refuse(findings: Sequence[Finding]) -> None:
     refused = [finding for finding in findings if finding.severity is Severity.REFUSED]
     if not refused:
         return
+    findings = in_order(findings)
     raise CommandError(
         "\n".join(["nothing was submitted", *(f"  {finding}" for finding in refused)])
         if len(refused) > 1
@@ -152,7 +175,9 @@ def _show(plan: Plan, origin: str) -> None:
             say(line)
     for finding in plan.findings:
         label = "warning" if finding.severity is Severity.WARNING else "not checked"
-        for line in wrapped(f"{label}: {finding}", columns()):
+        first, *rest = wrapped(f"{label}: {finding}", columns())
+        say(first.replace(label, click.style(label, fg="yellow"), 1))
+        for line in rest:
             say(line)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
+from osmosis_cli.platform.findings import Finding, Severity
+from osmosis_cli.platform.preflight_options import Preflight
 from tests.fake_platform import FAULTS, TOKEN, FakePlatform, fake_platform
 from tests.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
 from tests.typed_input import Terminal
@@ -61,9 +63,36 @@ def platform(served: FakePlatform) -> FakePlatform:
     return served
 
 
+@dataclass
+class Tried:
+    """What was to be tried on this machine, and what that finds."""
+
+    chosen: list[tuple[Preflight, bool]] = field(default_factory=list)
+    finds: list[Finding] = field(default_factory=list)
+
+    def __call__(
+        self, file: Any, chosen: Preflight, *, root: Path, is_commit: bool, tell: Any
+    ) -> list[Finding]:
+        assert (root / file.path).is_file()
+        self.chosen.append((chosen, is_commit))
+        tell("importing it")
+        return self.finds
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> Tried:
+    """Nothing is tried: tests of `preflight.py` do that."""
+    tried = Tried()
+    monkeypatch.setattr("osmosis_cli.platform.preflight.try_rollout", tried)
+    return tried
+
+
 @pytest.fixture
 def osmosis(
-    platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tried: Tried,
+    platform: FakePlatform,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Command:
     for name, value in platform.environment.items():
         monkeypatch.setenv(name, value)
@@ -270,7 +299,7 @@ def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
         f"  platform    {platform.url}\n"
         "submitted: calm-otter-17, pending\n"
         "wait for its end: osmosis eval info calm-otter-17 --watch\n",
-        "",
+        "importing it ...\n",
     )
 
 
@@ -281,8 +310,8 @@ def test_what_of_the_work_tree_does_not_run_is_warned_about(
     (own / "more").write_text("x")
     commit(own)
     (own / "new\x1b[31m.py").write_text("x")
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert (status, err) == (0, "")
+    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 0
     assert [line for line in out.splitlines() if line.startswith("warning: ")] == [
         "warning: what runs is main, and a-feature is checked out: merge into main, or pin a "
         "pushed commit with experiment.commit_sha",
@@ -366,6 +395,62 @@ def test_a_work_tree_that_no_platform_can_find_is_refused(
     assert (status, out, error["code"]) == (1, "", code)
     assert said in error["message"]
     assert not platform.requests
+
+
+# ---- what is tried on this machine
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ((), Preflight()),
+        (("--no-check",), Preflight(is_off=True)),
+        (("--preflight", "--strict"), Preflight(run_row=True, strict=True)),
+        (("--preflight-model", "m", "--rows", "3"), Preflight(model="m", rows=3)),
+    ],
+)
+def test_options_say_what_is_tried(
+    osmosis: Command, tried: Tried, workspace: Path, words: tuple[str, ...], chosen: Preflight
+):
+    assert osmosis("eval", "submit", CONFIG, "--yes", *words)[0] == 0
+    assert tried.chosen == [(chosen, True)]
+
+
+def test_what_trying_finds_stands_above_the_question_the_first_cure_first(
+    osmosis: Command, platform: FakePlatform, tried: Tried, own: Path
+):
+    (own / "new.py").write_text("x")
+    severity = Severity.WARNING
+    tried.finds = [
+        Finding(severity=Severity.NOT_CHECKED, code="c", message="a row was not run"),
+        Finding(severity=severity, code="b", message="no grader", cure="derive one"),
+    ]
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert (status, err) == (0, "importing it ...\n")
+    assert [line[:29] for line in out.splitlines()[6:9]] == [
+        "warning: no grader: derive on",
+        "warning: 1 file differs from ",
+        "not checked: a row was not ru",
+    ]
+    assert [is_commit for _, is_commit in tried.chosen] == [False]
+
+
+def test_what_trying_refuses_is_not_submitted(
+    osmosis: Command, platform: FakePlatform, tried: Tried, workspace: Path
+):
+    tried.finds = [
+        Finding(severity=Severity.REFUSED, code=code, message=f"it has no {code}", cure="add one")
+        for code in ("no_grader", "no_workflow")
+    ]
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--strict")
+    assert (status, out) == (1, "")
+    assert err == (
+        "importing it ...\n"
+        "Error: nothing was submitted\n"
+        "  it has no no_grader: add one\n"
+        "  it has no no_workflow: add one\n"
+    )
+    assert not bodies(platform)
 
 
 # ---- the question
