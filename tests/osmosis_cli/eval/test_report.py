@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import html, markdown
 from pytest_osmosis.reports.saved_report import read_saved
@@ -20,6 +21,14 @@ from tests.project import Project
 
 def ran(*words: str) -> Result:
     return CliRunner().invoke(cli, ["eval", "report", *words])
+
+
+def streams(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
+    """Return what the command writes to stdout and to stderr."""
+    capsys.readouterr()
+    assert run(cli, ["eval", "report", *words]) == 0
+    told = capsys.readouterr()
+    return told.out, told.err
 
 
 @pytest.fixture
@@ -45,7 +54,7 @@ def evaluated(project: Project) -> Project:
 
 
 def test_what_is_rendered_later_is_what_was_shown_then(
-    saved: Project, monkeypatch: pytest.MonkeyPatch
+    saved: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(saved.path)
     written = ("--html=now.html", "--markdown=now.md", "--csv=now.csv")
@@ -80,27 +89,25 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     assert json.loads(ran("out.json", "--html=now.html", "--json").stdout)["written"] == [
         "now.html"
     ]
-    done = ran("out.json", "--markdown=-", "--csv=now.csv")
-    assert (done.stdout, done.stderr) == (text, "table of runs: now.csv\n")
+    told = streams(capsys, "out.json", "--markdown=-", "--csv=now.csv")
+    assert told == (text, "table of runs: now.csv\n")
     assert not Path("-").exists()
 
 
 def test_a_table_has_the_columns_of_rows_that_the_dataset_still_holds(
-    saved: Project, monkeypatch: pytest.MonkeyPatch
+    saved: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(saved.path)
     monkeypatch.setenv("JUDGE_API_KEY", "bb-of-a-judge")
     data = Path("data.jsonl")
     data.write_text(data.read_text().replace('"bb"', '"bb-of-a-judge"'))
-    changed = ran("out.json", "--csv=now.csv")
-    assert changed.stderr == (
-        "columns of the dataset are left out of 1 row: data.jsonl has changed since\n"
-    )
+    _, changed = streams(capsys, "out.json", "--csv=now.csv")
+    assert changed == "columns of the dataset are left out of 1 row: data.jsonl has changed since\n"
     assert [row["level"] for row in rows_of("now.csv")] == ["aa", "aa", "", "", "cc", "cc"]
     digests = json.loads(Path("out.json").read_text())
     digests["rows"][1]["digest"] = sha256(data.read_bytes().splitlines()[1]).hexdigest()[:12]
     Path("out.json").write_text(json.dumps(digests))
-    assert ran("out.json", "--csv=now.csv").stderr == ""
+    assert streams(capsys, "out.json", "--csv=now.csv")[1] == ""
     assert rows_of("now.csv")[2]["level"] == "***"
     data.unlink()
     gone = json.loads(ran("out.json", "--csv=now.csv", "--json").stdout)

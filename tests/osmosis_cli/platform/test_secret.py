@@ -105,7 +105,8 @@ def test_on_a_terminal_the_value_is_asked_for_and_not_shown(
 
     monkeypatch.setattr("click.termui.hidden_prompt_func", hidden)
     status, out, err = osmosis("secret", "set", NAME, terminal=True)
-    assert (status, asked) == (0, ["Value: "])
+    assert (status, len(asked)) == (0, 1)
+    assert (err + asked[0]).startswith("Value: ")  # older versions of click print the words
     assert platform.requests[0].body["value"] == VALUE
     assert VALUE not in out + err
 
