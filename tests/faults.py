@@ -1121,6 +1121,8 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{UPLOAD}::test_an_upload_that_failed_goes_on_where_it_stopped",
                 f"{UPLOAD}::test_ctrl_c_keeps_what_arrived_and_says_how_to_go_on",
+                "osmosis_cli/platform/test_login_end_to_end.py"
+                "::test_from_a_code_in_the_browser_to_an_upload_that_was_killed_and_a_logout",
             ],
         ),
         Fault(

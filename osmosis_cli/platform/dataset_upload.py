@@ -40,14 +40,19 @@ Examples:
 def dataset_upload(path: Path, *, as_json: bool) -> None:
     """The command; its help is above."""
     from .connection import active_login, client_of, workspace_repository
+    from .live_line import LiveLine
     from .sending import send_file
     from .unfinished_uploads import UnfinishedUploads, identify
 
     login, repository = active_login(), workspace_repository()
-    rows = _checked_rows(path)
     kept = UnfinishedUploads(credentials_path(os.environ).parent / "uploads")
     with _opened(path) as descriptor:
-        file = identify(descriptor, path.name, platform=login.platform_url, repository=repository)
+        with LiveLine() as line:
+            line.show(f"checking {printable(path.name)}", path.name)
+            rows = _checked_rows(path)
+            file = identify(
+                descriptor, path.name, platform=login.platform_url, repository=repository
+            )
         with client_of(login.platform_url, login.token, git_identity=repository) as client:
             record = send_file(client, file, descriptor, kept)
     _check_taken(record, path)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from itertools import cycle
 from types import TracebackType
 
-import click
+from .live_line import LiveLine
 
 _FRAME_S = 0.12
 
@@ -16,16 +14,16 @@ _FRAME_S = 0.12
 class Spinner:
     """A clock whose sleep draws on standard error, if that is a terminal; a context manager.
 
-    It uses no escape sequence, and leaves an empty line behind, after Ctrl-C too.
+    It leaves no line behind, also not after Ctrl-C.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._frames = cycle("|/-\\")
-        self._is_seen = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._width = 0
+        self._line = LiveLine()
 
     def __enter__(self) -> Spinner:
+        self._line.show(self._text, self._text)  # all that is seen where there is no terminal
         return self
 
     def __exit__(
@@ -34,9 +32,7 @@ class Spinner:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._width:
-            self._draw("")
-            click.echo("\r", nl=False, err=True)
+        self._line.clear()
 
     def now(self) -> float:
         """Return the seconds since some moment."""
@@ -46,10 +42,5 @@ class Spinner:
         """Let so many seconds pass."""
         ends = self.now() + seconds
         while (left := ends - self.now()) > 0:
-            if self._is_seen:
-                self._draw(f"{next(self._frames)} {self._text}")
-            time.sleep(min(left, _FRAME_S) if self._is_seen else left)
-
-    def _draw(self, line: str) -> None:
-        click.echo(f"\r{line.ljust(self._width)}", nl=False, err=True)
-        self._width = len(line)
+            self._line.show(f"{next(self._frames)} {self._text}", self._text)
+            time.sleep(min(left, _FRAME_S))

@@ -351,6 +351,7 @@ def test_a_file_that_changes_while_it_is_sent_is_not_completed(
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
+    pytest.importorskip("osmosis_platform.app", reason="the extra `platform` is not installed")
     from osmosis_platform.settings import Limits as ServerLimits
 
     limits = ServerLimits(simple_upload_bytes=PART, part_bytes=PART)

@@ -484,7 +484,7 @@ def test_logout_asks_and_without_a_terminal_names_the_option(
     assert kept(tmp_path) == {}
 
 
-def test_the_spinner_is_seen_on_a_terminal_only_and_leaves_an_empty_line(
+def test_the_spinner_turns_on_a_terminal_only_and_leaves_no_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -493,10 +493,10 @@ def test_the_spinner_is_seen_on_a_terminal_only_and_leaves_an_empty_line(
     with waiting.Spinner("waiting") as spinner:
         spinner.sleep(0.003)
     shown = capsys.readouterr().err
-    assert "| waiting" in shown
+    assert shown.startswith("\rwaiting\r| waiting")
     assert shown.endswith("\r         \r")
     assert "\x1b" not in shown
     monkeypatch.setitem(os.environ, "TERM", "dumb")
     with waiting.Spinner("waiting") as spinner:
         spinner.sleep(0.001)
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "waiting\n"
