@@ -28,7 +28,11 @@ STATUSES = {
     "429": (429, {"error": "slow down"}),
     "500": (500, {"error": f"{ESCAPES} {TOKEN} https://me:secret@db.example/x?key=1"}),
 }
-FAULTS = (*STATUSES, "html", "redirect", "not json", "list", "slow", "silent", "huge", "hang up")
+FAULTS = (
+    *STATUSES, "html", "redirect", "not json", "list", "slow", "trickle", "silent", "huge",
+    "hang up",
+)  # fmt: skip
+"""`slow` is so within its body, `trickle` within its headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "silent":
             self.platform.released.wait(30)
             self.close_connection = True
+        elif fault == "trickle":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Odd: ")
+            self._drip(b"a")
         elif fault in ("slow", "huge"):
             self._go_on(b" " * (1 if fault == "slow" else 1 << 20))
         else:
@@ -165,6 +172,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
+        self._drip(piece)
+
+    def _drip(self, piece: bytes) -> None:
         self.close_connection = True
         while not self.platform.released.wait(0.001):
             self.wfile.write(piece)

@@ -59,6 +59,9 @@ HTTP = "osmosis_ai/models/test_openai.py"
 POOL = "osmosis_ai/models/transport/test_client.py"
 OPTIONS = "pytest_osmosis/acceptance/test_options.py"
 CREDENTIALS = "osmosis_cli/credentials/test_file.py"
+CLIENT = "osmosis_ai/platform/test_client.py"
+SUBMIT = "osmosis_cli/platform/test_submit.py"
+SUBMITTED = "osmosis_cli/platform/test_runs.py"
 LOGIN = "osmosis_cli/platform/test_login.py"
 READER = "osmosis_cli/credentials/test_store.py"
 UPLOAD = "osmosis_cli/platform/test_dataset.py"
@@ -1001,6 +1004,116 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{RESUME}::test_what_is_kept_is_private_and_out_of_version_control",
                 f"{REPORT}::TestWriting::test_its_mode_is_the_umasks_or_that_of_the_file_before",
+            ],
+        ),
+    ],
+    "Runs submitted to a platform": [
+        Fault(
+            "the platform answers 401, 403, 404, 409, 422, 426, 429, 500, a web page, another "
+            "document, a redirect; slowly, not at all, too much; or hangs up",
+            "one sentence with the next step and the id of the request, exit status 1; with "
+            "`--json` one error document",
+            [
+                f"{CLIENT}::test_each_failure_is_one_sentence_with_the_id_of_the_request",
+                f"{SUBMITTED}::test_a_failure_is_one_line_or_one_json_error",
+                f"{SUBMIT}"
+                "::test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted",
+            ],
+        ),
+        Fault(
+            "nothing listens at the platform's address, or it has no TLS",
+            "said, after four tries or at once",
+            [
+                f"{CLIENT}::test_a_platform_that_is_not_there_is_said_after_some_tries",
+                f"{CLIENT}::test_a_server_without_tls_is_said_at_once",
+            ],
+        ),
+        Fault(
+            "the connection breaks, or the platform is busy for a while",
+            "what may be sent twice is: a submission has a key, so that it is made once; "
+            "Retry-After is kept up to 30 s",
+            [
+                f"{CLIENT}::test_only_what_may_be_sent_twice_is_sent_again",
+                f"{CLIENT}::test_retry_after_is_waited_for_unless_it_is_long",
+                f"{SUBMIT}::test_a_submission_is_tried_again_with_the_same_key",
+            ],
+        ),
+        Fault(
+            "the platform's list has no end",
+            "refused after 1,000 pages, or where it does not go on",
+            [f"{CLIENT}::test_pages_without_an_end_are_refused"],
+        ),
+        Fault(
+            "text of the platform has control characters, a token, or a URL with a password",
+            "escaped, masked, cut",
+            [
+                f"{CLIENT}::test_each_failure_is_one_sentence_with_the_id_of_the_request",
+                f"{SUBMITTED}::test_a_list_is_a_table_with_relative_times",
+                f"{SUBMITTED}::test_a_log_is_read_to_its_end",
+            ],
+        ),
+        Fault(
+            "the origin's URL has a password",
+            "it is in no request, message or document",
+            [f"{SUBMIT}::test_an_evaluation_is_sent_field_by_field"],
+        ),
+        Fault(
+            "the name of a run has slashes, or is `..`",
+            "it stays one segment of the path; `..` is refused, exit status 2",
+            [
+                f"{SUBMITTED}::test_a_name_is_one_segment_of_the_path",
+                f"{SUBMITTED}::test_a_name_that_is_none_is_refused",
+            ],
+        ),
+        Fault(
+            "the config file is wrong",
+            "every problem, exit status 2, before anything is sent",
+            [f"{SUBMIT}::test_every_problem_of_the_config_is_told_and_nothing_is_asked"],
+        ),
+        Fault(
+            "a work tree that no platform can find: no `origin`, not on GitHub, no commit",
+            "each its own sentence, before anything is sent",
+            [f"{SUBMIT}::test_a_work_tree_that_no_platform_can_find_is_refused"],
+        ),
+        Fault(
+            "the pinned commit is not pushed",
+            "refused; other unpushed commits, changed files and branches are warnings",
+            [
+                f"{SUBMIT}::test_a_pinned_commit_must_be_on_the_origin",
+                f"{SUBMIT}::test_what_of_the_work_tree_does_not_run_is_warned_about",
+            ],
+        ),
+        Fault(
+            "secrets are missing on the platform",
+            "refused before anything is sent: all of them, with the commands that set them",
+            [
+                f"{SUBMIT}::test_missing_secrets_are_all_named_with_the_commands_that_set_them",
+            ],
+        ),
+        Fault(
+            "no terminal to ask on",
+            "exit status 2, which names `--yes`; nothing is sent",
+            [
+                f"{SUBMIT}::test_without_a_terminal_a_yes_is_needed",
+                f"{SUBMITTED}::test_stopping_needs_a_yes_where_there_is_no_terminal",
+            ],
+        ),
+        Fault(
+            "the platform is away while a run is watched",
+            "said, and asked again, up to ten times in a row",
+            [f"{SUBMITTED}::test_watching_outlasts_a_platform_that_is_away_for_a_while"],
+        ),
+        Fault(
+            "Ctrl-C while a run is watched",
+            "exit status 130; the run goes on, and how to end it is said",
+            [f"{SUBMITTED}::test_ctrl_c_leaves_the_run_alone_and_says_so"],
+        ),
+        Fault(
+            "the platform has no report of a run, or sends something else",
+            "one sentence; no file is written",
+            [
+                f"{SUBMITTED}::test_a_platform_without_reports_says_so_in_one_sentence",
+                f"{SUBMITTED}::test_what_is_no_report_is_not_kept",
             ],
         ),
     ],

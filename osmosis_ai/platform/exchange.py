@@ -9,16 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..models.retry import parse_retry_after
 from . import platform_errors as errors
 from .address import is_loopback
+from .deadline import Deadlines
 from .platform_errors import Answer, Call, PlatformError
 
 if TYPE_CHECKING:
     import httpx
+
+Trace = Callable[[str, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,7 @@ class Exchanges:
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
+        self._deadlines = Deadlines()
         self._opened: dict[tuple[bool, bool], httpx.Client] = {}
 
     def close(self) -> None:
@@ -66,10 +70,37 @@ class Exchanges:
 
     def send(self, call: Call, outgoing: Outgoing, sink: IO[bytes] | None = None) -> Answer:
         """Return the answer, its body in `sink` when it is a success; raise PlatformError."""
+        if outgoing.is_file:  # limited by silence and, as it arrives, by the clock
+            answer = self._answered(call, outgoing, sink)
+        else:
+            answer = self._in_time(call, outgoing)
+        if not 200 <= answer.status < 300:
+            raise errors.refusal(answer, call, parse_retry_after(answer.headers))
+        return answer
+
+    def _in_time(self, call: Call, outgoing: Outgoing) -> Answer:
+        with self._deadlines.within(self._limits.answer_s, call.origin) as deadline:
+            try:
+                answer = self._answered(call, outgoing, None, trace=deadline.trace)
+            except PlatformError as error:
+                if deadline.is_over and error.code == "unreachable":
+                    raise errors.too_slow(call) from None
+                raise
+        if deadline.is_over:  # what was cut off may look like an end
+            raise errors.too_slow(call)
+        return answer
+
+    def _answered(
+        self,
+        call: Call,
+        outgoing: Outgoing,
+        sink: IO[bytes] | None,
+        trace: Trace | None = None,
+    ) -> Answer:
         import httpx
 
         try:
-            answer = self._sent(call, outgoing, sink)
+            return self._sent(call, outgoing, sink, trace)
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
             raise errors.timed_out(call, self._limits.connect_s, was_sent=False) from None
         except httpx.TimeoutException:
@@ -80,11 +111,10 @@ class Exchanges:
             raise errors.unreachable(call, error, was_sent=True) from None
         except httpx.InvalidURL:
             raise errors.unusable_address(call) from None
-        if not 200 <= answer.status < 300:
-            raise errors.refusal(answer, call, parse_retry_after(answer.headers))
-        return answer
 
-    def _sent(self, call: Call, outgoing: Outgoing, sink: IO[bytes] | None) -> Answer:
+    def _sent(
+        self, call: Call, outgoing: Outgoing, sink: IO[bytes] | None, trace: Trace | None
+    ) -> Answer:
         import httpx
 
         timeout = httpx.Timeout(self._limits.read_s, connect=self._limits.connect_s)
@@ -93,7 +123,7 @@ class Exchanges:
             outgoing.url,
             headers=outgoing.headers,
             content=outgoing.content,
-            extensions={"timeout": timeout.as_dict()},
+            extensions={"timeout": timeout.as_dict(), **({"trace": trace} if trace else {})},
         )
         limit_s = self._limits.file_s if outgoing.is_file else self._limits.answer_s
         deadline = self._clock() + limit_s

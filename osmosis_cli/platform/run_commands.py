@@ -11,10 +11,17 @@ import click
 
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
+from ..errors import CommandError
+from ..lazy_group import nearest
+
 if TYPE_CHECKING:
     from osmosis_ai.platform.runs import Runs
 
 __all__ = ["EVALUATION", "TRAINING", "RunKind", "json_option", "may_ask", "run_argument", "runs_of"]
+
+
+_LOOKED_AT = 100
+"""How many of the newest runs a mistyped name is compared with."""
 
 
 def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -38,11 +45,33 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def runs_of(kind: RunKind) -> Iterator[Runs]:
-    """The runs of the workspace around the current directory; CommandError for what fails."""
+def runs_of(kind: RunKind, name: str | None = None) -> Iterator[Runs]:
+    """The runs of the workspace around the current directory; CommandError for what fails.
+
+    Where there is no run called `name`, the error has the nearest names.
+    """
+    from osmosis_ai.platform.client import PlatformError
     from osmosis_ai.platform.runs import Runs
 
     from .connection import connect_workspace
 
     with connect_workspace() as client:
-        yield Runs(client, kind)
+        runs = Runs(client, kind)
+        try:
+            yield runs
+        except PlatformError as error:
+            if error.status != 404 or name is None:
+                raise
+            raise CommandError(
+                f"{error}.{_nearest_run(runs, name)}", code=error.code, details=error.document()
+            ) from None
+
+
+def _nearest_run(runs: Runs, name: str) -> str:
+    from osmosis_ai.platform.client import PlatformError
+
+    try:
+        found = runs.newest(_LOOKED_AT)
+    except PlatformError:  # then without a hint
+        return ""
+    return nearest(name, [run.name for run in map(runs.record, found.items) if run.name])

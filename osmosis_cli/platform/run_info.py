@@ -48,7 +48,7 @@ def _info_command(kind: RunKind) -> click.Command:
     @click.option("--watch", is_flag=True, help="Wait for the end.")
     @json_option
     def command(name: str, watch: bool, as_json: bool) -> None:
-        with runs_of(kind) as runs:
+        with runs_of(kind, name) as runs:
             seen = _watched(runs, name, as_json=as_json) if watch else _look(runs, name)
         _show(kind, seen, as_json=as_json)
         if watch and seen.run.status != "finished":

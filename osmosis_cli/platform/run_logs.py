@@ -37,7 +37,7 @@ def _logs_command(kind: RunKind) -> click.Command:
     def command(name: str, follow: bool, lines: int | None, as_json: bool) -> None:
         if follow and lines is not None:
             raise click.UsageError("--follow prints every line; leave --lines out")
-        with runs_of(kind) as runs:
+        with runs_of(kind, name) as runs:
             try:
                 found = _last(runs, name, lines) if lines else _all(runs, name, follow=follow)
                 _print(found, as_json=as_json)

@@ -23,7 +23,7 @@ def _stop_command(kind: RunKind) -> click.Command:
     @json_option
     def command(name: str, yes: bool, as_json: bool) -> None:
         may_ask(yes=yes, as_json=as_json)
-        with runs_of(kind) as runs:
+        with runs_of(kind, name) as runs:
             if not yes:
                 run = runs.record(runs.detail(name))
                 state = printable(run.status or "unknown")

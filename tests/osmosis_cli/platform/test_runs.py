@@ -142,7 +142,7 @@ def test_a_failure_is_one_line_or_one_json_error(
     osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
     platform.fault = fault
-    if fault in ("slow", "silent"):
+    if fault in ("slow", "trickle", "silent"):
         monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", IMPATIENT)
     status, out, err = osmosis("eval", "info", "x")
     assert (status, out, err.count("\n")) == (1, "", 1)
@@ -290,6 +290,15 @@ def test_what_the_platform_leaves_out_is_unknown(osmosis: Command, platform: Fak
     assert (status, err) == (0, "")
     assert out.startswith("?  unknown\n")
     assert "  created  unknown by unknown\n" in out
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest(osmosis: Command, platform: FakePlatform):
+    platform.answers["GET", EVALS] = {"eval_runs": [a_run(), a_run("other")], "has_more": False}
+    for words in (("info", "calm-oter-17"), ("logs", "calm-oter-17"), ("stop", "calm-oter", "-y")):
+        status, out, err = osmosis("eval", *words)
+        assert (status, out) == (1, "")
+        assert err.startswith(f"Error: {platform.url} has no evaluation 'calm-oter")
+        assert err.endswith("Did you mean 'calm-otter-17'?\n")
 
 
 def test_a_name_is_one_segment_of_the_path(osmosis: Command, platform: FakePlatform):

@@ -488,7 +488,7 @@ def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
     fault: str,
 ):  # fmt: skip
     platform.fault = fault
-    if fault in ("slow", "silent"):
+    if fault in ("slow", "trickle", "silent"):
         impatient = replace(LIMITS, read_s=0.05, answer_s=0.05)
         monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", impatient)
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
