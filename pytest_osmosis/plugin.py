@@ -55,7 +55,11 @@ def pytest_load_initial_conftests(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    """Before xdist reads its options: how many workers."""
+    """Before xdist reads its options: what a config file says, and how many workers."""
+    if reader.has_config_argument(config):
+        from .session import config_argument
+
+        config_argument.apply(config)
     if reader.named(config):
         from .session.selection import selection_of
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pytest_osmosis.api_keys import SECRET_NAMES
-from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.options.table import OPTIONS
 
 from ..buffered_output import printable
@@ -24,20 +24,10 @@ from ..errors import CommandError
 from ..eval.arguments import click_options, own_spellings
 from ..eval.command import check_key, refuse_xdist, split_at_dashes
 from ..option_words import KEY_VARIABLE
-from .local_dataset import dataset_files
 
 if TYPE_CHECKING:
-    from osmosis_ai.platform.config_models import EvalConfig
+    from pytest_osmosis.config_run import ConfigRun
 
-EVALUATION = {
-    "limit": "limit",
-    "n": "n",
-    "batch_size": "batch_size",
-    "pass_threshold": "pass_threshold",
-    "agent_workflow_timeout_s": "agent_timeout",
-    "grader_timeout_s": "grader_timeout",
-}
-"""Which option a key of [evaluation] is the default of."""
 _EXTRA = "osmosis_cli.platform.evaluate.extra"
 
 EPILOG = """\b
@@ -78,31 +68,21 @@ def _evaluate(
     them. The rollout has the variables of [env]; each name in [secrets] must be set in the
     environment, in --secrets-file or in .env.
     """
-    from osmosis_ai.platform import workspace
-    from osmosis_ai.platform.config_file import ConfigError, load_config
-    from osmosis_ai.platform.config_models import EvalConfig
+    from pytest_osmosis.config_run import read_config_run
 
     check_key(values)
-    try:
-        config = load_config(EvalConfig, path).config
-    except ConfigError as error:
-        raise CommandError(str(error), code="invalid_config", status=2) from None
-    root = workspace.find_root(Path.cwd())
-    experiment = config.experiment
-    entrypoint = workspace.find_entrypoint(root, experiment.rollout, experiment.entrypoint)
-    if not values["data"]:
-        values["data"] = (dataset_file or _dataset(root, experiment.dataset),)
-    defaults = {"agent": os.path.relpath(entrypoint), "model": experiment.model_path}
-    given = config.evaluation.given() if config.evaluation else {}
-    if values["rows"] is not None or values["sample"] is not None:
-        given.pop("limit", None)  # which rows is said
-    defaults |= {option: str(given[key]) for key, option in EVALUATION.items() if key in given}
     another_model = values["model"] is not None
-    for name, default in defaults.items():
-        if values[name] is None:
-            values[name] = default
-    needed = _needed_secrets(config, another_model=another_model)
-    environment = _environment(config, needed, path, secrets_file, values_read(ctx))
+    try:
+        run = read_config_run(path)
+    except ConfigurationError as error:
+        raise CommandError(str(error), code="invalid_config", status=2) from None
+    if not values["data"]:
+        values["data"] = (dataset_file or _dataset(run),)
+    given = [name.replace("_", "-") for name, value in values.items() if value is not None]
+    for name, value in run.options_beside(given).items():
+        values[name.replace("-", "_")] = value
+    needed = run.needed_secrets(another_model=another_model)
+    environment = _environment(run, needed, path, secrets_file, values_read(ctx))
     if values["api_key"]:
         environment[KEY_VARIABLE] = values["api_key"]
         values |= {"api_key": None, "api_key_env": KEY_VARIABLE}
@@ -140,35 +120,15 @@ config_command = ConfigCommand(
 )
 
 
-def _dataset(root: Path, name: str) -> str:
-    """The file of a dataset in the workspace."""
-    found = dataset_files(root, name)
-    if len(found) == 1:
-        return os.path.relpath(found[0])
-    there = "no file" if not found else "more than one file"
-    raise CommandError(
-        f"there is {there} of the dataset {printable(name)!r} in datasets/ ({SUFFIXES_SHOWN}); "
-        "name one with --dataset-file FILE",
-        code="dataset",
-        status=2,
-    )
-
-
-def _needed_secrets(config: EvalConfig, *, another_model: bool) -> list[str]:
-    """The names in [secrets], without the key of the file's model where another is evaluated."""
-    from osmosis_ai.providers import key_variables, parse_model_name
-
-    if not another_model:
-        return config.secrets.required
+def _dataset(run: ConfigRun) -> str:
     try:
-        keys = key_variables(parse_model_name(config.experiment.model_path).provider)
-    except ValueError:  # no provider's name: none of the secrets is known to be its key
-        keys = ()
-    return [name for name in config.secrets.required if name not in keys]
+        return run.dataset_file(option="--dataset-file")
+    except ConfigurationError as error:
+        raise CommandError(str(error), code="dataset", status=2) from None
 
 
 def _environment(
-    config: EvalConfig,
+    run: ConfigRun,
     needed: Sequence[str],
     path: Path,
     secrets_file: Path | None,
@@ -177,9 +137,8 @@ def _environment(
     """The child's variables: [env] over the environment over the file of secrets over `.env`."""
     secrets = {} if secrets_file is None else _secrets(secrets_file)
     own = {name: value for name, value in os.environ.items() if name not in from_env_file}
-    environment = {**from_env_file, **secrets, **own, **(config.env or {})}
-    required = config.secrets.required
-    environment[SECRET_NAMES] = " ".join([*environment.get(SECRET_NAMES, "").split(), *required])
+    environment = {**from_env_file, **secrets, **own, **run.env}
+    environment[SECRET_NAMES] = " ".join([*environment.get(SECRET_NAMES, "").split(), *run.secrets])
     missing = [name for name in needed if not environment.get(name)]
     if missing:
         where = f" and not in {printable(str(secrets_file))}" if secrets_file else ""

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_osmosis.config_run import dataset_files
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 
 from ..buffered_output import printable
 from ..env_file import NO_OPTION
 from .findings import Finding, Severity
-from .local_dataset import dataset_files
 
 if TYPE_CHECKING:
     from .preflight import Rollout

@@ -127,6 +127,11 @@ def named(config: pytest.Config) -> bool:
     return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))
 
 
+def has_config_argument(config: pytest.Config) -> bool:
+    """Return whether an argument may be the config file of an evaluation."""
+    return any(text.partition("::")[0].endswith(".toml") for text in config.args)
+
+
 def names_env_file(config: pytest.Config) -> bool:
     """Return whether options or ini name a file of variables; known before others are read."""
     option = BY_NAME["env-file"]

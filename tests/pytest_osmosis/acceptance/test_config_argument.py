@@ -1,0 +1,159 @@
+"""`pytest configs/eval/one.toml`: the evaluation of a config file, where the environment has it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+
+import pytest
+
+CONFIG = """\
+[experiment]
+rollout = "one"
+entrypoint = "main.py"
+model_path = "openai/gpt-5-mini"
+dataset = "rows"
+[evaluation]
+limit = 3
+n = 2
+[env]
+PLACE = "from the config"
+[secrets]
+required = ["DATABASE_URL", "OPENAI_API_KEY"]
+"""
+MAIN = """
+import os
+from osmosis_ai.rollout import AgentWorkflow, Grader
+
+class Tell(AgentWorkflow):
+    async def run(self, ctx):
+        print("connected to", os.environ["DATABASE_URL"])
+        return [*ctx.prompt, {"role": "assistant", "content": os.environ["PLACE"]}]
+
+class Right(Grader):
+    async def grade(self, ctx):
+        ctx.set_reward(float(ctx.sample.messages[-1]["content"] == "from the config"))
+"""
+SECRET = "postgres://not-to-be-seen:5432/anywhere"
+FILE = "configs/eval/one.toml"
+Session = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Session:
+    folder = pytester.path
+    for name in ("rollouts/one", "configs/eval", "datasets", ".git"):
+        (folder / name).mkdir(parents=True)
+    (folder / "rollouts/one/main.py").write_text(MAIN)
+    (folder / FILE).write_text(CONFIG)
+    row = {"system_prompt": "", "user_prompt": "Say it."}
+    (folder / "datasets/rows.jsonl").write_text((json.dumps(row) + "\n") * 4)
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    monkeypatch.setenv("PLACE", "from the config")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OSMOSIS_SECRET_NAMES", raising=False)
+
+    def run(*words: str) -> pytest.RunResult:
+        return pytester.runpytest_inprocess("--osmosis-model=embedded", *words)
+
+    return run
+
+
+def refusal(result: pytest.RunResult) -> str:
+    assert result.ret == 4
+    line = next(line for line in result.stderr.lines if line.startswith("ERROR: "))
+    return line.removeprefix("ERROR: ")
+
+
+def test_a_named_file_is_evaluated_as_it_says_and_its_secrets_are_masked(session: Session):
+    result = session(FILE, "-rP")
+    result.assert_outcomes(passed=6)
+    result.stdout.fnmatch_lines(["osmosis: rollouts/one/main.py on datasets/rows.jsonl (3 rows)*"])
+    result.stdout.fnmatch_lines(["*connected to [*][*][*]"])
+    assert SECRET not in result.stdout.str()
+    assert "OSMOSIS_SECRET_NAMES" not in os.environ
+
+
+def test_options_beat_it_and_k_and_names_of_runs_select(session: Session):
+    session(FILE, "--n=1", "-k", "row-3", "--osmosis-rows=1,3").assert_outcomes(
+        passed=1, deselected=1
+    )
+    session(f"{FILE}::row-1[run-1]").assert_outcomes(passed=1)
+
+
+def test_it_takes_the_place_of_an_evaluation_in_the_ini_file(
+    session: Session, pytester: pytest.Pytester
+):
+    pytester.makeini(
+        "[pytest]\nosmosis_agent = gone:agent\nosmosis_data = gone.jsonl\nosmosis_run = explicit\n"
+    )
+    session(FILE, "--osmosis-limit=1").assert_outcomes(passed=2)
+
+
+@pytest.mark.slow
+def test_workers_evaluate_it_too(session: Session):
+    session(FILE, "-n2").assert_outcomes(passed=6)
+
+
+@pytest.mark.parametrize("words", [["configs"], ["configs/eval"], ["rollouts", "configs"]])
+def test_a_folder_is_not_searched_for_files(session: Session, words: list[str]):
+    result = session(*words)
+    assert result.ret == 5
+    result.assert_outcomes()
+
+
+@pytest.mark.parametrize(
+    ("unset", "words", "told"),
+    [
+        (
+            ["DATABASE_URL", "PLACE"],
+            [FILE],
+            f"{FILE}: the environment lacks the secrets DATABASE_URL and the environment has not "
+            f"the values of [env] for PLACE; export them, or run `osmosis eval {FILE}`, which "
+            "sets [env]",
+        ),
+        (
+            [],
+            [FILE, "--osmosis-model=openai/gpt-5-mini"],
+            f"{FILE}: the environment lacks the secrets OPENAI_API_KEY; export them",
+        ),
+        (
+            [],
+            [FILE, "--osmosis-agent=x:y"],
+            f"{FILE} and --osmosis-agent both say what is evaluated: give one of them",
+        ),
+        (
+            [],
+            [FILE, "configs/eval/two.toml"],
+            f"one config file at a time can be evaluated, not {FILE}, configs/eval/two.toml",
+        ),
+        (
+            [],
+            ["configs/eval/two.toml"],
+            "*configs/eval/two.toml: line 1: experimnt: unknown key or table; did you mean",
+        ),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_sentence(
+    session: Session,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    unset: list[str],
+    words: list[str],
+    told: str,
+):
+    for name in unset:
+        monkeypatch.delenv(name)
+    (pytester.path / "configs/eval/two.toml").write_text(CONFIG.replace("experiment", "experimnt"))
+    said = refusal(session(*words))
+    assert said == told or (told.startswith("*") and told[1:] in said)
+
+
+def test_without_its_dataset_the_option_that_names_one_is_told(
+    session: Session, pytester: pytest.Pytester
+):
+    (pytester.path / "datasets/rows.jsonl").rename(pytester.path / "other.jsonl")
+    assert "there is no file of the dataset 'rows' in datasets/" in (said := refusal(session(FILE)))
+    assert "--osmosis-data FILE" in said
+    session(FILE, "--osmosis-data=other.jsonl", "--n=1").assert_outcomes(passed=3)
