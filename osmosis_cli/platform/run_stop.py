@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from ..buffered_output import printable
+from ..errors import CommandError
 from .run_commands import EVALUATION, TRAINING, RunKind, json_option, may_ask, run_argument, runs_of
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.answers import RunRecord
 
 
 def _stop_command(kind: RunKind) -> click.Command:
@@ -25,9 +30,7 @@ def _stop_command(kind: RunKind) -> click.Command:
         may_ask(yes=yes, as_json=as_json)
         with runs_of(kind, name) as runs:
             if not yes:
-                run = runs.record(runs.detail(name))
-                state = printable(run.status or "unknown")
-                click.confirm(f"stop {printable(run.label)}, which is {state}?", abort=True)
+                _ask(runs.record(runs.detail(name)))
             answer = runs.stop(name)
         if as_json:
             click.echo(json.dumps(answer))
@@ -38,6 +41,14 @@ def _stop_command(kind: RunKind) -> click.Command:
         click.echo(f"{printable(run.label if run.name else name)}: {what}")
 
     return command
+
+
+def _ask(run: RunRecord) -> None:
+    """Return when the run is to be stopped; raise CommandError when it has ended already."""
+    name, state = printable(run.label), printable(run.status or "unknown")
+    if run.has_ended:
+        raise CommandError(f"{name} has ended already: it is {state}", code="conflict")
+    click.confirm(f"stop {name}, which is {state}?", abort=True)
 
 
 eval_stop_command = _stop_command(EVALUATION)

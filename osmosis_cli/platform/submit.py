@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
     from .commit_facts import CommitFacts
 
+_LABELS = {
+    Severity.WARNING: ("warning", "yellow"),
+    Severity.NOT_CHECKED: ("not checked", None),
+    Severity.CHECKED: ("checked", "green"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -174,9 +180,9 @@ def _show(plan: Plan, origin: str) -> None:
         for line in wrapped(f"  {label.ljust(width)}  {text}", columns(), below=width + 4):
             say(line)
     for finding in plan.findings:
-        label = "warning" if finding.severity is Severity.WARNING else "not checked"
+        label, colour = _LABELS[finding.severity]
         first, *rest = wrapped(f"{label}: {finding}", columns())
-        say(first.replace(label, click.style(label, fg="yellow"), 1))
+        say(first.replace(label, click.style(label, fg=colour), 1))
         for line in rest:
             say(line)
 

@@ -401,6 +401,15 @@ def test_on_a_terminal_stopping_asks(
     assert [request.method for request in platform.requests] == ["GET", "POST"][: 1 + answer]
 
 
+def test_a_run_that_has_ended_is_not_asked_about(
+    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    platform.answers["GET", f"{EVALS}/x"] = detail(status="failed")
+    said = "Error: calm-otter-17 has ended already: it is failed\n"
+    assert osmosis("eval", "stop", "x") == (1, "", said)
+
+
 # ---- logs
 
 
