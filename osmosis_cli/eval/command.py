@@ -11,6 +11,7 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ class EvalGroup(LazyGroup):
             stray = click.Command.parse_args(self, ctx, list(own))
         except click.NoSuchOption as error:
             refuse_option_of_pytest(ctx, error.option_name, own)
-            raise
+            nearest = self._nearest_options(ctx, error.option_name)
+            raise click.NoSuchOption(error.option_name, possibilities=nearest, ctx=ctx) from None
         if stray and not ctx.resilient_parsing:
             ctx.fail(self._about_stray(ctx, stray[0]))
         return stray
@@ -106,6 +108,12 @@ class EvalGroup(LazyGroup):
         if cmd_name.endswith(CONFIG_SUFFIX):
             return Entry("platform.evaluate:config_command", "").load()
         return super().get_command(ctx, cmd_name)
+
+    def _nearest_options(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the options that may be meant: dashes are no resemblance."""
+        known = {each.lstrip("-"): each for one in self.get_params(ctx) for each in one.opts}
+        close = get_close_matches(name.lstrip("-"), known, n=2, cutoff=0.75)
+        return [known[each] for each in close]
 
     def _about_stray(self, ctx: click.Context, word: str) -> str:
         if word in self.list_commands(ctx):

@@ -267,8 +267,9 @@ def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object
     try:
         values = columns[match_column(columns, where.column)]
     except KeyError:
-        problem = f"the data have no column {where.column!r}, only {_listed(sorted(columns))}"
-        raise GateError(gate.text, problem) from None
+        from ..analysis.breakdown import NoColumn
+
+        raise GateError(gate.text, str(NoColumn(where.column, columns))) from None
     if not any(reads_as(value, where.value) for value in values):
         seen = sorted({written(value) for value in values})
         shown = _listed([*map(_short, seen[:VALUES_SHOWN])])

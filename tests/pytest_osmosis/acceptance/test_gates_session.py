@@ -377,6 +377,7 @@ class TestMistakes:
             (["men >= 0.9"], "'men >= 0.9': 'men' is not a metric; did you mean 'mean'?"),
             (["mean[nobody] > 0"], "'nobody' is not an eval function here, only rewards:exact"),
             (["mean > 0 where size = 1"], "the data have no column 'size', only ground_truth"),
+            (["mean > 0 where knid = x"], "system_prompt, user_prompt; did you mean 'kind'?"),
             (["mean > 0 where kind = odd"], "no row has kind = odd; there are easy, hard"),
             (["mean - baseline > 0"], "there is no baseline: name one with --osmosis-baseline"),
             (["mean > 0", "mean  >  0"], "--osmosis-gate 'mean > 0' is given twice"),
