@@ -7,6 +7,7 @@ gets into a terminal.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -15,6 +16,7 @@ from typing import Any
 ENDED = frozenset({"finished", "failed", "stopped", "crashed", "killed"})
 """Statuses in which a run stays."""
 _COUNTS = ("total_samples", "completed_samples", "graded", "passed", "failed", "skipped")
+_FRACTION = re.compile(r"\.\d+")
 _STATISTICS = ("mean", "median", "std", "min", "max")
 
 
@@ -134,7 +136,8 @@ def moment_of(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        # Python 3.10 cannot parse `Z`.
+        # Python 3.10 can parse neither `Z` nor fractions of other than 3 or 6 digits.
+        text = _FRACTION.sub(lambda digits: f"{digits[0]:0<7.7}", text, count=1)
         found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     except ValueError:
         return None

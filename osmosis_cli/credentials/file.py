@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pytest_osmosis.storage.atomic_write import write_whole
+from pytest_osmosis.storage.atomic_write import check_writable, write_whole
 
 from .document import Logins, dump, parse
 from .login import BrokenFile, LoginProblem
@@ -55,6 +55,13 @@ def change(
         write_whole(path, dump(edit(logins)), mode=0o600)
 
 
+def check_changeable(path: Path, tell: Tell) -> None:
+    """Raise LoginProblem now if a change could not be written; a broken file is none."""
+    with _writing(path, tell):
+        _content(path, tighten=tell)
+        check_writable(path)
+
+
 @contextlib.contextmanager
 def _writing(path: Path, tell: Tell) -> Iterator[None]:
     from filelock import FileLock, Timeout  # imports asyncio: only where a lock is taken
@@ -83,7 +90,9 @@ def _prepare_folder(folder: Path, tell: Tell) -> None:
     found = folder.stat()
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid() or mode & stat.S_ISVTX:
-        raise LoginProblem(f"{folder} is shared with other users: name a folder of your own")
+        raise LoginProblem(
+            f"{folder} is shared with other users: name a folder of your own as OSMOSIS_CONFIG_DIR"
+        )
     if mode & _OTHERS:
         folder.chmod(0o700)
         tell(f"{folder} was open to other users (mode {mode:04o}): it has mode 0700 now")
@@ -133,7 +142,10 @@ def _check_private(path: Path, descriptor: int, tighten: Tell | None) -> None:
     if os.name != "posix":
         return
     if found.st_uid != os.geteuid():
-        raise LoginProblem(f"{path} belongs to another user: move it away, or name another folder")
+        raise LoginProblem(
+            f"{path} belongs to another user: move it away, or name another folder as "
+            "OSMOSIS_CONFIG_DIR"
+        )
     if not (mode := stat.S_IMODE(found.st_mode)) & _OTHERS:
         return
     if tighten is None:

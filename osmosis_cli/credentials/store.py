@@ -79,6 +79,11 @@ def kept_token(platform: str, workspace: str, login: KeptLogin) -> Secret:
         ) from None
 
 
+def check_keepable(environ: Mapping[str, str], tell: Tell) -> None:
+    """Raise LoginProblem now if no login could be kept."""
+    file.check_changeable(credentials_path(environ), tell)
+
+
 def keep(
     environ: Mapping[str, str], platform: str, workspace: str, login: KeptLogin, tell: Tell
 ) -> None:

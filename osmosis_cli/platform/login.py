@@ -62,6 +62,8 @@ def login_command(
     if given is None and not force and (known := _valid_login(platform)):
         _show(platform, known, as_json=as_json, is_new=False)
         return
+    with login_problems():  # before anything is asked for: a token that is not kept is lost
+        store.check_keepable(os.environ, _say)
     if given is None:
         with client_of(platform, None) as client:
             given = _confirmed_token(ctx, client, no_browser=no_browser)

@@ -189,3 +189,9 @@ def test_the_file_is_where_the_system_keeps_settings():
     assert credentials_path({}) == Path("~/.config/osmosis/credentials.json").expanduser()
     found = credentials_path({"XDG_CONFIG_HOME": "/settings"})
     assert found == Path("/settings/osmosis/credentials.json")
+
+
+@pytest.mark.parametrize("fraction", ["", ".4", ".487", ".4871234Z", ".487Z"])
+def test_a_date_with_any_fraction_of_a_second_is_read(tmp_path: Path, fraction: str):
+    environ = write(tmp_path, one=space(expires_at=f"2999-01-01T00:00:00{fraction}"))
+    assert find_login(environ) is not None

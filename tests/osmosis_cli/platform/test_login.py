@@ -172,7 +172,7 @@ def test_a_login_that_is_not_confirmed_is_said_and_nothing_is_kept(
     status, out, err = osmosis("login")
     assert (status, out) == (1, "")
     assert sentence in err
-    assert not (tmp_path / "config").exists()
+    assert not (tmp_path / "config/credentials.json").exists()
 
 
 def test_a_code_that_has_expired_is_asked_about_no_more(
@@ -196,7 +196,7 @@ def test_ctrl_c_while_waiting_leaves_nothing_behind(
     status, out, err = osmosis("login")
     assert (status, out) == (130, "")
     assert err.endswith("Error: interrupted\n")
-    assert not (tmp_path / "config").exists()
+    assert not (tmp_path / "config/credentials.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_token_that_the_platform_refuses_is_not_kept(
     status, _, err = osmosis("login", "--token", "-", stdin=TOKEN.encode())
     assert status == 1
     assert "osmosis login" in err
-    assert not (tmp_path / "config").exists()
+    assert not (tmp_path / "config/credentials.json").exists()
 
 
 def test_a_broken_file_is_set_aside_by_a_login_and_said(
@@ -500,3 +500,13 @@ def test_the_spinner_turns_on_a_terminal_only_and_leaves_no_line(
     with waiting.Spinner("waiting") as spinner:
         spinner.sleep(0.001)
     assert capsys.readouterr().err == "waiting\n"
+
+
+def test_where_no_login_can_be_kept_none_is_asked_for(
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
+):
+    (folder := tmp_path / "config").mkdir(mode=0o700)
+    (folder / "credentials.json").symlink_to(tmp_path / "elsewhere")
+    status, out, err = osmosis("login")
+    assert (status, out, platform.requests) == (1, "", [])
+    assert "symbolic link" in err
