@@ -61,6 +61,8 @@ OPTIONS = "pytest_osmosis/acceptance/test_options.py"
 CREDENTIALS = "osmosis_cli/credentials/test_file.py"
 CLIENT = "osmosis_ai/platform/test_client.py"
 SUBMIT = "osmosis_cli/platform/test_submit.py"
+GIT = "osmosis_ai/platform/test_git.py"
+TRIED = "osmosis_cli/platform/test_preflight.py"
 SUBMITTED = "osmosis_cli/platform/test_runs.py"
 LOGIN = "osmosis_cli/platform/test_login.py"
 READER = "osmosis_cli/credentials/test_store.py"
@@ -1073,7 +1075,63 @@ FAULTS: dict[str, Sequence[Fault]] = {
         Fault(
             "a work tree that no platform can find: no `origin`, not on GitHub, no commit",
             "each its own sentence, before anything is sent",
-            [f"{SUBMIT}::test_a_work_tree_that_no_platform_can_find_is_refused"],
+            [
+                f"{SUBMIT}::test_a_work_tree_that_no_platform_can_find_is_refused",
+                f"{GIT}::test_a_missing_origin_is_told_with_the_command_that_adds_one",
+                f"{GIT}::test_an_origin_elsewhere_is_told_without_its_credentials",
+            ],
+        ),
+        Fault(
+            "git is missing, hangs, refuses another user's repository, or finds a broken one",
+            "each its own sentence; a git that hangs is ended with its children",
+            [
+                f"{GIT}::test_a_missing_git_is_told",
+                f"{GIT}::test_a_git_that_hangs_is_ended_with_its_children",
+                f"{GIT}::test_a_repository_of_another_user_is_told_with_the_command_that_trusts_it",
+                f"{GIT}"
+                "::test_a_git_folder_that_is_no_repository_is_not_taken_for_the_one_around_it",
+            ],
+        ),
+        Fault(
+            "the repository's own configuration names programs: hooks, filters, a file monitor",
+            "none of them is run",
+            [f"{GIT}::test_programs_in_the_repositorys_own_configuration_are_not_run"],
+        ),
+        Fault(
+            "a rollout cannot be imported, hangs or ends its process when it is",
+            "a warning before the question with the user's own line, refused with `--strict`; "
+            "a package that is not installed here is not checked",
+            [
+                f"{TRIED}::test_what_the_code_raises_is_told_with_its_place_and_no_value_of_env",
+                f"{TRIED}::test_code_that_hangs_is_ended_with_its_children",
+                f"{TRIED}::test_a_package_that_is_not_installed_here_is_not_checked",
+                f"{TRIED}::test_each_way_in_which_code_cannot_be_used",
+            ],
+        ),
+        Fault(
+            "a workflow crashes on its first row, or has a wrong signature",
+            "found by `--preflight` on this machine, before any model is paid",
+            [
+                f"{TRIED}::test_a_row_that_fails_is_told_and_no_model_is_paid",
+                f"{TRIED}::test_a_real_row_runs_and_leaves_nothing_behind",
+            ],
+        ),
+        Fault(
+            "`pytest CONFIG.toml` where the environment lacks what the file names, or beside "
+            "`--osmosis-agent`",
+            "refused with the names, and how to run it",
+            [
+                "pytest_osmosis/acceptance/test_config_argument.py"
+                "::test_what_cannot_be_evaluated_is_one_sentence"
+            ],
+        ),
+        Fault(
+            "Git would commit `.env` or `.osmosis` although `.gitignore` names them",
+            "`osmosis workspace init` warns",
+            [
+                "osmosis_cli/platform/test_workspace.py"
+                "::test_what_git_would_commit_all_the_same_is_warned_about"
+            ],
         ),
         Fault(
             "the pinned commit is not pushed",

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from .config_models import EvalConfig, RunConfig, TrainingConfig, json_schema
 from .config_template import config_template
+from .ignored import ignore
 from .workspace import DATASETS, ROLLOUTS, WorkspaceError
 
-IGNORED = (".osmosis/", ".env")
-"""What must not be committed: journals with conversations, and keys."""
 ROLLOUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MODELS: dict[type[RunConfig], str] = {
     EvalConfig: "openai/gpt-5-mini",
@@ -30,7 +29,7 @@ def create_workspace(root: Path) -> list[Path]:
             made += _create(root / folder / ".gitkeep", "")  # Git keeps no empty directory
     for kind in (EvalConfig, TrainingConfig):
         made += _create(_schema_file(root, kind), json.dumps(json_schema(kind), indent=2) + "\n")
-    return made + _ignore(root / ".gitignore")
+    return made + ignore(root)
 
 
 def create_rollout(root: Path, name: str) -> list[Path]:
@@ -87,17 +86,4 @@ def _create(path: Path, text: str) -> list[Path]:
             file.write(text)
     except FileExistsError:
         return []
-    return [path]
-
-
-def _ignore(path: Path) -> list[Path]:
-    """Add the patterns that a .gitignore lacks."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    present = {line.strip().rstrip("/") for line in before.splitlines()}
-    missing = [pattern for pattern in IGNORED if pattern.rstrip("/") not in present]
-    if not missing:
-        return []
-    gap = "" if not before or before.endswith("\n") else "\n"
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(gap + "".join(f"{pattern}\n" for pattern in missing))
     return [path]

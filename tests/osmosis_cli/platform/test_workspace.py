@@ -80,6 +80,32 @@ def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
     assert schema.read_text() == "mine"
 
 
+def test_what_git_would_commit_all_the_same_is_warned_about(
+    osmosis: Command, pytester: pytest.Pytester
+):
+    osmosis("workspace", "init")
+    for name in (".env", ".osmosis/runs/x"):
+        (pytester.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (pytester.path / name).write_text("")
+        subprocess.run(["git", "add", "--force", name], check=True, cwd=pytester.path)
+    (pytester.path / ".gitignore").write_bytes(b"caf\xe9\n.env\n!.env\n")
+    status, out, err = osmosis("workspace", "init", "--json")
+    assert (status, written(out)) == (0, {".gitignore"})
+    assert err.splitlines() == [
+        "warning: Git does not ignore .env, although .gitignore names it: a later pattern undoes "
+        "it, or the file is a link",
+        "warning: .osmosis is committed already: `git rm -r --cached .osmosis` takes it out",
+        "warning: .env is committed already: `git rm -r --cached .env` takes it out",
+    ]
+
+
+def test_a_gitignore_that_cannot_be_changed_is_told(osmosis: Command, pytester: pytest.Pytester):
+    (pytester.path / ".gitignore").mkdir()
+    status, _, err = osmosis("workspace", "init")
+    assert status == 1
+    assert err == f"Error: {pytester.path}/.gitignore cannot be changed: Is a directory\n"
+
+
 def test_from_a_subfolder_the_top_of_the_work_tree_is_the_workspace(
     osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
