@@ -58,8 +58,13 @@ class RunId:
     run_index: int
 
 
-def may_differ(error_type: str | None, error_kind: str | None) -> bool:
-    """Return whether a run ended for a reason that repeating it may remove."""
+def may_differ(error_type: str | None, error_kind: str | None, *, fatal: bool = False) -> bool:
+    """Return whether a run ended for a reason that repeating it may remove.
+
+    `fatal`: see `RunResult`; the user removes it.
+    """
+    if fatal:
+        return True
     if error_type is None or error_type in OWN_ACCOUNT:
         return error_kind == NO_JUDGE
     return not (error_type == "provider" and error_kind in FINAL_KINDS)

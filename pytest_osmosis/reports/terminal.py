@@ -66,7 +66,7 @@ def share_done(done: int, of: int) -> str:
 def _done(suite: SuiteResult) -> int:
     """Return how many runs the same command does not run again."""
     runs = (run for row in suite.rows for run in row.runs)
-    return sum(not may_differ(run.error_type, run.error_kind) for run in runs)
+    return sum(not may_differ(run.error_type, run.error_kind, fatal=run.fatal) for run in runs)
 
 
 def suite_lines(suite: SuiteResult, *, width: int = COLUMNS) -> list[str]:
@@ -321,7 +321,7 @@ def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:
         for suite in kept
         for row in suite.rows
         for run in row.runs
-        if may_differ(run.error_type, run.error_kind)
+        if may_differ(run.error_type, run.error_kind, fatal=run.fatal)
     )
     number = sum(errors.values())
     if not number or result.halted or result.interrupted:

@@ -47,11 +47,12 @@ class JournalEntry:
     error_type: str | None
     passed: bool
     error_kind: str | None = None
+    fatal: bool = False
 
     @property
     def is_done(self) -> bool:
         """Whether it has scores, or an error that repeating it cannot remove."""
-        return not may_differ(self.error_type, self.error_kind)
+        return not may_differ(self.error_type, self.error_kind, fatal=self.fatal)
 
 
 @dataclass(slots=True)
@@ -138,6 +139,7 @@ def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
             run.get("error_type"),
             run.get("passed", False),
             run.get("error_kind"),
+            run.get("fatal", False),
         )
         found.runs[key] = entry
         if entry.is_done:

@@ -190,7 +190,8 @@ def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
         recorded = None if key in kept.ended_in_last_session else said.read(key)
         if recorded is None:
             continue
-        if not may_differ(recorded.result.error_type, recorded.result.error_kind):
+        result = recorded.result
+        if not may_differ(result.error_type, result.error_kind, fatal=result.fatal):
             found[key] = journal.run_line(recorded.encoded, recorded.explanation)
     return found
 

@@ -163,8 +163,13 @@ def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
     assert is_complete(keep(tmp_path, *runs)) is complete
 
 
-def test_another_models_evaluation_without_a_usable_run_is_not_named(tmp_path: Path) -> None:
-    refused = ended(0, 0, passed=False, error="not known", error_type="provider", fatal=True)
+@pytest.mark.parametrize("kind", ["model_not_found", "bad_request"])
+def test_another_models_evaluation_without_a_usable_run_is_not_named(
+    tmp_path: Path, kind: str
+) -> None:
+    refused = ended(
+        0, 0, passed=False, error="not known", error_type="provider", error_kind=kind, fatal=True
+    )
     other = keep(tmp_path, refused)
     again = other.with_name("it")
     assert opened(again, model="calc-8b").notes == []
