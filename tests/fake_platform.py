@@ -7,12 +7,14 @@ status and a document. `fault` names what happens to every request instead; see 
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -88,13 +90,21 @@ class FakePlatform:
         }
 
 
+CERTIFICATE = Path(__file__).parent / "certificates" / "self_signed.pem"
+
+
 @contextmanager
-def fake_platform() -> Iterator[FakePlatform]:
-    """Serve a platform from a thread."""
+def fake_platform(*, tls: bool = False) -> Iterator[FakePlatform]:
+    """Serve a platform from a thread; with `tls` as localhost, with `CERTIFICATE`."""
     platform = FakePlatform()
     handler = type("Handler", (_Handler,), {"platform": platform})
     server = _Server(("127.0.0.1", 0), handler)
     platform.url = f"http://127.0.0.1:{server.server_port}"
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        platform.url = f"https://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -110,7 +120,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # the client has gone, as it should
+        if not isinstance(sys.exc_info()[1], OSError):  # the client has gone, as it should
             super().handle_error(request, client_address)
 
 

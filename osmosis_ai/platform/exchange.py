@@ -162,8 +162,10 @@ class Exchanges:
         kind = (uses_proxy, uses_tls)
         if kind not in self._opened:
             try:
+                # SSL_CERT_FILE counts for this machine too, where proxies do not.
+                verify = httpx.create_ssl_context() if uses_tls else False
                 self._opened[kind] = httpx.Client(
-                    trust_env=uses_proxy, verify=uses_tls, follow_redirects=False
+                    trust_env=uses_proxy, verify=verify, follow_redirects=False
                 )
             except (ValueError, ImportError, httpx.InvalidURL, OSError):
                 raise PlatformError(

@@ -11,7 +11,7 @@ import pytest
 
 from osmosis_ai.platform.client import Limits, PlatformClient, PlatformError, cli_path, new_key
 from osmosis_ai.secret import Secret
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
+from tests.fake_platform import CERTIFICATE, FAULTS, TOKEN, FakePlatform, Request, fake_platform
 
 LIMITS = Limits(answer_bytes=1 << 20, tries=2)
 RUNS = cli_path("eval-runs")
@@ -161,6 +161,29 @@ def test_a_platform_that_is_not_there_is_said_after_some_tries(clock: Clock):
         f"cannot reach {url}: connection refused; is it running, and is OSMOSIS_PLATFORM_URL "
         f"right? (2 tries in {clock.now:.1f} s)"
     )
+
+
+def test_a_certificate_must_be_that_of_a_known_authority(monkeypatch: pytest.MonkeyPatch):
+    with fake_platform(tls=True) as platform:
+        platform.answers["GET", RUNS] = {}
+        with (
+            PlatformClient(platform.url, token=None, version="1") as client,
+            pytest.raises(PlatformError) as caught,
+        ):
+            client.get(RUNS)
+        assert caught.value.code == "tls"
+        assert str(caught.value).startswith(f"{platform.url}: its certificate cannot be trusted (")
+        assert "set SSL_CERT_FILE to its file" in str(caught.value)
+        assert not platform.requests
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        with PlatformClient(platform.url, token=None, version="1") as client:
+            assert client.get(RUNS) == {}
+        monkeypatch.setenv("SSL_CERT_FILE", "/does/not/exist")
+        with (
+            PlatformClient(platform.url, token=None, version="1") as client,
+            pytest.raises(PlatformError, match="look at HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"),
+        ):
+            client.get(RUNS)
 
 
 def test_a_server_without_tls_is_said_at_once(platform: FakePlatform, clock: Clock):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -182,6 +183,23 @@ def test_without_a_login_each_command_says_how_to_log_in(
     assert (status, out) == (1, "")
     assert err == f"Error: you are not logged in at {platform.url}: run `osmosis login`\n"
     assert not platform.requests
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_platform_that_is_not_there_is_said_with_the_next_step(
+    osmosis: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        monkeypatch.setenv("OSMOSIS_PLATFORM_URL", url)
+        monkeypatch.setenv("OSMOSIS_TOKEN_PLATFORM_URL", url)
+        monkeypatch.setattr("osmosis_cli.platform.run_info._TRIES", 0)
+        status, out, err = osmosis(*words, "--json")
+    assert (status, out) == (1, "")
+    assert json.loads(err)["error"]["message"].endswith(
+        f"cannot reach {url}: connection refused; is it running, and is OSMOSIS_PLATFORM_URL right?"
+    )
 
 
 def test_out_of_a_workspace_there_are_no_runs(

@@ -24,6 +24,8 @@ LIMITS = Limits(answer_bytes=1 << 20, tries=1)
 RUNS = "/api/cli/eval-runs"
 SECRETS = "/api/cli/environment-secrets"
 MADE = {"id": "r1", "name": "calm-otter-17", "status": "pending", "created_at": "now"}
+SECRET = "value-of-a-secret-4711"
+"""Set on this machine, under the names that configs require."""
 CONFIG = "configs/eval/one.toml"
 Command = Callable[..., tuple[int, str, str]]
 
@@ -97,13 +99,16 @@ def osmosis(
     for name, value in platform.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", LIMITS)
+    for name in ("OPENAI_API_KEY", "HF_TOKEN", "A_KEY", "B_KEY"):
+        monkeypatch.setenv(name, SECRET)
 
     def command(*words: str) -> tuple[int, str, str]:
         status = run(cli, words)
         said = capsys.readouterr()
-        for secret in (TOKEN, GIT_TOKEN):
+        for secret in (TOKEN, GIT_TOKEN, SECRET):
             assert secret not in said.out + said.err
-        assert GIT_TOKEN not in str(platform.requests)
+        for secret in (GIT_TOKEN, SECRET):
+            assert secret not in str(platform.requests)
         assert TOKEN not in str([request.body for request in platform.requests])
         return status, said.out, said.err
 
