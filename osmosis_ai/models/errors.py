@@ -181,6 +181,8 @@ class Wording:
     key_name: str | None
     """Where the key comes from, empty if unknown; None: there is no key."""
     timeout_s: float
+    key_variable: str | None = "OPENAI_API_KEY"
+    """Where a key is usually; None: what is wanted is no key alone."""
     address: BaseURL | None = None
     """The base URL, if there is one."""
 
@@ -215,7 +217,8 @@ class Wording:
             case "auth":
                 key = f"the key in {self.key_name}" if self.key_name else "the key"
                 why = self._missing_key() if self.key_name is None else f"{key} was refused"
-                return f"{said}: {why}{quoted}"
+                asked = said if fault.status else self.where  # nothing was sent without a key
+                return f"{asked}: {why}{quoted}"
             case "quota":
                 return f"{said}: the account has no quota left{quoted}"
             case "model_not_found" if fault.local and self.address is not None:
@@ -236,9 +239,11 @@ class Wording:
                 "it wants an API key, and none was sent: over plain http it is sent only from a "
                 "variable that --osmosis-api-key-env names"
             )
+        if self.key_variable is None:
+            return "it wants credentials and none are set"
         return (
-            "it wants an API key and none is set: export OPENAI_API_KEY, or name another variable "
-            "with --osmosis-api-key-env"
+            f"it wants an API key and none is set: export {self.key_variable}, or name another "
+            "variable with --osmosis-api-key-env"
         )
 
     def _whole_name(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...providers import ModelName, key_from_environment, parse_model_name
+from ...providers import ModelName, key_from_environment, key_variables, parse_model_name
 from ...secret import Redactor, Secret
 from ..base import ChatCompletion, ProviderError, RateLimit
 from ..errors import Wording
@@ -44,7 +44,7 @@ class LiteLLMModel:
         policy = retry or RetryPolicy()
         self.name = str(name)
         self.endpoint = _printable_base(api_base) or name.provider
-        self._model = name.model
+        self._provider, self._model = name.provider, name.model
         self._api_key = api_key or key_from_environment(name.provider)
         self._client = LiteLLMClient(name, self._api_key, api_base, policy)
         self._retrier = Retrier(
@@ -118,6 +118,7 @@ class LiteLLMModel:
             model=self._model,
             key_name=None if self._api_key is None else self._api_key.name,
             timeout_s=self._retrier.request_timeout_s,
+            key_variable=next(iter(key_variables(self._provider)), None),
         )
 
 

@@ -6,6 +6,7 @@ LiteLLM's own reading serves for other shapes, its exceptions for requests that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ _UNGUARDED = (
     "version of litellm, or give the endpoint's address (--osmosis-base-url)"
 )
 _NETWORK_LIBRARIES = frozenset({"aiohttp", "botocore", "google", "httpx", "requests", "urllib3"})
+_NO_KEY = re.compile(r"missing credentials|missing [\w ]*\bkey\b|locate credentials", re.IGNORECASE)
+"""What LiteLLM says where it has nothing to send a request with."""
 _PACKAGES = {"google": "google-auth"}
 """What is installed under another name than it is imported by."""
 
@@ -95,6 +98,8 @@ def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFaul
     message = _words(error)
     if type(error).__name__ == "UnsupportedParamsError":
         return CallFault("bad_request", message, reason=UNSUPPORTED)
+    if _NO_KEY.search(message):
+        return CallFault("auth", message)
     remote = type(root).__module__.partition(".")[0] in _NETWORK_LIBRARIES
     if isinstance(status, int) and (400 <= status < 500 or (remote and status >= 500)):
         body = message.encode("utf-8", "replace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -415,6 +416,24 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
     assert "['seed']" in str(unsupported)
     assert unknown.fatal and unsupported.fatal
     assert endpoint.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("azure/m", "azure: it wants an API key and none is set: export AZURE_API_KEY, or name"),
+        ("cloudflare/m", "cloudflare: it wants an API key and none is set: export CLOUDFLARE_API"),
+    ],
+)
+def test_a_provider_without_its_credentials_stops_every_row_and_names_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, model: str, said: str
+) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("AZURE_", "CLOUDFLARE_")):
+            monkeypatch.delenv(name)
+    refused = failure(model, None, api_key=None)
+    assert (refused.kind, refused.fatal) == ("auth", True)
+    assert said in str(refused)
 
 
 @pytest.mark.parametrize("provider", ["litellm_proxy", "hosted_vllm", "lm_studio"])
