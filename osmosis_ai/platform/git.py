@@ -43,7 +43,9 @@ class GitFacts:
     default_branch: str | None
     """The origin's default branch as far as is known here, else its `main` or `master`."""
     changed: tuple[str, ...]
-    """Files that differ from the commit or are not in Git, relative to the root; not ignored."""
+    """Files that differ from the commit or are not in Git, relative to the root.
+
+    Neither what is ignored nor Python's caches."""
     unpushed: int
     """Commits of HEAD that no branch of the origin had at the last fetch or push."""
 
@@ -185,7 +187,7 @@ def _status(text: str) -> tuple[str | None, str | None, tuple[str, ...]]:
             head = rest.removeprefix("branch.oid ")
         elif rest.startswith("branch.head "):
             branch = rest.removeprefix("branch.head ")
-        elif kind in _FIELDS:
+        elif kind in _FIELDS and not (kind == "?" and rest.endswith("__pycache__/")):
             changed.append(rest.split(" ", _FIELDS[kind])[-1])
         if kind == "2":
             next(entries, "")  # a renamed file's old name

@@ -12,8 +12,9 @@ from .escaping import printable
 from .git_command import GitError, ask
 from .workspace import WorkspaceError
 
-IGNORED = (".osmosis/", ".env")
+PRIVATE = (".osmosis/", ".env")
 """Patterns; the names that they are about are the same without the slash."""
+IGNORED = (*PRIVATE, "__pycache__/")
 
 
 def ignore(root: Path) -> list[Path]:
@@ -44,9 +45,9 @@ def exposures(root: Path) -> Iterator[str]:
 
     A link in place of the file is not followed by git, and a later pattern may undo an earlier one.
     """
-    names = [pattern.rstrip("/") for pattern in IGNORED]
+    names = [pattern.rstrip("/") for pattern in PRIVATE]
     try:
-        inside = [f"{name}/x" if f"{name}/" in IGNORED else name for name in names]
+        inside = [f"{name}/x" if f"{name}/" in PRIVATE else name for name in names]
         told = ask(root, "check-ignore", "--no-index", "--", *inside)
         tracked = ask(root, "ls-files", "--", *names)
     except GitError:

@@ -56,6 +56,7 @@ class RolloutProcesses:
         In what the processes write, those of `secrets` are masked by themselves.
         """
         kept = {name: value for name, value in environment.items() if name not in _NOT_THEIRS}
+        kept["PYTHONDONTWRITEBYTECODE"] = "1"  # trying it leaves nothing in the work tree
         kept[SECRET_NAMES] = " ".join([*kept.get(SECRET_NAMES, "").split(), *secrets])
         values = (Secret(kept[name], name) for name in hidden if kept.get(name))
         return cls(root, kept, Redactor([*secret_variables(*secrets), *values]))

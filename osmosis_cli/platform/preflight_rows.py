@@ -6,6 +6,7 @@ Neither the project's ini file nor kept runs have a part in it, and nothing is l
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ START_S = 60.0
 _AGENT_S = 450.0
 _GRADER_S = 150.0
 _SHOWN = 3
+_EVAL_FN = re.compile(r"^`[^`]*` raised ")
+_FRAME = re.compile(r'^  File "(.+)", line (\d+)', re.MULTILINE)
 
 
 def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
@@ -52,7 +55,7 @@ def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
             "rows_not_run", f"no row could be run: {rollout.processes.shown(_reason(ended))}"
         )
         return
-    yield from _of_report(rollout, report, model, rows)
+    yield from _of_report(rollout, report, model, place=_place(ended, rollout.processes.root))
 
 
 def _run(rollout: Rollout, data: Path, model: str, rows: int, folder: Path) -> Ended:
@@ -87,12 +90,13 @@ def _timeouts(rollout: Rollout, model: str) -> tuple[float, float]:
 
 
 def _of_report(
-    rollout: Rollout, report: Mapping[str, Any], model: str, rows: int
+    rollout: Rollout, report: Mapping[str, Any], model: str, *, place: str
 ) -> Iterator[Finding]:
     runs = [(row["row_index"], run) for row in report["rows"] for run in row["runs"]]
     where = "against the embedded endpoint" if model == EMBEDDED else f"with {printable(model)}"
-    told = dict.fromkeys(_failure(index, run) for index, run in runs if run["error"])
-    for failure in list(told)[:_SHOWN]:
+    failed = [(index, run) for index, run in runs if run["error"]]
+    told = [_failure(index, run, place if len(failed) == 1 else "") for index, run in failed]
+    for failure in told[:_SHOWN]:
         yield rollout.failed(
             "row_failed", f"{rollout.processes.shown(failure)}, {where}", _cure(rollout, model)
         )
@@ -108,11 +112,19 @@ def _of_report(
         )
 
 
-def _failure(index: int, run: Mapping[str, Any]) -> str:
+def _failure(index: int, run: Mapping[str, Any], place: str) -> str:
     if run["error_type"] == "provider":
         return f"the model did not answer row {index} ({run['error']})"
     whose = "the grader" if run["success"] else "the workflow"
-    return f"{whose} fails on row {index} ({run['error']})"
+    what = _EVAL_FN.sub("", run["error"])
+    return f"{whose} fails on row {index} ({what}{f', {place}' if place else ''})"
+
+
+def _place(ended: Ended, root: Path) -> str:
+    """The last line of the workspace in a traceback that the session printed."""
+    frames = _FRAME.findall(ended.last_words)
+    inside = [(Path(file), line) for file, line in frames if Path(file).is_relative_to(root)]
+    return f"{inside[-1][0].relative_to(root)}:{inside[-1][1]}" if inside else ""
 
 
 def _cure(rollout: Rollout, model: str) -> str:

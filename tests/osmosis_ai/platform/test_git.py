@@ -132,6 +132,9 @@ def test_a_pushed_work_tree_differs_in_nothing(pushed: Path):
 
 def test_changed_renamed_and_new_files_are_told_and_ignored_ones_are_not(pushed: Path):
     (pushed / ".gitignore").write_text("*.log\n")
+    (pushed / "code" / "__pycache__").mkdir(parents=True)
+    (pushed / "code" / "__pycache__" / "main.pyc").write_text("")
+    commit(pushed, "code/main.py")
     commit(pushed, "other")
     git(pushed, "mv", "other", "with a space")
     (pushed / "file").write_text("changed")

@@ -330,8 +330,12 @@ def test_a_real_row_runs_and_leaves_nothing_behind(file: ConfigFile[EvalConfig])
     Path("rollouts/one/main.py").write_text((WORKFLOW + GRADER).replace("run(self, ctx)", "run()"))
     [finding] = run_rows(rollout, EMBEDDED, 1)
     assert "the workflow fails on row 0 (TypeError" in finding.message
-    left = [path for path in Path.cwd().rglob("*") if "__pycache__" not in path.parts]
-    assert sorted(left) == before
+    assert sorted(Path.cwd().rglob("*")) == before
+    Path("rollouts/one/main.py").write_text(
+        WORKFLOW + GRADER.replace("        ctx", "        {}['x']\n        ctx")
+    )
+    [finding] = run_rows(rollout, EMBEDDED, 1)
+    assert "the grader fails on row 0 (KeyError: 'x', rollouts/one/main.py:9)" in finding.message
 
 
 def test_a_training_config_is_tried_the_same_way(

@@ -64,7 +64,7 @@ def test_a_new_workspace_is_a_git_work_tree_with_everything_in_it(
     assert written(out) == WORKSPACE
     assert (pytester.path / ".git").is_dir()
     ignored = (pytester.path / ".gitignore").read_text()
-    assert ignored == ".osmosis/\n.env\n"
+    assert ignored == ".osmosis/\n.env\n__pycache__/\n"
 
 
 def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
@@ -72,7 +72,7 @@ def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
 ):
     (pytester.path / ".gitignore").write_text("*.pyc\n.env")
     osmosis("workspace", "init")
-    assert (pytester.path / ".gitignore").read_text() == "*.pyc\n.env\n.osmosis/\n"
+    assert (pytester.path / ".gitignore").read_text() == "*.pyc\n.env\n.osmosis/\n__pycache__/\n"
     schema = pytester.path / "configs/eval.schema.json"
     schema.write_text("mine")
     status, out, _ = osmosis("workspace", "init")
