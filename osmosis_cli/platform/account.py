@@ -15,6 +15,7 @@ from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url
 from ..errors import CommandError
+from ..eval.lines import say
 from .account_text import document, lines, shown_expiry, shown_user, shown_workspace
 from .connection import active_login, client_of, login_problems
 
@@ -42,7 +43,7 @@ def whoami_command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**document(login.platform_url, identity), "source": source}))
         return
-    click.echo(shown_user(identity.user))
+    say(shown_user(identity.user))
     expiry = shown_expiry(parse_moment(identity.expires_at), time.time())
     parts = {
         "workspace": shown_workspace(identity.workspace, identity.role),
@@ -52,7 +53,7 @@ def whoami_command(as_json: bool) -> None:
     if login.workspace is None:
         parts["token"] = f"of {store.TOKEN}"
     for line in lines(parts):
-        click.echo(line)
+        say(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
     else:
         _show(ended)
     if os.environ.get(store.TOKEN):
-        click.echo(f"{store.TOKEN} is still set: `unset {store.TOKEN}`", err=True)
+        say(f"{store.TOKEN} is still set: `unset {store.TOKEN}`", err=True)
 
 
 def _chosen(*, all_logins: bool) -> list[tuple[str, str, KeptLogin]]:
@@ -147,9 +148,9 @@ def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
 
 def _show(ended: list[_Ended]) -> None:
     if not ended:
-        click.echo("there is no login to end")
+        say("there is no login to end")
     for one in ended:
-        click.echo(f"logged out of {shown_workspace(one.workspace)} at {one.platform}")
+        say(f"logged out of {shown_workspace(one.workspace)} at {one.platform}")
         if one.problem:
             _say(
                 f"warning: the token was removed here, and may still be valid at {one.platform}: "
@@ -158,4 +159,4 @@ def _show(ended: list[_Ended]) -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.account import Identity, User
 
 from ..buffered_output import printable
@@ -42,14 +42,9 @@ def shown_workspace(name: str, role: str = "") -> str:
 
 def shown_expiry(moment: datetime, now: float) -> str:
     """Return when a token ends, and in how long that is."""
-    days = (moment.timestamp() - now) / 86_400
-    when = f"{moment:%Y-%m-%d %H:%M} UTC"
-    if days < 0:
-        return f"{when}, in the past"
-    if days < 2:
-        hours = math.floor(days * 24)
-        return f"{when}, in {hours} {'hour' if hours == 1 else 'hours'}"
-    return f"{when}, in {math.floor(days)} days"
+    left_s = moment.timestamp() - now
+    then = f"in {in_words(left_s)}" if left_s > 0 else "in the past"
+    return f"{moment:%Y-%m-%d %H:%M} UTC, {then}"
 
 
 def lines(parts: dict[str, str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 from ..buffered_output import printable
 from ..credentials.store import credentials_path
 from ..errors import CommandError
+from ..eval.lines import say
 from ..shared_options import complete_files
 
 EPILOG = """\b
@@ -110,7 +111,7 @@ def _show(record: dict[str, Any], path: Path, rows: int) -> None:
     noun = "row" if rows == 1 else "rows"
     status = text_of(record, "status")
     then = f", {shown(status)}" if status else ""
-    click.echo(f"uploaded {printable(name)} ({rows:,} {noun}){then}")
+    say(f"uploaded {printable(name)} ({rows:,} {noun}){then}")
     stem = name.rpartition(".")[0]
-    click.echo(f"in a config file: dataset = {json.dumps(stem, ensure_ascii=True)}")
+    say(f"in a config file: dataset = {printable(json.dumps(stem, ensure_ascii=False))}")
     sys.stdout.flush()

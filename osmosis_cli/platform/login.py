@@ -17,6 +17,7 @@ from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url
 from ..errors import CommandError
+from ..eval.lines import say
 from .account_text import document, shown_user, shown_workspace
 from .connection import client_of, login_problems
 from .given_value import GivenValue, read_value
@@ -170,10 +171,10 @@ def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> 
         return
     begin = "logged in" if is_new else "already logged in"
     where = shown_workspace(identity.workspace, identity.role)
-    click.echo(f"{begin} at {platform} as {shown_user(identity.user)}, workspace: {where}")
+    say(f"{begin} at {platform} as {shown_user(identity.user)}, workspace: {where}")
     if not is_new:
-        click.echo("for another workspace, or to log in again: osmosis login --force")
+        say("for another workspace, or to log in again: osmosis login --force")
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)

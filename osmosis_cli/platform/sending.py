@@ -20,6 +20,7 @@ from osmosis_ai.platform.datasets import DatasetUpload, FileChanged, OnBytes
 
 from ..buffered_output import printable
 from ..errors import INTERRUPTED, CommandError
+from ..eval.lines import say
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
@@ -150,4 +151,4 @@ def _progress_bar(name: str, size: int, there: int) -> Iterator[OnBytes]:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)

@@ -34,7 +34,7 @@ def workspace_list(as_json: bool) -> None:
         spaces = [_document(name, each, here.active) for name, each in here.workspaces.items()]
         click.echo(json.dumps({"platform": platform, "workspaces": spaces}))
     elif not here.workspaces:
-        click.echo(f"you are not logged in at {platform}: run `osmosis login`")
+        say(f"you are not logged in at {platform}: run `osmosis login`")
     else:
         now = time.time()
         rows = [
@@ -66,7 +66,7 @@ def workspace_current(as_json: bool) -> None:
         found = _document(here.active, here.workspaces[here.active], here.active)
         click.echo(json.dumps({"platform": platform, **found}))
     else:
-        click.echo(shown_workspace(here.active))
+        say(shown_workspace(here.active))
     _tell_of_variable()
 
 
@@ -83,11 +83,11 @@ def workspace_switch(name: str, as_json: bool) -> None:
                 f"you are not logged in to a workspace {printable(name)!r} at {platform}."
                 f"{nearest(name, known)} For one more workspace: `osmosis login --force`"
             )
-        store.switch(os.environ, platform, name, lambda line: click.echo(line, err=True))
+        store.switch(os.environ, platform, name, lambda line: say(line, err=True))
     if as_json:
         click.echo(json.dumps({"platform": platform, "workspace": name}))
     else:
-        click.echo(f"the active workspace at {platform} is {shown_workspace(name)}")
+        say(f"the active workspace at {platform} is {shown_workspace(name)}")
     _tell_of_variable()
 
 
@@ -109,4 +109,4 @@ def _choose(workspaces: Mapping[str, KeptLogin]) -> str:
 
 def _tell_of_variable() -> None:
     if os.environ.get(store.TOKEN):
-        click.echo(f"{store.TOKEN} is set, and is used instead: `osmosis whoami`", err=True)
+        say(f"{store.TOKEN} is set, and is used instead: `osmosis whoami`", err=True)
