@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from ..secret import Secret, check_api_key
+from ..secret import Redactor, Secret, check_api_key
 from .account import bad_answer, text_or_empty
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def wait_for_token(client: PlatformClient, code: DeviceCode, clock: Clock) -> Se
         try:
             answer = client.post(TOKEN, {"device_code": code.device_code.reveal()})
         except PlatformError as error:
+            error.message = Redactor([code.device_code])(error.message)
             interval_s = _next_interval_s(error, interval_s)
             continue
         try:

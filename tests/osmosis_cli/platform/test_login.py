@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.credentials import keyring_tokens
+from osmosis_cli.platform import connection, waiting
 from osmosis_cli.platform import login as login_module
-from osmosis_cli.platform import waiting
 from tests.command import Osmosis, command
-from tests.fake_platform import TOKEN, FakePlatform, Request, fake_platform
+from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
 
 AUTHORIZE = ("POST", "/api/cli/device/authorize")
 DEVICE_TOKEN = ("POST", "/api/cli/device/token")
 VERIFY = ("GET", "/api/cli/verify")
+ENDLESS = ("slow", "silent", "trickle")
 USER = {"id": "u1", "name": "Ada", "email": "ada@example.com"}
 GRANT = {
     "device_code": "device-code-of-a-test",
@@ -184,6 +186,15 @@ def test_a_code_that_has_expired_is_asked_about_no_more(
     assert status == 1
     assert "not confirmed in time" in err
     assert pauses == [7, 7, 7]
+
+
+def test_an_error_that_quotes_the_device_code_is_shown_without_it(
+    osmosis: Osmosis, platform: FakePlatform
+):
+    quoted = {"error": f"what is {GRANT['device_code']}?"}
+    platform.answers[DEVICE_TOKEN] = lambda _: (422, quoted)
+    status, _, err = osmosis("login")
+    assert (status, "what is ***?" in err) == (1, True)
 
 
 def test_ctrl_c_while_waiting_leaves_nothing_behind(
@@ -365,6 +376,26 @@ def test_a_session_that_has_ended_says_how_to_log_in_again(
     error = json.loads(err)["error"]
     assert (error["code"], error["details"]["request_id"]) == ("unauthorized", "req-77")
     assert "`osmosis login`" in error["message"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_platform_that_fails_is_one_error_and_no_login_is_kept(
+    osmosis: Osmosis,
+    platform: FakePlatform,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+):
+    impatient = {"read_s": 0.05, "answer_s": 0.05} if fault in ENDLESS else {}
+    monkeypatch.setattr(connection, "LIMITS", Limits(answer_bytes=1 << 20, tries=1, **impatient))
+    platform.fault = fault
+    for words in (("login", "--token", "-"), ("login",)):
+        status, out, err = osmosis(*words, stdin=TOKEN.encode())
+        assert (status, out) == (1, "")
+        assert err.startswith("Error: ")
+        known = TOKEN if "--token" in words else "Bearer"
+        assert not [text for text in (known, "\x1b", "secret", "Traceback") if text in err]
+    assert not (tmp_path / "config/credentials.json").exists()
 
 
 def test_without_a_login_each_command_says_what_to_do(osmosis: Osmosis, platform: FakePlatform):
