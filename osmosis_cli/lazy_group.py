@@ -1,7 +1,8 @@
 """A click group whose subcommands are imported when they are run, not when they are listed.
 
-The table holds the one-line help, so `--help` imports no command. An entry whose module is not
-installed is neither listed nor found. This module knows no command by name.
+The table holds the one-line help, so `--help` imports no command of ours. An entry whose module is
+not installed is neither listed nor found. Other packages add commands by entry points, which come
+last and replace none of the table. This module knows no command by name.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +49,31 @@ def _installed(module: str) -> bool:
 
 
 class LazyGroup(click.Group):
-    """A group over a table of entries, in the table's order."""
+    """A group over a table of entries, in the table's order, and over a group of entry points."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Entry], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        table: Mapping[str, Entry],
+        entry_points: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
+        self._entry_points = entry_points
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the subcommands that are installed."""
-        return [name for name, entry in self.table.items() if _installed(entry.module)]
+        own = [name for name, entry in self.table.items() if _installed(entry.module)]
+        return [*own, *self._added()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one subcommand; None when there is none of that name."""
         entry = self.table.get(cmd_name)
-        return entry.load() if entry and _installed(entry.module) else None
+        if entry:
+            return entry.load() if _installed(entry.module) else None
+        added = self._added().get(cmd_name)
+        return None if added is None else _loaded(added)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does; no words at all where a subcommand must come are a wrong use."""
@@ -77,11 +92,42 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands from the table, importing none of them."""
-        rows = [(name, self.table[name].summary) for name in self.list_commands(ctx)]
+        """List the subcommands, importing none of the table's."""
+        rows = [(name, self._summary(name, ctx)) for name in self.list_commands(ctx)]
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
+
+    def _summary(self, name: str, ctx: click.Context) -> str:
+        if name in self.table:
+            return self.table[name].summary
+        try:
+            command = self.get_command(ctx, name)
+        except ImportError:
+            return "(cannot be loaded)"
+        return "" if command is None else command.get_short_help_str()
+
+    def _added(self) -> dict[str, EntryPoint]:
+        """The commands of other packages, by name."""
+        if self._entry_points is None:
+            return {}
+        found = entry_points_of(self._entry_points)
+        return {name: point for name, point in found.items() if name not in self.table}
+
+
+@cache
+def entry_points_of(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group, by name."""
+    from importlib.metadata import entry_points  # takes time that few commands need
+
+    return {point.name: point for point in sorted(entry_points(group=group))}
+
+
+def _loaded(point: EntryPoint) -> click.Command:
+    command = point.load()
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{point.value} is no click command")
+    return command
 
 
 def nearest(word: str, known: list[str]) -> str:

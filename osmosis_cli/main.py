@@ -40,6 +40,9 @@ COMMANDS = {
     "completion": Entry("completion:completion_command", "Print a shell completion script."),
 }
 
+ADDED_COMMANDS = "osmosis.commands"
+"""The group of entry points by which other packages add commands."""
+
 EPILOG = """\b
 Examples:
   osmosis eval -m server:agent_loop -d test_data.jsonl \\
@@ -75,6 +78,7 @@ class RootGroup(LazyGroup):
     PROGRAM,
     cls=RootGroup,
     table=COMMANDS,
+    entry_points=ADDED_COMMANDS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

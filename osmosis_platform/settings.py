@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIB = 1024 * 1024
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Settings:
     """The folder of the database, the datasets and, unless the environment has it, the key."""
     public_url: str | None = None
     """Where browsers and clients reach the platform; by default where a request came to."""
-    allowed_hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1"})
+    allowed_hosts: frozenset[str] = LOOPBACK
     """The names in `Host` headers that are answered."""
     oldest_client: tuple[int, ...] = (0, 1)
     """The lowest version of the `osmosis` command that is served."""

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from ..database.models import Member, User, Workspace
 from .passwords import hash_password, problem
+from .roles import ROLES
 
-ROLES = ("owner", "member", "viewer")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _REPOSITORY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38})/[a-z0-9._-]{1,100}")
 
@@ -94,6 +94,21 @@ def workspaces_of(session: Session, user_id: str) -> list[tuple[Workspace, str]]
     query = select(Workspace, Member.role).join(Member, Member.workspace_id == Workspace.id)
     found = session.execute(query.where(Member.user_id == user_id).order_by(Workspace.name))
     return [(workspace, role) for workspace, role in found]
+
+
+def choose_workspace(session: Session, user: User, name: str | None) -> Workspace:
+    """Return the workspace of a user by its name, or the only one; raise AccountError otherwise."""
+    mine = {workspace.name: workspace for workspace, _ in workspaces_of(session, user.id)}
+    if name is not None and name in mine:
+        return mine[name]
+    add = "add one with `osmosis platform member add`"
+    if name is not None:
+        raise AccountError(f"{user.name} is no member of a workspace {name!r}; {add}")
+    if not mine:
+        raise AccountError(f"{user.name} is a member of no workspace; {add}")
+    if len(mine) > 1:
+        raise AccountError(f"{user.name} is in {', '.join(mine)}; choose one with --workspace")
+    return next(iter(mine.values()))
 
 
 def is_repository(text: str) -> bool:

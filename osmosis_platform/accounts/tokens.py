@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from ..database.models import Member, Token, User, Workspace, now
 from ..identifiers import digest, new_token
+from .roles import VIEWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class CallerWorkspace:
     @property
     def may_write(self) -> bool:
         """Whether the caller may do more than look."""
-        return self.role != "viewer"
+        return self.role != VIEWER
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from osmosis_cli.buffered_output import printable
 from osmosis_cli.errors import CommandError, run
-from osmosis_cli.lazy_group import Entry, LazyGroup
+from osmosis_cli.lazy_group import Entry, LazyGroup, entry_points_of
 from osmosis_cli.main import COMMANDS, cli, main
 
 
@@ -316,3 +316,27 @@ def test_the_shell_completes_files_and_folders_itself(
     completed: Callable[[str], list[str]], line: str, kind: str
 ):
     assert completed(line) == [f"{kind},{line.rpartition(' ')[2]}"]
+
+
+def test_other_packages_add_commands_that_replace_none_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    points = [
+        importlib.metadata.EntryPoint(name, value, "osmosis.commands")
+        for name, value in {
+            "added": "osmosis_cli.completion:completion_command",
+            "eval": "not_to_be:imported",
+            "broken": "not_there:command",
+        }.items()
+    ]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
+    entry_points_of.cache_clear()
+    try:
+        assert run(cli, ["--help"]) == 0
+        assert run(cli, ["added", "--help"]) == 0
+        out, _ = capsys.readouterr()
+    finally:
+        entry_points_of.cache_clear()
+    assert "added " in out
+    assert "broken       (cannot be loaded)" in out
+    assert out.count("  eval  ") == 1

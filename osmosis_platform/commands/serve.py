@@ -1,0 +1,164 @@
+"""`osmosis platform serve`: the platform on a port of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from .options import data_option, default_data, json_option, needs_extra, opened
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from ..database.connection import Database
+    from ..vault.cipher import Vault
+
+
+@click.command("serve")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. One that other machines reach needs --public-url.",
+)
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=8400,
+    show_default=True,
+    help="The port; 0 is any that is free.",
+)
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="Where users reach the platform, as https://osmosis.example.com behind a proxy that "
+    "speaks TLS.",
+)
+@data_option
+@json_option
+@needs_extra
+def serve_command(
+    host: str, port: int, public_url: str | None, data: Path | None, as_json: bool
+) -> None:
+    """Serve a platform until Ctrl-C.
+
+    Takes submitted runs, datasets and secrets, and keeps them. Runs are recorded; this version does
+    not execute them.
+
+    \b
+    Examples:
+      osmosis platform serve
+      osmosis platform serve --host 0.0.0.0 \\
+          --public-url https://osmosis.example.com
+    """
+    import uvicorn
+
+    from osmosis_ai.rollout_server.http.uvicorn import configure
+
+    from ..app import create_app
+    from ..datasets.cleanup import remove_abandoned
+    from ..settings import Settings
+
+    folder = data or default_data()
+    hosts = _hosts(host, public_url)
+    settings = Settings(data=folder, public_url=public_url, allowed_hosts=hosts)
+    _log_to_stderr()
+    with opened(data) as database:
+        vault = _vault(folder, database)
+        remove_abandoned(database, folder)
+        bound = _bind(host, port)
+        with bound:
+            _say(bound, folder, as_json=as_json)
+            server = uvicorn.Server(configure(create_app(settings, database, vault)))
+            server.run(sockets=[bound])
+
+
+def _hosts(host: str, public_url: str | None) -> frozenset[str]:
+    """Return the names by which the platform is known."""
+    from ..settings import LOOPBACK
+
+    if public_url is not None:
+        parts = urlsplit(public_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise click.UsageError("--public-url must be https://HOST or http://HOST, with no path")
+        return LOOPBACK | {parts.hostname}
+    if not _is_loopback(host):
+        raise click.UsageError(
+            f"--host {host} can be reached from other machines: say with --public-url where, as "
+            "https://osmosis.example.com; tokens and secrets must not travel over plain http"
+        )
+    return LOOPBACK | {host.lower()}
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _vault(folder: Path, database: Database) -> Vault:
+    """Return the vault whose key encrypted the stored secrets."""
+    from ..vault.cipher import KEY_VARIABLE, KeyProblem, open_vault
+    from ..vault.records import check_key
+
+    try:
+        vault = open_vault(folder, os.environ.get(KEY_VARIABLE))
+        with database.reading() as session:
+            check_key(session, vault)
+    except KeyProblem as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"--data {folder}: the key: {error.strerror}") from None
+    return vault
+
+
+def _bind(host: str, port: int) -> socket:
+    from osmosis_ai.rollout_server.http.uvicorn import listen
+
+    try:
+        return listen(host, port)
+    except OSError as error:
+        told = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise click.ClickException(f"{told}; choose another --port or --host") from None
+
+
+def _say(bound: socket, folder: Path, *, as_json: bool) -> None:
+    host, port = bound.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    if as_json:
+        click.echo(json.dumps({"url": url, "data": str(folder)}))
+        _release_streams()
+    else:
+        click.echo(f"The platform is at {url}, its data in {folder}. Ctrl-C ends it.")
+        click.echo(f"Users reach it with OSMOSIS_PLATFORM_URL={url}")
+    sys.stdout.flush()
+
+
+def _release_streams() -> None:
+    """Print now what the command keeps back until it ends, as `osmosis` does with `--json`."""
+    streams = click.get_current_context().obj
+    for stream in (getattr(streams, "out", None), getattr(streams, "err", None)):
+        if stream is not None:
+            stream.release()
+
+
+def _log_to_stderr() -> None:
+    import logging
+    import time
+
+    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

@@ -1,0 +1,35 @@
+"""Bringing the tables of a database up to date."""
+
+from __future__ import annotations
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+
+from .connection import Database
+
+
+class SchemaProblem(Exception):
+    """Tables that this version cannot use; a sentence for the operator."""
+
+
+def upgrade(database: Database) -> None:
+    """Make the tables, or change those of an older version.
+
+    Raises:
+        SchemaProblem: when a newer version has changed them already.
+    """
+    config = Config()
+    config.set_main_option("script_location", "osmosis_platform.database:migrations")
+    with (
+        database.engine.connect().execution_options(osmosis_writes=True) as connection,
+        connection.begin(),
+    ):
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError:
+            raise SchemaProblem(
+                "the database is of a newer version of the platform; "
+                "upgrade with `pip install --upgrade 'pytest-osmosis[platform]'`"
+            ) from None

@@ -1,0 +1,191 @@
+"""`osmosis platform ...`, as typed."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE
+
+import httpx
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from osmosis_platform.accounts.passwords import matches
+from osmosis_platform.accounts.tokens import find_caller
+from osmosis_platform.database.connection import FILE_NAME, Database
+from osmosis_platform.database.models import User
+
+PASSWORD = "correct horse battery"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """`osmosis platform` over a data folder of the test."""
+    monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, ["platform", *words])
+        return status, *capsys.readouterr()
+
+    return command
+
+
+def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text(f"{PASSWORD}\n")
+    words = ("user", "add", "ann", "--email", "ann@x.test", "--password-file")
+    assert platform(*words, str(tmp_path / "password")) == (0, "Added the user ann.\n", "")
+    said = "Added the user bob without a password: only tokens log this user in.\n"
+    assert platform("user", "add", "bob") == (0, said, "")
+    said = "Added the workspace agents of acme/agents.\n"
+    assert platform("workspace", "add", "agents", "--git", "Acme/Agents") == (0, said, "")
+    said = "ann is in agents as viewer.\n"
+    assert platform("member", "add", "agents", "ann", "--role", "viewer") == (0, said, "")
+    assert platform("member", "add", "agents", "ann")[0] == 0
+    status, token, told = platform("token", "create", "ann", "--expires-in-days", "7")
+    assert (status, told.startswith("The token of ann in agents, until ")) == (0, True)
+    database = Database.in_folder(tmp_path / "data")
+    with database.reading() as session:
+        caller = find_caller(session, token.strip())
+        assert caller is not None
+        assert caller.workspace is not None
+        assert (caller.user_name, caller.workspace.role) == ("ann", "member")
+        assert matches(PASSWORD, session.get_one(User, caller.user_id).password_hash)
+    database.close()
+    kept = (tmp_path / "data" / FILE_NAME).read_bytes()
+    assert token.strip().encode() not in kept
+    assert PASSWORD.encode() not in kept
+    for path in (tmp_path / "data", tmp_path / "data" / FILE_NAME):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+
+
+def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_path: Path) -> None:
+    status, out, _ = platform("user", "add", "ann", "--json")
+    assert (status, json.loads(out)["has_password"]) == (0, False)
+    status, out, _ = platform("workspace", "add", "agents", "--git", "acme/agents", "--json")
+    assert (status, json.loads(out)["clone_url"]) == (0, None)
+    status, out, _ = platform("member", "add", "agents", "ann", "--json")
+    assert json.loads(out) == {"workspace": "agents", "user": "ann", "role": "member"}
+    status, out, err = platform("token", "create", "ann", "--json")
+    assert (json.loads(out)["workspace"], err) == ("agents", "")
+    status, out, err = platform("user", "add", "ann", "--json")
+    assert (status, out) == (1, "")
+    assert "there is a user 'ann' already" in json.loads(err)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("user", "add", "-x"), 2, "No such option"),
+        (("user", "add", "a b"), 1, "the name of a user has up to 63 letters"),
+        (("user", "add", "a", "--email", "a"), 1, "must look like name@example.com"),
+        (("workspace", "add", "a", "--git", "https://github.com/a/b"), 1, "is no OWNER/REPO"),
+        (("workspace", "add", "a"), 2, "--git"),
+        (("workspace", "add", "a", "--git", "a/b", "--clone-url", "ext::sh"), 2, "--clone-url: "),
+        (("member", "add", "a", "b"), 1, "there is no workspace 'a'; add one with"),
+        (("member", "add", "a", "b", "--role", "king"), 2, "'king' is not one of"),
+        (("token", "create", "ann"), 1, "there is no user 'ann'; add one with"),
+        (("serve", "--host", "0.0.0.0"), 2, "say with --public-url where"),
+        (("serve", "--public-url", "example.com"), 2, "must be https://HOST"),
+        (("serve", "--port", "99999"), 2, "--port"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    platform: Command, words: tuple[str, ...], status: int, told: str
+) -> None:
+    found, out, err = platform(*words)
+    assert (found, out) == (status, "")
+    assert told in err
+
+
+def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:
+    platform("user", "add", "ann")
+    told = platform("token", "create", "ann")[2]
+    assert "ann is a member of no workspace" in told
+    for name in ("one", "two"):
+        platform("workspace", "add", name, "--git", f"acme/{name}")
+        platform("member", "add", name, "ann")
+    assert "ann is in one, two; choose one" in platform("token", "create", "ann")[2]
+    assert platform("token", "create", "ann", "--workspace", "two")[0] == 0
+    assert (
+        "no member of a workspace 'x'" in platform("token", "create", "ann", "--workspace", "x")[2]
+    )
+    assert "a workspace 'one' already" in platform("workspace", "add", "one", "--git", "x/y")[2]
+    told = platform("workspace", "add", "other", "--git", "Acme/One")[2]
+    assert "acme/one is the repository of the workspace 'one' already" in told
+
+
+def test_a_password_comes_by_standard_input_and_a_short_one_is_refused(
+    platform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for password, status in (("short", 1), (PASSWORD, 0)):
+        stdin = io.TextIOWrapper(io.BytesIO(password.encode()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        found, out, err = platform("user", "add", "ann", "--password-file", "-")
+        assert found == status
+        assert password not in out + err
+
+
+def test_serving_says_what_is_in_the_way(
+    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        status, _, err = platform("serve", "--port", port)
+    assert (status, f"cannot listen on 127.0.0.1:{port}" in err) == (1, True)
+    (tmp_path / "data" / "secret.key").write_text("no key")
+    assert "not one of Fernet" in platform("serve", "--port", "0")[2]
+    (tmp_path / "file").touch()
+    assert "--data" in platform("serve", "--data", str(tmp_path / "file"))[2]
+    (tmp_path / "data" / FILE_NAME).write_text("no database" * 100)
+    assert "the database: file is not a database" in platform("user", "add", "ann")[2]
+
+
+def test_without_the_extra_a_command_says_how_to_install_it(
+    platform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "alembic", None)
+    for words in (("serve",), ("user", "add", "ann")):
+        status, out, err = platform(*words)
+        assert (status, out) == (1, "")
+        assert "pip install 'pytest-osmosis[platform]'" in err
+    assert platform("--help")[0] == 0
+
+
+def test_help_of_the_group_imports_nothing_of_the_extra() -> None:
+    code = (
+        "import sys\nfrom osmosis_cli.errors import run\nfrom osmosis_cli.main import cli\n"
+        "status = run(cli, ['platform', 'serve', '--help'])\n"
+        "heavy = {'alembic', 'cryptography', 'sqlalchemy', 'starlette', 'uvicorn', 'pydantic'}\n"
+        "sys.exit(status or sorted(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_platform_serves_until_a_signal(tmp_path: Path, sent: int, status: int) -> None:
+    words = ["platform", "serve", "--port", "0", "--data", str(tmp_path), "--json"]
+    command = [sys.executable, "-m", "osmosis_cli", *words]
+    with subprocess.Popen(command, stdout=PIPE, stderr=PIPE) as served:
+        try:
+            assert served.stdout is not None
+            url = json.loads(served.stdout.readline())["url"]
+            page = httpx.get(f"{url}/login", trust_env=False, timeout=60)
+            assert "Log in" in page.text
+            served.send_signal(sent)
+            assert served.wait(60) == status
+        finally:
+            served.kill()
