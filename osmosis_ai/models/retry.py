@@ -7,7 +7,6 @@ share, learns how each try ended.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -128,7 +127,7 @@ class Retrier:
                     raise CallFailed(fault, tries, elapsed_s) from None
             else:
                 return Success(value, tries - 1, (time.perf_counter() - started) * 1000.0)
-            await asyncio.sleep(pause_s)
+            await _sleep(pause_s)
 
     async def _once(self, ask: Callable[[float], Awaitable[T]], started: float) -> T:
         await self._rate_limit.acquire()
@@ -165,6 +164,12 @@ class Retrier:
         pause_s = self._policy.pause_s(tries, asked_s)
         left_s = None if self._total_timeout_s is None else self._total_timeout_s - elapsed_s
         return None if left_s is not None and pause_s >= left_s else pause_s
+
+
+async def _sleep(seconds: float) -> None:
+    import asyncio  # is loaded where this runs; commands that only need the policy do without
+
+    await asyncio.sleep(seconds)
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:

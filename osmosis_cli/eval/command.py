@@ -21,7 +21,6 @@ from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stder
 from ..errors import CommandDone, CommandError
 from ..lazy_group import Entry, LazyGroup
 from .arguments import click_options, in_help_groups, to_pytest_args
-from .session import Guard, ReportTaker, run_pytest
 
 SUBCOMMANDS = {
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
@@ -185,6 +184,8 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     if as_json:
         _print_report(ctx, args, values["api_key"])
     else:
+        from .session import Guard, run_pytest  # imports pytest: not for subcommands
+
         ctx.exit(run_pytest(args, guard=Guard(), api_key=values["api_key"]))
 
 
@@ -200,6 +201,8 @@ eval_group = EvalGroup(
 
 
 def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) -> None:
+    from .session import ReportTaker, run_pytest
+
     outer = ctx.find_object(BufferedStreams)
     with (
         nullcontext(outer) if outer else buffered_streams() as streams,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -67,6 +68,19 @@ def test_help_lists_the_installed_commands_and_imports_none_of_them():
     assert (done.returncode, done.stderr) == (0, "")
     assert "eval " in done.stdout
     assert "validate " in done.stdout
+
+
+def test_a_command_about_submitted_runs_imports_neither_pytest_nor_an_event_loop(
+    tmp_path: Path,
+):
+    done = python(
+        "import sys\nfrom osmosis_cli.errors import run\nfrom osmosis_cli.main import cli\n"
+        "status = run(cli, ['eval', 'list'])\n"
+        "heavy = {'pytest', 'pydantic', 'litellm', 'asyncio', 'numpy'}\n"
+        "print(status, sorted(heavy & set(sys.modules)))",
+        OSMOSIS_CONFIG_DIR=str(tmp_path),
+    )
+    assert done.stdout == "1 []\n", done.stderr
 
 
 def test_the_module_is_the_same_command():
