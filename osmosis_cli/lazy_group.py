@@ -20,6 +20,10 @@ import click
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+COMMANDS = "Commands"
+ON_PLATFORM = "On a platform"
+"""Headings of help."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -28,6 +32,8 @@ class Entry:
     target: str
     """`module:attribute` of a click command, the module in this package."""
     summary: str
+    section: str = COMMANDS
+    """The heading that the help lists it under."""
 
     @property
     def module(self) -> str:
@@ -93,9 +99,12 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands, importing none of the table's."""
-        rows = [(name, self._summary(name, ctx)) for name in self.list_commands(ctx)]
-        if rows:
-            with formatter.section("Commands"):
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            section = self.table[name].section if name in self.table else COMMANDS
+            sections.setdefault(section, []).append((name, self._summary(name, ctx)))
+        for section, rows in sections.items():
+            with formatter.section(section):
                 formatter.write_dl(rows)
 
     def _summary(self, name: str, ctx: click.Context) -> str:

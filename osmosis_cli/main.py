@@ -14,21 +14,13 @@ import click
 
 from .env_file import env_file_options, moved_to_front, read_env_file
 from .errors import COMPLETION_VARIABLE, PROGRAM, run
-from .lazy_group import Entry, LazyGroup
+from .lazy_group import ON_PLATFORM, Entry, LazyGroup
 
 COMMANDS = {
     "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
-    "train": Entry("platform.train:train_group", "Submit training runs, and follow them."),
-    "login": Entry("platform.login:login_command", "Log in to the platform."),
-    "whoami": Entry("platform.account:whoami_command", "Show who you are at the platform."),
-    "logout": Entry("platform.account:logout_command", "End a login."),
     "workspace": Entry(
         "platform.workspace:workspace_group", "Create a workspace's files; choose the active one."
     ),
-    "dataset": Entry(
-        "platform.dataset:dataset_group", "List datasets on the platform, upload one."
-    ),
-    "secret": Entry("platform.secret:secret_group", "Set and delete secrets of submitted runs."),
     "rollout": Entry("platform.workspace:rollout_group", "Create a rollout that works at once."),
     "eval-rubric": Entry(
         "rubric.command:rubric_command", "Score recorded answers with an LLM judge."
@@ -38,6 +30,20 @@ COMMANDS = {
     "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
     "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset."),
     "completion": Entry("completion:completion_command", "Print a shell completion script."),
+    "login": Entry("platform.login:login_command", "Log in to the platform.", ON_PLATFORM),
+    "whoami": Entry(
+        "platform.account:whoami_command", "Show who you are at the platform.", ON_PLATFORM
+    ),
+    "logout": Entry("platform.account:logout_command", "End a login.", ON_PLATFORM),
+    "dataset": Entry(
+        "platform.dataset:dataset_group", "List datasets on the platform, upload one.", ON_PLATFORM
+    ),
+    "secret": Entry(
+        "platform.secret:secret_group", "Set and delete secrets of submitted runs.", ON_PLATFORM
+    ),
+    "train": Entry(
+        "platform.train:train_group", "Submit training runs, and follow them.", ON_PLATFORM
+    ),
 }
 
 ADDED_COMMANDS = "osmosis.commands"
@@ -49,6 +55,7 @@ Examples:
       --eval-fn rewards:compute_reward \\
       --model my-model --base-url http://localhost:8000/v1
   osmosis validate -m server:agent_loop
+  osmosis eval submit configs/eval/my-rollout.toml
   osmosis eval --help
 """
 

@@ -19,7 +19,7 @@ import click
 
 from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stderr
 from ..errors import CommandDone, CommandError
-from ..lazy_group import Entry, LazyGroup
+from ..lazy_group import ON_PLATFORM, Entry, LazyGroup
 from .arguments import click_options, in_help_groups, to_pytest_args
 
 SUBCOMMANDS = {
@@ -31,13 +31,25 @@ SUBCOMMANDS = {
     "check": Entry(
         "platform.check:eval_check_command", "Check config files of submitted evaluations."
     ),
-    "submit": Entry("platform.submit:eval_submit_command", "Submit an evaluation to the platform."),
-    "list": Entry("platform.run_list:eval_list_command", "List the submitted evaluations."),
-    "info": Entry("platform.run_info:eval_info_command", "Show a submitted evaluation."),
-    "stop": Entry("platform.run_stop:eval_stop_command", "End a submitted evaluation."),
-    "logs": Entry("platform.run_logs:eval_logs_command", "Print the log of a submitted one."),
-    "download": Entry("platform.run_report:eval_download_command", "Download a report."),
     "schema": Entry("eval.schema:schema_command", "Print the JSON Schema of reports or configs."),
+    "submit": Entry(
+        "platform.submit:eval_submit_command", "Submit an evaluation to the platform.", ON_PLATFORM
+    ),
+    "list": Entry(
+        "platform.run_list:eval_list_command", "List the submitted evaluations.", ON_PLATFORM
+    ),
+    "info": Entry(
+        "platform.run_info:eval_info_command", "Show a submitted evaluation.", ON_PLATFORM
+    ),
+    "stop": Entry(
+        "platform.run_stop:eval_stop_command", "End a submitted evaluation.", ON_PLATFORM
+    ),
+    "logs": Entry(
+        "platform.run_logs:eval_logs_command", "Print the log of a submitted one.", ON_PLATFORM
+    ),
+    "download": Entry(
+        "platform.run_report:eval_download_command", "Download a report.", ON_PLATFORM
+    ),
 }
 
 EPILOG = """\b

@@ -83,6 +83,14 @@ def test_a_command_about_submitted_runs_imports_neither_pytest_nor_an_event_loop
     assert done.stdout == "1 []\n", done.stderr
 
 
+def test_help_lists_what_is_on_a_platform_apart():
+    for group, name in (((), "login"), (("eval",), "submit")):
+        said = CliRunner().invoke(cli, [*group, "--help"]).output
+        here, _, there = said.partition("\nOn a platform:\n")
+        assert f"\n  {name} " not in here
+        assert f"  {name} " in there
+
+
 def test_the_module_is_the_same_command():
     done = osmosis("--version")
     assert done.returncode == 0
