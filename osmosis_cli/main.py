@@ -78,7 +78,9 @@ class RootGroup(LazyGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The options of every command may stand behind it, too."""
-        return super().parse_args(ctx, moved_to_front(args))
+        # A shell that completes the last word leaves its value out.
+        words = args if ctx.resilient_parsing else moved_to_front(args)
+        return super().parse_args(ctx, words)
 
 
 @click.group(

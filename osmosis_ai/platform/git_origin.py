@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +23,7 @@ _REMOTE_PROTOCOLS = "https:http:ssh:git:file"
 _HOSTS = ("github.com", "www.github.com", "ssh.github.com")
 _SCHEMES = ("https", "ssh", "git+ssh")
 _SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(?P<host>[^@/:\s]+):(?P<path>[^:\s]+)")
+_HOST = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _OWNER = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NAME = re.compile(r"[a-z0-9._-]+")
 _TOKEN_AS_USER = re.compile(r"gh[pousr]_\w+|github_pat_\w+")
@@ -28,22 +31,61 @@ _TOKEN_AS_USER = re.compile(r"gh[pousr]_\w+|github_pat_\w+")
 
 def repository_of(url: str) -> str | None:
     """Return the `owner/repo` of a GitHub https, ssh or scp-like URL; None of any other."""
-    if "://" in url:
-        try:
-            parts = urlsplit(url)
-            host, path = parts.hostname or "", parts.path
-        except ValueError:
-            return None
-        if parts.scheme.lower() not in _SCHEMES or parts.query or parts.fragment:
-            return None
-    elif match := _SCP_LIKE.fullmatch(url):
-        host, path = match["host"], match["path"]
-    else:
+    place = _place(url)
+    return None if place is None or place.host not in _HOSTS else place.repository
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a URL leads to."""
+
+    host: str
+    """Lower-case; of an ssh URL perhaps a name in the user's ~/.ssh/config."""
+    repository: str | None
+    """`owner/repo`, lower-case, where the path is like that."""
+    is_ssh: bool
+
+
+def _place(url: str) -> _Place | None:
+    if "://" not in url:
+        match = _SCP_LIKE.fullmatch(url)
+        return match and _Place(match["host"].lower(), _repository(match["path"]), is_ssh=True)
+    try:
+        parts = urlsplit(url)
+        host, scheme = parts.hostname or "", parts.scheme.lower()
+    except ValueError:
         return None
+    if scheme not in _SCHEMES or parts.query or parts.fragment:
+        return None
+    return _Place(host, _repository(parts.path), is_ssh=scheme != "https")
+
+
+def _repository(path: str) -> str | None:
     owner, _, name = path.strip("/").lower().removesuffix(".git").partition("/")
-    if host.lower() not in _HOSTS or not _OWNER.fullmatch(owner):
+    if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
         return None
-    return f"{owner}/{name}" if _NAME.fullmatch(name) and name not in (".", "..") else None
+    return f"{owner}/{name}"
+
+
+def _behind_alias(url: str) -> str | None:
+    """The repository of an ssh URL whose host the user's ~/.ssh/config says to be GitHub's."""
+    place = _place(url)
+    if place is None or not place.is_ssh or not _HOST.fullmatch(place.host):
+        return None
+    try:
+        done = subprocess.run(
+            ["ssh", "-G", place.host],  # reads the configuration, and connects to nothing
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=REMOTE_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    names = (line.partition(" ")[2] for line in done.stdout.splitlines() if line[:9] == "hostname ")
+    return place.repository if next(names, "").lower() in _HOSTS else None
 
 
 def origin_repository(root: Path) -> str:
@@ -60,6 +102,7 @@ def origin_repository(root: Path) -> str:
             "git_no_origin",
         )
     found = next((name for url in urls if (name := repository_of(url))), None)
+    found = found or _behind_alias(urls[0])
     if found is None:
         shown = printable(without_credentials(urls[0]))
         raise GitError(

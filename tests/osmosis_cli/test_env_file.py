@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from osmosis_cli.main import cli, main
 
 SECRET = "sk-not-to-be-seen-anywhere"
 Command = Callable[..., tuple[int, str, str]]
@@ -111,3 +111,15 @@ def test_what_is_meant_for_pytest_is_not_taken(osmosis: Command):
     status, _, err = osmosis("eval", "--model", "embedded", "--", "--env-file", "gone")
     assert status == 4
     assert "unrecognized arguments: --env-file" in err
+
+
+@pytest.mark.parametrize("words", ["osmosis --env-file ", "osmosis eval --env-file "])
+def test_a_shell_completes_its_file(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("_OSMOSIS_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.startswith("file,")

@@ -233,6 +233,22 @@ def test_an_origin_that_is_written_short_is_read_as_git_expands_it(pushed: Path)
     assert read_repository(pushed) == "acme/short"
 
 
+def test_the_name_of_a_host_in_the_users_ssh_configuration_is_looked_up(
+    pushed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text('#!/bin/sh\necho "user git"\necho "hostname ${2%-work}"\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    git(pushed, "remote", "set-url", "origin", "git@github.com-work:Acme/Agents.git")
+    assert read_repository(pushed) == "acme/agents"
+    git(pushed, "remote", "set-url", "origin", "git@gitlab.com-work:Acme/Agents.git")
+    assert refusal(pushed)[0] == "git_not_github"
+    git(pushed, "remote", "set-url", "origin", "ssh://-oProxyCommand=x/Acme/Agents.git")
+    assert refusal(pushed)[0] == "git_not_github"
+
+
 def test_a_repository_of_another_user_is_told_with_the_command_that_trusts_it(
     pushed: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -264,14 +280,17 @@ def test_programs_in_the_repositorys_own_configuration_are_not_run(pushed: Path,
     trap.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/sprung"\n')
     trap.chmod(0o755)
     (pushed / ".gitattributes").write_text("* filter=evil diff=evil\n")
-    names = [
-        "core.fsmonitor", "core.sshCommand", "core.gitProxy", "core.pager", "core.askPass",
-        "credential.helper", "filter.evil.clean", "filter.evil.process", "diff.evil.command",
-        "diff.evil.textconv", "remote.origin.uploadpack", "core.alternateRefsCommand",
-    ]  # fmt: skip
-    for name in names:
-        git(pushed, "config", name, str(trap))
-    git(pushed, "config", "core.hooksPath", str(tmp_path))
+    keys = {
+        "core": "fsmonitor sshCommand gitProxy pager askPass alternateRefsCommand",
+        "credential": "helper",
+        'filter "evil"': "clean process",
+        'diff "evil"': "command textconv",
+        'remote "origin"': "uploadpack",
+    }
+    with (pushed / ".git" / "config").open("a") as file:
+        for section, names in keys.items():
+            file.write(f"[{section}]\n" + "".join(f"\t{n} = {trap}\n" for n in names.split()))
+        file.write(f"[core]\n\thooksPath = {tmp_path}\n")
     (pushed / "file").write_text("fil!")  # of the same size: git must read it
     (tmp_path / "sprung").unlink(missing_ok=True)
     assert set(read_facts(pushed).changed) == {"file", ".gitattributes"}
@@ -325,6 +344,7 @@ def test_an_origin_that_cannot_be_asked_is_unknown_and_says_why(pushed: Path, tm
     assert found.reason.startswith("the origin cannot be asked: ")
 
 
+@pytest.mark.slow
 def test_digits_of_several_commits_are_refused(pushed: Path):
     made = "".join(
         f"commit refs/heads/many\ncommitter a <a@b.c> {number} +0000\ndata 0\n"
@@ -367,6 +387,7 @@ def test_the_token_in_a_url_is_sent_as_git_would():
     assert git_origin._credentials_apart("https://me@github.com/a/b")[1] == []
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_is_heavy():
     code = "import osmosis_ai.platform.git, sys; print({'pydantic', 'httpx'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

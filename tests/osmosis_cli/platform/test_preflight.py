@@ -174,6 +174,7 @@ def test_each_way_in_which_code_cannot_be_used(
     assert "--osmosis" not in str(finding)
 
 
+@pytest.mark.slow
 def test_code_that_hangs_is_ended_with_its_children(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
