@@ -92,6 +92,7 @@ class RootGroup(LazyGroup):
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,

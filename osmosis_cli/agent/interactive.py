@@ -24,6 +24,7 @@ from pytest_osmosis.results import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
 
 from ..buffered_output import printable
+from .conversation_lines import cut, message_lines, tool_line
 from .rollouts import Trial, TrialResult, opened
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ COMMANDS = {
     "help": "show these commands",
 }
 _FOREVER_S = 1e8
-_SHOWN = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class _SteppingModel:
             completion = await self.model.complete(messages, tools=tools, params=params)
         except Exception as error:
             said = self.redact(f"{type(error).__name__}: {error}")
-            self.put(f"  no answer: {printable(_cut(said))}")
+            self.put(f"  no answer: {printable(cut(said))}")
             raise
-        self.put(_message(masked(plain(completion.message), self.redact)))
+        self.put(message_lines(masked(plain(completion.message), self.redact)))
         return completion
 
     async def aclose(self) -> None:
@@ -110,7 +110,7 @@ class Stepper:
 
     def run(self, row_index: int) -> None:
         """Step through rows, from this one on."""
-        click.echo("next, continue, messages, tools, row N, quit; help explains them")
+        click.echo("next, continue, messages, tools, row N, quit; ? explains them")
         at: int | None = row_index
         while at is not None:
             at = self._row(at)
@@ -119,7 +119,7 @@ class Stepper:
         """Step through one row; return the next one, or None to end."""
         name = self._trial.dataset.row_name(row_index)
         row = self._trial.dataset.row(row_index)
-        click.echo(f"\n{name}: {_cut(self._trial.redact(row.user_prompt))}")
+        click.echo(f"\n{name}: {cut(self._trial.redact(row.user_prompt))}")
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
         def wrap(model: ChatModel) -> ChatModel:
@@ -156,9 +156,9 @@ class Stepper:
             word, argument = _parsed(_read(prompt if self._is_terminal else ""))
             if word == "messages":
                 shown = masked(pending.messages, self._trial.redact)
-                click.echo("\n".join(map(_message, shown)))
+                click.echo("\n".join(map(message_lines, shown)))
             elif word == "tools":
-                click.echo("\n".join(map(_tool, pending.tools)) or "no tools")
+                click.echo("\n".join(map(tool_line, pending.tools)) or "no tools")
             elif word == "help":
                 click.echo("\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items()))
             elif word == "row" and not self._has_row(argument):
@@ -197,15 +197,17 @@ def _read(prompt: str) -> str:
 
 
 def _parsed(line: str) -> tuple[str, str]:
-    """Return command and argument; "" is `next`, a prefix its command."""
+    """Return command and argument; "" is `next`, `?` is `help`, a prefix its command."""
     word, _, argument = line.strip().lower().partition(" ")
+    if word == "?":
+        return "help", ""
     return next((name for name in COMMANDS if name.startswith(word)), word), argument.strip()
 
 
 def _unknown(word: str) -> str:
     close = get_close_matches(word, COMMANDS, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return f"no such command: {printable(word)}{hint} (help lists them)"
+    return f"no such command: {printable(word)}{hint} (? lists them)"
 
 
 def result_line(result: TrialResult) -> str:
@@ -215,28 +217,5 @@ def result_line(result: TrialResult) -> str:
     head = f"{printable(result.row):<10}{result.status:<11}{turns:<9}{tokens:<14}"
     head += f"{result.duration_s:6.2f} s  "
     room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
-    what = result.error or _cut(result.answer, max(20, min(100, room)))
-    return f"{head}{printable(_cut(what))}".rstrip()
-
-
-def _message(message: dict[str, Any]) -> str:
-    role = str(message.get("role", "?"))
-    lines = [f"  {role:<10} {printable(_cut(message.get('content')))}".rstrip()]
-    for call in message.get("tool_calls") or ():
-        function = call.get("function", {}) if isinstance(call, dict) else {}
-        shown = f"{function.get('name')}({function.get('arguments')})"
-        lines.append(f"  {'':<10} -> {printable(_cut(shown))}")
-    return "\n".join(lines)
-
-
-def _tool(tool: Mapping[str, Any]) -> str:
-    function = tool["function"]
-    parameters = (function.get("parameters") or {}).get("properties") or {}
-    shown = f"{function['name']}({', '.join(parameters)})"
-    return f"  {printable(shown)}  {printable(_cut(function.get('description'), 80))}".rstrip()
-
-
-def _cut(value: Any, limit: int = _SHOWN) -> str:
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    what = result.error or cut(result.answer, max(20, min(100, room)))
+    return f"{head}{printable(cut(what))}".rstrip()

@@ -33,6 +33,7 @@ Examples:
 
 @click.command("preview", epilog=EPILOG)
 @click.option(
+    "-p",
     "--path",
     required=True,
     metavar="FILE",

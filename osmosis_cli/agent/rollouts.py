@@ -6,10 +6,10 @@ Knows neither the command line nor what is printed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.base import clip
@@ -58,9 +58,21 @@ class TrialResult:
     tool_calls: int
     tokens: int | None
     """None when the endpoint does not report them."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     duration_s: float
     answer: str
     """The last assistant text."""
+    reward: float | None = None
+    """What the rollout gave itself."""
+    messages: Sequence[Mapping[str, Any]] = ()
+    """The conversation, without secrets."""
+
+    def summary(self) -> dict[str, Any]:
+        """Return all but the conversation."""
+        return {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "messages"
+        }
 
 
 OnEnded = Callable[[TrialResult], None]
@@ -157,6 +169,10 @@ def _result(trial: Trial, key: RunId, record: RolloutRecord) -> TrialResult:
         model_calls=run.llm_calls,
         tool_calls=run.tool_calls,
         tokens=run.tokens,
+        prompt_tokens=run.prompt_tokens,
+        completion_tokens=run.completion_tokens,
         duration_s=round(run.duration_ms / 1000.0, 3),
         answer=run.answer or "",
+        reward=record.reward,
+        messages=record.messages,
     )

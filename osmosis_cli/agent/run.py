@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,11 @@ from osmosis_ai.secret import Redactor, Secret
 from pytest_osmosis.options.table import OPTIONS, Option
 
 from ..errors import CommandError
-from ..eval.arguments import help_text, own_spellings
+from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
 from ..eval.command import KEY_WARNING
 from ..shared_options import COMPLETIONS
+from .conversation_lines import message_lines
+from .trial_document import check_output, write_document
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.dataset import Dataset
@@ -30,18 +32,21 @@ if TYPE_CHECKING:
 
     from .rollouts import Trial, TrialResult
 
-NEEDED = ("agent", "data", "model")
+NEEDED = ("agent", "data")
+DEFAULT_MODEL = "gpt-5-mini"
+"""Of OpenAI; at a base URL the model of that name."""
 SAMPLING = ("temperature", "max_tokens", "top_p")
 ACCEPTED = (
-    *NEEDED, "base-url", "api-key-env", "api-key", "max-turns", "temperature", "max-tokens",
-    "top-p", "seed", "batch-size", "map", "limit", "offset", "rows", "sample", "sample-seed",
-    "agent-timeout", "debug-dir",
+    *NEEDED, "model", "base-url", "api-key-env", "api-key", "max-turns", "temperature",
+    "max-tokens", "top-p", "seed", "batch-size", "map", "limit", "offset", "rows", "sample",
+    "sample-seed", "agent-timeout", "debug-dir",
 )  # fmt: skip
 """The plugin's options that apply without scores."""
 
 EPILOG = """\b
 Examples:
   osmosis test -m server:agent_loop -d test_data.jsonl --model embedded
+  osmosis test -m server:agent_loop -d test_data.jsonl -o results.json
   osmosis test -m server:agent_loop -d test_data.jsonl --limit 5 \\
       --model my-model --base-url http://localhost:8000/v1
   osmosis test -m server:agent_loop -d test_data.jsonl --model embedded -i
@@ -55,6 +60,20 @@ def _parameters() -> list[click.Parameter]:
         click.Option(["-i", "--interactive"], is_flag=True, help="Step through the model calls."),
         click.Option(
             ["--row"], type=click.IntRange(0), metavar="N", help="Only this row, by its index."
+        ),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            shell_complete=COMPLETIONS["FILE"],
+            help="Write the results to this file, as JSON.",
+        ),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print rows in error, and the sum."),
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            help=f"Print each message of each row, and write the agent's events to {DEBUG_DIR} "
+            "unless --debug-dir names another place.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
     ]
@@ -93,7 +112,15 @@ def _checked(option: Option) -> Any:
 
 @click.pass_context
 def _test(
-    ctx: click.Context, /, interactive: bool, row: int | None, as_json: bool, **given: Any
+    ctx: click.Context,
+    /,
+    interactive: bool,
+    row: int | None,
+    output: Path | None,
+    quiet: bool,
+    debug: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Run an agent on the rows of a dataset and show the result of each, without scoring it.
 
@@ -101,7 +128,13 @@ def _test(
     """
     if interactive and as_json:
         raise click.UsageError("--interactive is a dialogue: leave out --json")
+    if output is not None:
+        check_output(output)
+    if debug:
+        given["debug_dir"] = given["debug_dir"] or DEBUG_DIR
     trial = _trial(given)
+    if given["model"] is None and not (quiet or as_json):
+        click.echo(f"model: {trial.spec.model.model}; --model names another", err=True)
     rows = _rows(trial.dataset, row)
     if interactive:
         from .interactive import Stepper
@@ -110,13 +143,17 @@ def _test(
         stepper.run(rows[0])
         ended = stepper.ended
     else:
-        ended = _run(trial, rows, quiet=as_json)
+        ended = _run(trial, rows, _nothing if as_json else partial(_show, quiet=quiet, debug=debug))
+    if output is not None:
+        write_document(output, ended)
     failed = [one for one in ended if one.status == "ERROR"]
     if as_json:
         _print_document(ended, failed)
         return
     if not interactive:
         click.echo(_summary(trial, ended, failed))
+    if output is not None:
+        click.echo(f"results: {output}")
     if failed:
         ctx.exit(1)
 
@@ -171,7 +208,7 @@ def _model(given: dict[str, Any]) -> ModelSpec:
     if key is not None:
         click.echo(KEY_WARNING, err=True)
     return ModelSpec(
-        model=given["model"],
+        model=given["model"] or (DEFAULT_MODEL if base_url else f"openai/{DEFAULT_MODEL}"),
         base_url=base_url,
         api_key_env=given["api_key_env"] or ("OPENAI_API_KEY" if base_url else None),
         api_key_env_named=given["api_key_env"] is not None,
@@ -217,16 +254,29 @@ def _rows(dataset: Dataset, row: int | None) -> Sequence[int]:
     raise _usage(f"--row {row}: no such row among the {len(dataset)} that are selected")
 
 
-def _run(trial: Trial, rows: Sequence[int], *, quiet: bool) -> list[TrialResult]:
+def _show(result: TrialResult, *, quiet: bool, debug: bool) -> None:
     from .interactive import result_line
+
+    if not quiet or result.status == "ERROR":
+        click.echo(result_line(result))
+    if debug:
+        click.echo("\n".join(map(message_lines, result.messages)))
+
+
+def _nothing(result: TrialResult) -> None:
+    """The document has the results."""
+
+
+def _run(
+    trial: Trial, rows: Sequence[int], show: Callable[[TrialResult], None]
+) -> list[TrialResult]:
     from .rollouts import run_rows
 
     ended: list[TrialResult] = []
 
     def note(one: TrialResult) -> None:
         ended.append(one)
-        if not quiet:
-            click.echo(result_line(one))
+        show(one)
 
     run_rows(trial, rows, note)
     return sorted(ended, key=lambda one: one.row_index)
@@ -245,7 +295,7 @@ def _summary(trial: Trial, ended: list[TrialResult], failed: list[TrialResult]) 
 
 
 def _print_document(ended: list[TrialResult], failed: list[TrialResult]) -> None:
-    rows = [asdict(one) for one in ended]
+    rows = [one.summary() for one in ended]
     if failed:
         first = failed[0]
         raise CommandError(

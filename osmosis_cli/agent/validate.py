@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ import click
 from ..buffered_output import printable
 from ..errors import CommandError
 from ..shared_options import agent_option
+from .conversation_lines import tool_line
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -49,6 +50,8 @@ class Validation:
     checks: tuple[Check, ...]
     agent: RolloutAgentLoop | None
     """The agent, when it could be loaded."""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """What the agent offers its model, where that could be read."""
 
     @property
     def passed(self) -> bool:
@@ -61,7 +64,8 @@ def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module"
     loaded, agent = _load(spec, roots=roots, option=option)
     if agent is None:
         return Validation((loaded,), None)
-    return Validation((loaded, _check_name(agent), _check_tools(agent), _check_run(agent)), agent)
+    tools_check, tools = _check_tools(agent)
+    return Validation((loaded, _check_name(agent), tools_check, _check_run(agent)), agent, tools)
 
 
 def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
@@ -97,18 +101,19 @@ def _check_name(agent: RolloutAgentLoop) -> Check:
     return Check("name", False, f"`name` must be a non-empty string, not {name!r}")
 
 
-def _check_tools(agent: RolloutAgentLoop) -> Check:
+def _check_tools(agent: RolloutAgentLoop) -> tuple[Check, tuple[Mapping[str, Any], ...]]:
     from osmosis_ai.rollout import OsmosisValidationError, RolloutRequest, tool_schemas
 
     messages = [{"role": "user", "content": "validate"}]
     request = RolloutRequest.for_eval(rollout_id="validate", messages=messages)
     try:
-        names = [tool["function"]["name"] for tool in tool_schemas(agent, request)]
+        tools = tuple(tool_schemas(agent, request))
     except OsmosisValidationError as error:
-        return Check("get_tools", False, str(error))
+        return Check("get_tools", False, str(error)), ()
     except Exception as error:  # noqa: BLE001  the user's code: data
-        return Check("get_tools", False, f"raised {_named(error)}")
-    return Check("get_tools", True, ", ".join(names) or "no tools")
+        return Check("get_tools", False, f"raised {_named(error)}"), ()
+    names = ", ".join(tool["function"]["name"] for tool in tools)
+    return Check("get_tools", True, names or "no tools"), tools
 
 
 def _check_run(agent: RolloutAgentLoop) -> Check:
@@ -127,9 +132,12 @@ def _named(error: BaseException) -> str:
 
 @click.command("validate", epilog=EPILOG)
 @agent_option
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show the tools as well, with their parameters."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON document.")
 @click.pass_context
-def validate_command(ctx: click.Context, module: str, as_json: bool) -> None:
+def validate_command(ctx: click.Context, module: str, verbose: bool, as_json: bool) -> None:
     """Check that an agent loop loads, has a name, has valid tools, and that its run is async.
 
     Nothing is run. The exit status is 1 when a check fails.
@@ -144,6 +152,9 @@ def validate_command(ctx: click.Context, module: str, as_json: bool) -> None:
         return
     for check in validation.checks:
         click.echo(_line(check))
+        if verbose and check.name == "get_tools":
+            for line in map(tool_line, validation.tools):
+                click.echo(f"{'':<17}{line}")
     if not validation.passed:
         click.echo(_failure(validation), err=True)
         ctx.exit(1)

@@ -88,7 +88,11 @@ sends to this server; it is neither your login nor what this server sends to a t
     "--skip-register", is_flag=True, help="Do not register with the platform: needs no login."
 )
 @click.option(
-    "--local", is_flag=True, help="For trying things out: loopback, no key, no registration."
+    "--local",
+    "--local-debug",
+    "local",
+    is_flag=True,
+    help="For trying things out: loopback, no key, no registration.",
 )
 @click.option("--api-key", metavar="KEY", help=f"This server's key; prefer {KEY_VARIABLE}.")
 @click.option(

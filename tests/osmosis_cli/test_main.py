@@ -92,7 +92,7 @@ def test_help_lists_what_is_on_a_platform_apart():
 
 
 def test_the_module_is_the_same_command():
-    done = osmosis("--version")
+    done = osmosis("-V")
     assert done.returncode == 0
     assert done.stdout == f"osmosis {importlib.metadata.version('pytest-osmosis')}\n"
 

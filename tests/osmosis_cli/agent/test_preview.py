@@ -24,7 +24,7 @@ rubrics:
 
 
 def preview(path: Path, *args: str) -> int:
-    return run(cli, ["preview", "--path", str(path), *args])
+    return run(cli, ["preview", "-p", str(path), *args])
 
 
 def test_a_rubric_file_is_counted_and_shown_without_its_key(

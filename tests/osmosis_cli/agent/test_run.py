@@ -81,11 +81,12 @@ def osmosis_test(
 ) -> Iterator[OsmosisTest]:
     monkeypatch.chdir(project)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    usual = ["-m", "agent:agent_loop", "-d", "data.jsonl", "--model", "echo"]
+    usual = ["-m", "agent:agent_loop", "-d", "data.jsonl"]
 
-    def run_here(*words: str, stdin: str = "") -> Done:
+    def run_here(*words: str, stdin: str = "", model: str | None = "echo") -> Done:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        status = run(cli, ["test", *usual, "--base-url", endpoint.base_url, *words])
+        named = [] if model is None else ["--model", model]
+        status = run(cli, ["test", *usual, *named, "--base-url", endpoint.base_url, *words])
         return Done(status, *capsys.readouterr())
 
     yield run_here
@@ -145,6 +146,34 @@ def test_a_wrong_key_ends_it_early(osmosis_test: OsmosisTest):
     assert "1 rollout, 0 completed, 1 in error, 3 not run" in done.stdout
 
 
+def test_the_results_are_written_to_a_file(osmosis_test: OsmosisTest, tmp_path: Path):
+    path = tmp_path / "new" / "results.json"
+    done = osmosis_test("-o", str(path), "-q")
+    assert done.returncode == 1
+    rows, _, summary = done.stdout.partition("\n\n")
+    assert [line.split()[:2] for line in rows.splitlines()] == [["row-3", "ERROR"]]
+    assert summary.splitlines()[-1] == f"results: {path}"
+    document = json.loads(path.read_text())
+    assert document["summary"].items() >= {"total": 4, "passed": 3, "failed": 1}.items()
+    first, *_, last = document["results"]
+    assert (first["row_index"], first["success"], first["error"]) == (0, True, None)
+    assert first["token_usage"]["num_llm_calls"] == 2
+    assert (last["success"], "this row cannot be run" in last["error"]) == (False, True)
+
+
+def test_debug_shows_the_conversations(osmosis_test: OsmosisTest):
+    done = osmosis_test("--debug", "--limit", "1")
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "user       first" in lines and "assistant  once" in lines
+
+
+def test_without_a_model_it_is_the_documented_one(osmosis_test: OsmosisTest):
+    done = osmosis_test("--limit", "1", model=None)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "model: gpt-5-mini; --model names another\n"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -158,6 +187,7 @@ def test_a_wrong_key_ends_it_early(osmosis_test: OsmosisTest):
         (["--map", "a=id", "--map", "b=id"], "--map: the columns 'a' and 'b' cannot both be id"),
         (["--map", "a"], "'a': expected COLUMN=NAME"),
         (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+        (["-o", "agent.py/results.json"], "-o/--output agent.py/results.json: "),
         (["--interactive", "--json"], "--json"),
     ],
 )
@@ -168,7 +198,7 @@ def test_wrong_use_is_status_2(osmosis_test: OsmosisTest, words: list[str], sent
     assert "Traceback" not in done.stderr
 
 
-STEPS = """help
+STEPS = """?
 tools
 messages
 next
@@ -191,7 +221,7 @@ def test_model_calls_are_stepped_through(osmosis_test: OsmosisTest):
     assert told.count("system     Repeat.") == 2
     assert told.count("assistant  first") == 2  # as the answer, and in the conversation
     assert "row 77: the rows are 0 to 2" in told
-    assert "no such command: nonsense (help lists them)" in told
+    assert "no such command: nonsense (? lists them)" in told
 
 
 def test_the_end_of_the_input_ends_the_dialogue(osmosis_test: OsmosisTest):

@@ -85,6 +85,17 @@ def test_a_good_agent_passes_every_check(project: Path, named: str):
     assert "imported" in done.stderr
 
 
+def test_verbose_shows_the_tools_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.delitem(sys.modules, "my_agent", raising=False)
+    assert run(cli, ["validate", "-v", "-m", "my_agent:agent_loop"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[2:4] == [["ok", "get_tools", "add"], ["add()"]]
+
+
 def test_the_checks_are_one_json_document(project: Path):
     done = validate(project, "--module", "my_agent:agent_loop", "--json")
     assert done.returncode == 0, done.stderr
