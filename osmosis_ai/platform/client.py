@@ -237,13 +237,14 @@ class PlatformClient:
         return _parsed(answer, call)
 
     def _tried(self, once: Callable[[], Answer], *, is_safe: bool) -> Answer:
-        started, tries = self._clock(), 0
+        started, tries, was_sent = self._clock(), 0, False
         while True:
             tries += 1
             try:
                 return once()
             except PlatformError as error:
                 error.tries, error.elapsed_s = tries, self._clock() - started
+                was_sent = error.was_sent = error.was_sent or was_sent
                 pause_s = self._pause_s(error, tries, is_safe=is_safe)
                 if pause_s is None:
                     raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..buffered_output import printable
-from ..errors import CommandError
+from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
 from .findings import Finding, Severity, in_order
 from .preflight_options import Preflight, preflight_options
@@ -219,11 +219,19 @@ def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
         if not error.is_ambiguous:
             raise
         raise CommandError(
-            f"{error}; whether it was submitted is not known: look at osmosis "
-            f"{plan.kind.group} list before you submit it again",
-            code=error.code,
-            details=error.document(),
+            f"{error}; {_perhaps(plan)}", code=error.code, details=error.document()
         ) from None
+    except KeyboardInterrupt:
+        raise CommandError(
+            f"interrupted; {_perhaps(plan)}", code="interrupted", status=INTERRUPTED
+        ) from None
+
+
+def _perhaps(plan: Plan) -> str:
+    return (
+        f"whether it was submitted is not known: look at osmosis {plan.kind.group} list before "
+        "you submit it again"
+    )
 
 
 def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:

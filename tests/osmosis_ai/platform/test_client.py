@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -251,6 +252,31 @@ def test_only_what_may_be_sent_twice_is_sent_again(
     assert len({request.headers.get("idempotency-key") for request in platform.requests}) == 1
     assert len(clock.pauses) == requests - 1
     assert all(0.25 <= pause <= 0.5 for pause in clock.pauses)
+
+
+def test_what_an_earlier_try_may_have_done_is_not_forgotten(clock: Clock):
+    """The platform takes the first try and goes away: nothing is listening for the second."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def take_one() -> None:
+        connection, _ = listener.accept()
+        connection.recv(65536)
+        listener.close()
+        connection.close()
+
+    thread = threading.Thread(target=take_one)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with (
+        PlatformClient(
+            url, token=None, version="1", limits=LIMITS, clock=clock, sleep=clock.sleep
+        ) as client,
+        pytest.raises(PlatformError) as caught,
+    ):
+        client.post(RUNS, {}, idempotency_key="k")
+    thread.join()
+    assert caught.value.message.startswith("cannot reach")
+    assert caught.value.is_ambiguous
 
 
 def test_retry_after_is_waited_for_unless_it_is_long(

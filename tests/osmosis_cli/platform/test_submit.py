@@ -517,6 +517,18 @@ def test_a_submission_is_tried_again_with_the_same_key(
     assert first == second
 
 
+def test_ctrl_c_while_it_is_sent_says_that_it_may_have_been_submitted(
+    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupt(*words: Any, **values: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("osmosis_ai.platform.runs.Runs.submit", interrupt)
+    status, _, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 130
+    assert "Error: interrupted; whether it was submitted is not known: look at osmosis" in err
+
+
 def test_an_answer_that_names_no_run_is_a_failure(
     osmosis: Command, platform: FakePlatform, workspace: Path
 ):
