@@ -46,6 +46,11 @@ _BY_STATUS = {
     "`python -m pip install --upgrade pytest-osmosis`",
     429: "{origin} takes no more requests right now: {said}; try again {later}",
 }
+_BY_CODE = {
+    "wrong_repository": "{origin} does not allow this: {said}: run `osmosis workspace switch NAME`,"
+    " or `osmosis login --force` for one more workspace",
+}
+"""By the platform's own code, where another step helps than for its status."""
 _FAILED = "{origin} failed: {said}; try again later"
 _STATUS_WORDS = {
     400: "bad request",
@@ -154,11 +159,12 @@ def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> P
     if 400 <= status < 500 and status not in _BY_STATUS:
         pattern = _BY_STATUS[400]
     later = "later" if not retry_after_s else f"in {in_words(retry_after_s)}"
-    if status == 401:
+    own = _BY_CODE.get(_word(document.get("code")) or "")
+    if status == 401 or own:
         shown = shown.partition(";")[0]  # what helps is known better here
     parts = {name: getattr(call, name) for name in ("origin", "subject", "version", "login")}
     error = PlatformError(
-        pattern.format(**parts, said=shown, later=later),
+        (own or pattern).format(**parts, said=shown, later=later),
         code=CODES.get(status) or ("platform_error" if status >= 500 else "invalid"),
         status=status,
         request_id=_request_id(answer, document),

@@ -106,7 +106,8 @@ def test_whatever_call_fails_the_logins_are_the_old_or_the_new_ones(tmp_path: Pa
             assert {mode(each) for each in folder.iterdir()} <= {0o600}
 
 
-def test_of_many_changes_at_once_none_is_lost(path: Path):
+def test_of_many_changes_at_once_none_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(file, "LOCK_WAIT_S", 120.0)
     names = [f"workspace-{number}" for number in range(8)]
     start = Barrier(len(names))
 

@@ -71,6 +71,7 @@ def install(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     module.get_keyring = lambda: backend  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "keyring", module)
     monkeypatch.setattr(keyring_tokens, "is_installed", lambda: True)
+    monkeypatch.setattr(keyring_tokens, "LIMIT_S", 60.0)
 
 
 def keep(environ: dict[str, str]) -> list[str]:

@@ -212,3 +212,13 @@ def test_outside_of_a_workspace_and_without_an_origin_it_is_said(
     status, _, err = osmosis("secret", "list")
     assert status == 1
     assert "no remote named origin" in err
+
+
+def test_a_login_to_another_repositorys_workspace_is_said_with_the_way_to_this_one(
+    osmosis: Osmosis, platform: FakePlatform
+):
+    answer = {"error": "the token is for acme; log in again", "code": "wrong_repository"}
+    platform.answers["GET", SECRETS] = lambda _: (403, answer)
+    status, _, err = osmosis("secret", "list")
+    assert status == 1
+    assert "the token is for acme: run `osmosis workspace switch NAME`" in err
