@@ -100,8 +100,12 @@ def ini_value(config: pytest.Config, name: str, *, is_list: bool) -> Any:
 
 
 def ini_keys(config: pytest.Config) -> Collection[str]:
-    """Return the keys of the ini file, known or not; none where pytest does not say."""
-    return list(_attribute(config, "_inicfg") or ())
+    """Return the keys of the ini file, known or not; none where pytest does not say.
+
+    Before pytest 9 the attribute has no underscore; under that name it is deprecated since.
+    """
+    old = pytest.version_tuple < (9,)
+    return list(_attribute(config, "inicfg" if old else "_inicfg") or ())
 
 
 # ---- reports of items

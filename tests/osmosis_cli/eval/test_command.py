@@ -369,14 +369,14 @@ def test_an_option_of_pytest_is_answered_with_where_it_goes(
 
 @pytest.mark.parametrize(
     ("word", "said"),
-    [("--limti", "Did you mean '--limit'?"), ("--temprature", "Did you mean '--temperature'?")],
+    [("--limti", "Did you mean --limit?"), ("--temprature", "Did you mean --temperature?")],
 )
 def test_another_unknown_option_is_answered_with_the_nearest(
     command: Command, word: str, said: str
 ):
     done = command(*ASKED, word, "3")
     assert done.returncode == 2
-    assert said in done.stderr and "pytest go" not in done.stderr
+    assert said in done.stderr.replace("'", "") and "pytest go" not in done.stderr
 
 
 def test_no_row_to_run_is_status_5(command: Command):
