@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,16 +72,20 @@ def ask(
     settings: Sequence[tuple[str, str]] = (),
     timeout_s: float = LOCAL_TIMEOUT_S,
     protocols: str = "",
+    looks_up: bool = False,
 ) -> Answer:
     """Run git in a folder and return its answer, whatever its status.
 
+    Unless it `looks_up`, the folder is the top of a work tree, or in none.
     `settings` are configuration; they travel in the environment, as they may hold a credential.
     `protocols` are those that it may open connections with, as `https:ssh`.
 
     Raises:
         GitError: where there is no git, or it takes longer than the limit.
     """
-    environment = _environment(folder, settings, protocols)
+    environment = _environment(settings, protocols)
+    if not looks_up:
+        environment["GIT_CEILING_DIRECTORIES"] = str(folder.resolve().parent)
     try:
         process = subprocess.Popen(
             ["git", *_SAFE, *words],
@@ -123,9 +127,7 @@ def without_credentials(text: str) -> str:
     return _QUERY.sub("", _USERINFO.sub("", text))
 
 
-def _environment(
-    folder: Path, settings: Sequence[tuple[str, str]], protocols: str
-) -> Mapping[str, str]:
+def _environment(settings: Sequence[tuple[str, str]], protocols: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -142,7 +144,6 @@ def _environment(
         **kept,
         "GIT_ALLOW_PROTOCOL": protocols,
         "GIT_ASKPASS": "",
-        "GIT_CEILING_DIRECTORIES": str(folder.resolve().parent),
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",

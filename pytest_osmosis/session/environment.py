@@ -9,18 +9,16 @@ from __future__ import annotations
 import platform
 import re
 import shlex
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.platform.git_command import GitError, ask
+
 PACKAGES = ("pytest-osmosis", "pytest", "pytest-xdist", "litellm", "aiohttp")
 """Distributions whose versions are reported."""
 GIT_TIMEOUT_S = 2.0
-_GIT = (
-    "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-)  # fmt: skip
 _SENSITIVE = re.compile(
     r"(?:key|token|secrets?|passwords?|passwd|credentials?|auth)$", re.IGNORECASE
 )
@@ -94,15 +92,7 @@ def _names_secret(option: str) -> bool:
 
 def _git(folder: Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(
-            [*_GIT, "-C", str(folder), *words],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=GIT_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        answer = ask(folder, *words, timeout_s=GIT_TIMEOUT_S, looks_up=True)
+    except GitError:
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return answer.out.strip() if answer.status == 0 else None
