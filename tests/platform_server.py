@@ -111,6 +111,22 @@ class PlatformServer:
             )
         return text
 
+    def revoke(self, token: str) -> None:
+        """Revoke a token."""
+        from osmosis_platform.accounts.tokens import find_caller, revoke
+
+        with self.database.writing() as session:
+            caller = find_caller(session, token)
+            assert caller is not None
+            assert revoke(session, caller.user_id, caller.token_id)
+
+    def remove_member(self, account: Account) -> None:
+        """Take a user out of the workspace."""
+        from osmosis_platform.database.models import Member
+
+        with self.database.writing() as session:
+            session.delete(session.get_one(Member, (account.workspace_id, account.user_id)))
+
     def add_dataset(
         self, name: str = "my-dataset", *, account: Account | None = None, **values: Any
     ) -> str:

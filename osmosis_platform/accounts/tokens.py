@@ -6,7 +6,7 @@ import hmac
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
 from ..database.models import Member, Token, User, Workspace, now
@@ -64,19 +64,42 @@ def find_caller(session: Session, text: str) -> Caller | None:
     So is the token of a workspace that its user has left.
     """
     wanted = digest(text)
-    token = session.scalar(select(Token).where(Token.digest == wanted))
-    stored = token.digest if token is not None else digest("")
-    if not hmac.compare_digest(stored.encode(), wanted.encode()) or token is None:
+    found = session.execute(_CALLER.where(Token.digest == wanted)).one_or_none()
+    stored = digest("") if found is None else found.digest
+    if not hmac.compare_digest(stored.encode(), wanted.encode()) or found is None:
         return None
-    if token.revoked_at is not None or token.expires_at <= now():
+    if found.revoked_at is not None or found.expires_at <= now():
         return None
     workspace = None
-    if token.workspace_id is not None:
-        workspace = find_workspace(session, token.user_id, Workspace.id == token.workspace_id)
-        if workspace is None:
+    if found.workspace_id is not None:
+        if found.role is None:
             return None
-    user = session.get_one(User, token.user_id)
-    return Caller(user.id, user.name, user.email, token.id, token.expires_at, workspace)
+        workspace = CallerWorkspace(
+            found.workspace_id, found.workspace_name, found.repository, found.role
+        )
+    return Caller(
+        found.user_id, found.user_name, found.email, found.token_id, found.expires_at, workspace
+    )
+
+
+_CALLER = (
+    select(
+        Token.digest,
+        Token.id.label("token_id"),
+        Token.expires_at,
+        Token.revoked_at,
+        Token.workspace_id,
+        User.id.label("user_id"),
+        User.name.label("user_name"),
+        User.email,
+        Workspace.name.label("workspace_name"),
+        Workspace.repository,
+        Member.role,
+    )
+    .join(User, User.id == Token.user_id)
+    .outerjoin(Workspace, Workspace.id == Token.workspace_id)
+    .outerjoin(Member, and_(Member.workspace_id == Workspace.id, Member.user_id == Token.user_id))
+)
 
 
 def find_workspace(

@@ -7,6 +7,7 @@ from ..runs.kinds import EVALUATION, TRAINING
 from .accounts import ACCOUNTS
 from .datasets import DATASETS
 from .devices import DEVICES
+from .rollout_servers import ROLLOUT_SERVERS
 from .runs import endpoints_of
 from .secrets import SECRETS
 
@@ -17,4 +18,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *SECRETS,
     *endpoints_of(EVALUATION),
     *endpoints_of(TRAINING),
+    *ROLLOUT_SERVERS,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
+from sqlalchemy import inspect, text
 
 from .connection import Database
+
+NEWEST = "0001"
+"""The revision of the tables that this version uses."""
 
 
 class SchemaProblem(Exception):
@@ -19,6 +20,12 @@ def upgrade(database: Database) -> None:
     Raises:
         SchemaProblem: when a newer version has changed them already.
     """
+    if _revision(database) == NEWEST:
+        return
+    from alembic import command  # takes time that only the first start needs
+    from alembic.config import Config
+    from alembic.util import CommandError
+
     config = Config()
     config.set_main_option("script_location", "osmosis_platform.database:migrations")
     with (
@@ -33,3 +40,11 @@ def upgrade(database: Database) -> None:
                 "the database is of a newer version of the platform; "
                 "upgrade with `pip install --upgrade 'pytest-osmosis[platform]'`"
             ) from None
+
+
+def _revision(database: Database) -> str | None:
+    with database.engine.connect() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        return found

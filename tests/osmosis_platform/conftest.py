@@ -25,6 +25,15 @@ def connection(platform_server: PlatformServer) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def owner(platform_server: PlatformServer) -> Iterator[httpx.Client]:
+    """A client of the first user, for what changes nothing."""
+    platform_server.add_dataset()
+    headers = platform_server.account.headers
+    with httpx.Client(base_url=platform_server.url, headers=headers) as client:
+        yield client
+
+
 @pytest.fixture
 def client(connection: httpx.Client, account: Account) -> Iterator[httpx.Client]:
     """A client of that user."""

@@ -118,21 +118,21 @@ def test_a_large_file_is_sent_in_parts_and_goes_on_where_it_was_cut(
     assert put(dataset["upload"]["parts"][0]["presigned_url"], content[:64]).status_code == 404
 
 
-def test_a_part_that_is_sent_again_replaces_the_first(client: httpx.Client) -> None:
-    dataset = create(client, ROW)
+def test_a_part_that_is_sent_again_replaces_the_first(owner: httpx.Client) -> None:
+    dataset = create(owner, ROW)
     url = dataset["upload"]["presigned_url"]
     put(url, b"x" * len(ROW))
     etag = put(url, ROW).headers["etag"]
-    listed = client.get(f"{DATASETS}/{dataset['id']}/parts").json()["parts"]
+    listed = owner.get(f"{DATASETS}/{dataset['id']}/parts").json()["parts"]
     assert [f'"{part["etag"]}"' for part in listed] == [etag]
-    assert finish(client, dataset, [{"part_number": 1, "etag": etag}]).json()["row_count"] == 1
+    assert finish(owner, dataset, [{"part_number": 1, "etag": etag}]).json()["row_count"] == 1
 
 
 @pytest.mark.parametrize("content", [ROW[:-1], ROW + b"x", b""])
 def test_a_part_of_another_size_leaves_nothing(
-    client: httpx.Client, platform_server: PlatformServer, content: bytes
+    owner: httpx.Client, platform_server: PlatformServer, content: bytes
 ) -> None:
-    dataset = create(client, ROW)
+    dataset = create(owner, ROW)
     answer = put(dataset["upload"]["presigned_url"], content)
     assert answer.json()["code"] == "wrong_size"
     chunked = put(dataset["upload"]["presigned_url"], iter([content]))
@@ -141,12 +141,12 @@ def test_a_part_of_another_size_leaves_nothing(
 
 
 def test_a_url_serves_its_own_part_until_it_expires(
-    client: httpx.Client, platform_server: PlatformServer
+    owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
     from osmosis_platform.database.models import Dataset
     from osmosis_platform.datasets.upload_urls import upload_document
 
-    dataset, other = create(client, ROW), create(client, ROW)
+    dataset, other = create(owner, ROW), create(owner, ROW)
     url = dataset["upload"]["presigned_url"]
     for changed in (
         url.replace(dataset["id"], other["id"]),
@@ -166,29 +166,29 @@ def test_a_url_serves_its_own_part_until_it_expires(
 
 
 def test_a_file_that_is_no_dataset_fails_with_the_reason_and_without_a_path(
-    client: httpx.Client, platform_server: PlatformServer
+    owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
     content = b"\x1f\x8b" + b"x" * 10
-    dataset = create(client, content)
+    dataset = create(owner, content)
     put(dataset["upload"]["presigned_url"], content)
-    refused = finish(client, dataset)
+    refused = finish(owner, dataset)
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_dataset")
     assert "rows.jsonl: looks like gzip" in refused.json()["error"]
     assert str(platform_server.settings.data) not in refused.text
-    assert client.get(DATASETS).json()["datasets"][0]["status"] == "failed"
+    assert owner.get(DATASETS).json()["datasets"][0]["status"] == "failed"
     assert stored(platform_server, dataset) == []
 
 
 def test_an_aborted_upload_leaves_nothing(
-    client: httpx.Client, platform_server: PlatformServer
+    owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
-    dataset = create(client, ROW)
+    dataset = create(owner, ROW)
     put(dataset["upload"]["presigned_url"], ROW)
-    assert client.post(f"{DATASETS}/{dataset['id']}/abort").json()["status"] == "aborted"
+    assert owner.post(f"{DATASETS}/{dataset['id']}/abort").json()["status"] == "aborted"
     assert stored(platform_server, dataset) == []
     assert put(dataset["upload"]["presigned_url"], ROW).status_code == 404
-    assert finish(client, dataset).status_code == 404
-    names = [each["id"] for each in client.get(DATASETS).json()["datasets"]]
+    assert finish(owner, dataset).status_code == 404
+    names = [each["id"] for each in owner.get(DATASETS).json()["datasets"]]
     assert dataset["id"] not in names
 
 
@@ -208,14 +208,14 @@ def test_an_aborted_upload_leaves_nothing(
     ],
 )
 def test_what_is_no_file_of_rows_is_refused(
-    client: httpx.Client,
+    owner: httpx.Client,
     platform_server: PlatformServer,
     changes: dict[str, Any],
     status: int,
     field: str,
 ) -> None:
     body = {"file_name": "a.jsonl", "file_size": 10, "extension": ".jsonl", **changes}
-    answer = client.post(DATASETS, json=body)
+    answer = owner.post(DATASETS, json=body)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
 
 
@@ -230,9 +230,9 @@ def test_a_workspace_has_room_for_so_many_datasets(
 
 
 def test_the_files_are_the_owners_alone(
-    client: httpx.Client, platform_server: PlatformServer
+    owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
-    dataset = create(client, ROW)
+    dataset = create(owner, ROW)
     data: Path = platform_server.settings.data
     for path in (data / "datasets" / dataset["id"], data / "datasets"):
         assert path.stat().st_mode & 0o077 == 0

@@ -66,10 +66,10 @@ def test_a_deleted_secret_is_gone_and_deleting_it_again_is_404(client: httpx.Cli
     ],
 )
 def test_a_wrong_secret_is_refused_without_its_value(
-    client: httpx.Client, changes: dict[str, Any], field: str
+    owner: httpx.Client, changes: dict[str, Any], field: str
 ) -> None:
     body = {"name": "A", "value": VALUE, "scope": "user", **changes}
-    answer = client.post(SECRETS, json=body)
+    answer = owner.post(SECRETS, json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
     assert VALUE not in answer.text
 

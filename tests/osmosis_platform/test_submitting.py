@@ -52,9 +52,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("body", "field", "rule"), WRONG)
 def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
-    client: httpx.Client, body: dict[str, Any], field: str, rule: str
+    owner: httpx.Client, body: dict[str, Any], field: str, rule: str
 ) -> None:
-    answer = client.post(EVALS, json=body)
+    answer = owner.post(EVALS, json=body)
     document = answer.json()
     assert (answer.status_code, document["field"]) == (422, field)
     assert rule in document["error"]
@@ -62,9 +62,9 @@ def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
     assert KEY not in answer.text
 
 
-def test_every_problem_of_a_submission_is_named(client: httpx.Client) -> None:
+def test_every_problem_of_a_submission_is_named(owner: httpx.Client) -> None:
     body = submission(evaluation_config={"n": 0, "limit": 0})
-    details = client.post(EVALS, json=body).json()["details"]
+    details = owner.post(EVALS, json=body).json()["details"]
     assert [problem["field"] for problem in details["problems"]] == [
         "evaluation_config.limit",
         "evaluation_config.n",

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import Base
-from osmosis_platform.database.schema import SchemaProblem, upgrade
+from osmosis_platform.database.schema import NEWEST, SchemaProblem, upgrade
 
 
 def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(tmp_path: 
     with database.engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, Base.metadata) == []
-        assert context.get_current_revision() == "0001"
+        assert context.get_current_revision() == NEWEST
     database.close()
 
 

@@ -1,0 +1,69 @@
+"""A rollout server that registers itself; this platform connects to none."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from osmosis_ai.platform.config_models import Rule
+
+from ..errors import Refused
+from ..http.endpoints import Answer, Call, Endpoint, Needs
+from ..http.fields import Fields
+from ..rollout_servers.records import register
+
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}|[0-9A-Fa-f:.]{2,45}")
+
+
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError
+    return text
+
+
+class NewRolloutServer(Fields):
+    """Where the server is, and the key that it asks for."""
+
+    host: Annotated[str, AfterValidator(_host), Rule("a host name or an IP address")]
+    port: Annotated[int, Field(ge=1, le=65535), Rule("a port, 1 to 65535")]
+    agent_loop_name: Annotated[
+        str,
+        Field(min_length=1, max_length=255),
+        AfterValidator(_printable),
+        Rule("a name of 1 to 255 printable characters"),
+    ]
+    api_key: Annotated[str, Field(max_length=4096), Rule("a key, or null")] | None = Field(
+        None, repr=False
+    )
+
+
+def _register(call: Call[NewRolloutServer, None]) -> Answer:
+    workspace = call.caller.workspace
+    if workspace is not None and not workspace.may_write:
+        raise Refused(403, "forbidden", "your role in the workspace is viewer: you can only look")
+    server, is_new = register(
+        call.session,
+        call.vault,
+        call.caller,
+        host=call.body.host,
+        port=call.body.port,
+        agent_loop_name=call.body.agent_loop_name,
+        api_key=call.body.api_key,
+    )
+    document = {"id": server.id, "status": server.status, "health_check_result": "not checked"}
+    return Answer(document, status=201 if is_new else 200)
+
+
+ROLLOUT_SERVERS = (
+    Endpoint(
+        "POST", "/api/cli/rollout-server/register", _register, Needs.TOKEN, body=NewRolloutServer
+    ),
+)

@@ -1,0 +1,327 @@
+"""What holds for every call of the API: tokens, identity, versions, hosts, sizes, and no echo."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from osmosis_platform.api.table import ENDPOINTS
+from osmosis_platform.http.endpoints import Endpoint, Needs
+from osmosis_platform.settings import Limits
+from tests.platform_server import Account, PlatformServer, serving, submission
+
+LIMITS = Limits(body_bytes=2000)
+CALLS = [endpoint for endpoint in ENDPOINTS if "training-runs" not in endpoint.path]
+"""Of every kind; what serves evaluations serves training runs too."""
+WITH_TOKEN = [endpoint for endpoint in CALLS if endpoint.needs is not Needs.NOTHING]
+SECRET = "sk-test-never-to-be-seen-again"
+
+every_call_with_a_token = pytest.mark.parametrize(
+    "endpoint", WITH_TOKEN, ids=[f"{each.method} {each.path}" for each in WITH_TOKEN]
+)
+
+
+@pytest.fixture(scope="module")
+def platform_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
+    """A platform that takes small bodies only, and waits for none."""
+    with serving(tmp_path_factory.mktemp("platform"), limits=LIMITS) as server:
+        server.add_dataset()
+        yield server
+
+
+@pytest.fixture(scope="module")
+def objects(platform_server: PlatformServer) -> dict[str, str]:
+    """Objects of the first workspace, by what is in the path."""
+    ids = {
+        "eval-runs": platform_server.add_run(),
+        "training-runs": platform_server.add_run("training"),
+        "datasets": platform_server.add_dataset(status="uploading"),
+    }
+    return {**ids, "tokens": platform_server.account.token_id}
+
+
+@pytest.fixture(scope="module")
+def old_tokens(platform_server: PlatformServer) -> dict[str, bytes]:
+    """Headers with tokens that once served."""
+    account = platform_server.account
+    revoked = platform_server.add_token(account)
+    platform_server.revoke(revoked)
+    expired = platform_server.add_token(account, expires_s=-1)
+    return {"revoked": f"Bearer {revoked}".encode(), "expired": f"Bearer {expired}".encode()}
+
+
+def path_of(endpoint: Endpoint, objects: dict[str, str]) -> str:
+    """The path, with an object of the first workspace in it."""
+    segment = endpoint.path.split("/")[3]
+    return endpoint.path.replace("{name}", objects.get(segment, "")).replace(
+        "{id}", objects.get(segment, "")
+    )
+
+
+def asked_with(
+    connection: httpx.Client, account: Account, method: str, path: str, *values: bytes
+) -> str:
+    """The body of the 401 to a request with these Authorization headers."""
+    others = [item for item in account.headers.items() if item[0] != "Authorization"]
+    headers = [*others, *(("Authorization", value) for value in values)]
+    answer = connection.send(connection.build_request(method, path, headers=headers))
+    assert answer.status_code == 401, values
+    assert answer.headers["www-authenticate"] == "Bearer"
+    return answer.text
+
+
+@every_call_with_a_token
+def test_every_call_wants_a_token_that_still_serves(
+    endpoint: Endpoint,
+    connection: httpx.Client,
+    platform_server: PlatformServer,
+    objects: dict[str, str],
+    old_tokens: dict[str, bytes],
+) -> None:
+    account, place = platform_server.account, path_of(endpoint, objects)
+    values = [[], [old_tokens["revoked"]], [old_tokens["expired"]]]
+    bodies = {asked_with(connection, account, endpoint.method, place, *each) for each in values}
+    assert len(bodies) == 1
+
+
+def test_whatever_is_wrong_with_a_token_gets_the_same_answer(
+    connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    account, path = platform_server.account, "/api/cli/verify"
+    valid = account.headers["Authorization"].encode()
+    values = (
+        [],
+        [b""],
+        [b"Bearer"],
+        [b"Bearer wrong"],
+        [valid.replace(b"Bearer", b"Basic")],
+        ["Bearer t\u00f6ken".encode()],
+        [b"Bearer \xff\xfe"],
+        [valid, valid],
+        [valid + b", " + valid],
+        [valid + b" x"],
+        [valid.replace(b"Bearer", b"Bearer ")],
+    )
+    bodies = {asked_with(connection, account, "GET", path, *each) for each in values}
+    bodies.add(asked_with(connection, account, "GET", f"{path}?access_token={account.token}"))
+    assert len(bodies) == 1
+
+
+@pytest.mark.parametrize("path", sorted({each.path for each in CALLS if "{" in each.path}))
+def test_what_is_another_workspaces_is_404_and_stays_as_it_is(
+    path: str,
+    connection: httpx.Client,
+    platform_server: PlatformServer,
+    account: Account,
+    objects: dict[str, str],
+) -> None:
+    for endpoint in ENDPOINTS:
+        if endpoint.path != path:
+            continue
+        body = json.dumps({}) if endpoint.body else None
+        headers = {**account.headers, "Content-Type": "application/json"}
+        place = path_of(endpoint, objects)
+        foreign = connection.request(endpoint.method, place, content=body, headers=headers)
+        unknown = place.replace(objects[path.split("/")[3]], "0" * 32)
+        absent = connection.request(endpoint.method, unknown, content=body, headers=headers)
+        assert (foreign.status_code, foreign.text) == (404, absent.text)
+    own = connection.get("/api/cli/verify", headers=platform_server.account.headers)
+    assert own.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/api/cli/verify"), ("GET", "/api/cli/eval-runs"), ("POST", "/api/cli/device/token")],
+)
+def test_a_call_needs_the_version_of_a_client_that_is_new_enough(
+    method: str, path: str, connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    def asked(version: str | None) -> tuple[int, str]:
+        headers = dict(platform_server.account.headers)
+        del headers["X-Osmosis-CLI-Version"]
+        if version is not None:
+            headers["X-Osmosis-CLI-Version"] = version
+        answer = connection.request(method, path, headers=headers)
+        return answer.status_code, answer.json()["code"]
+
+    assert asked(None) == (400, "missing_header")
+    assert asked("0.0.9") == (426, "client_too_old")
+
+
+def test_a_repository_must_be_named_and_the_tokens_own(
+    connection: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    def asked(headers: dict[str, str]) -> tuple[int, str]:
+        answer = connection.get("/api/cli/eval-runs", headers=headers)
+        return answer.status_code, answer.json().get("code", "")
+
+    own = dict(platform_server.account.headers)
+    assert asked({**own, "X-Osmosis-Git": account.repository}) == (403, "wrong_repository")
+    assert asked({**own, "X-Osmosis-Git": "Acme/Agents"}) == (400, "invalid_header")
+    assert asked({**own, "X-Osmosis-Git": "../.."}) == (400, "invalid_header")
+    del own["X-Osmosis-Git"]
+    assert asked(own) == (400, "missing_header")
+
+
+def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
+    connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    viewer = platform_server.add_workspace(role="viewer")
+    platform_server.add_dataset(account=viewer)
+    for endpoint in ENDPOINTS:
+        if endpoint.needs is Needs.WRITE:
+            place = endpoint.path.replace("{name}", "x").replace("{id}", "x")
+            answer = connection.request(endpoint.method, place, headers=viewer.headers)
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert connection.get("/api/cli/eval-runs", headers=viewer.headers).status_code == 200
+    platform_server.remove_member(viewer)
+    assert connection.get("/api/cli/verify", headers=viewer.headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"deviceName": "a"', 422),
+        (b'{"deviceName": NaN}', 422),
+        (b'{"deviceName": "a", "deviceName": "b"}', 422),
+        (b'["deviceName"]', 422),
+        (b'{"deviceName": "\xff"}', 422),
+        (b'{"deviceName": ' + b"[" * 900 + b"]" * 900 + b"}", 422),
+        (b'{"deviceName": ' + b"9" * 1900 + b"}", 422),
+        (b'{"deviceName": {"' + SECRET.encode() + b'": 1}}', 422),
+        (b'{"' + SECRET.encode() + b'": 1}', 422),
+        (b" " * 2001, 413),
+    ],
+)
+def test_a_body_that_is_no_good_is_refused_without_an_echo(
+    connection: httpx.Client, body: bytes, status: int
+) -> None:
+    headers = {"X-Osmosis-CLI-Version": "0.1.0", "Content-Type": "application/json"}
+    for content in (body, iter([body])):
+        answer = connection.post("/api/cli/device/authorize", content=content, headers=headers)
+        assert answer.status_code == status
+        assert SECRET not in answer.text
+        assert {"error", "code"} <= set(answer.json())
+    headers["Content-Type"] = "text/plain"
+    plain = connection.post("/api/cli/device/authorize", content=b"{}", headers=headers)
+    assert plain.status_code == 415
+
+
+def exchanged(url: str, head: str, body: bytes = b"") -> bytes:
+    """The answer to a request that no HTTP client sends."""
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as peer:
+        peer.sendall(head.replace("\n", "\r\n").encode() + b"\r\n" + body)
+        return peer.recv(65536)
+
+
+def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_comes_ends(
+    tmp_path: Path,
+) -> None:
+    version = "Host: localhost\nX-Osmosis-CLI-Version: 0.1.0\nContent-Type: application/json\n"
+    head = f"POST /api/cli/device/authorize HTTP/1.1\n{version}"
+    with serving(tmp_path, limits=Limits(body_timeout_s=0.01)) as server:
+        refused = exchanged(
+            server.url,
+            f"POST /api/cli/eval-runs HTTP/1.1\n{version}Content-Length: 999999999\n",
+        )
+        announced = exchanged(server.url, f"{head}Content-Length: 999999999\n")
+        waiting = exchanged(server.url, f"{head}Content-Length: 20\n", b"{")
+        endless = exchanged(server.url, f"{head}Transfer-Encoding: chunked\n", b"1\r\n{\r\n")
+    assert refused.startswith(b"HTTP/1.1 401 ")
+    assert announced.startswith(b"HTTP/1.1 413 ")
+    assert waiting.startswith(b"HTTP/1.1 408 ")
+    assert endless.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1@evil", ""])
+def test_another_host_is_refused_on_every_page(
+    connection: httpx.Client, platform_server: PlatformServer, host: str
+) -> None:
+    for path in ("/api/cli/verify", "/login", "/nothing"):
+        answer = connection.get(path, headers={"Host": host, **platform_server.account.headers})
+        assert answer.status_code == 400
+    for name in ("localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8400"):
+        assert connection.get("/login", headers={"Host": name}).status_code == 200
+
+
+def test_no_answer_lets_another_origin_in(
+    connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    headers = {"Origin": "https://evil.example", **platform_server.account.headers}
+    for method in ("GET", "OPTIONS", "POST"):
+        for path in ("/api/cli/verify", "/login"):
+            answer = connection.request(method, path, headers=headers)
+            assert [name for name in answer.headers if name.startswith("access-control")] == []
+            assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_unknown_path_method_or_query_is_an_error_like_any_other(
+    connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    def asked(method: str, path: str) -> tuple[int, str]:
+        answer = connection.request(method, path, headers=platform_server.account.headers)
+        return answer.status_code, answer.json()["code"]
+
+    assert asked("GET", "/api/cli/nothing") == (404, "not_found")
+    assert asked("PATCH", "/api/cli/verify") == (405, "method_not_allowed")
+    assert asked("GET", "/api/cli/verify/") == (404, "not_found")
+    assert asked("GET", "/api/cli/verify?a=1") == (422, "invalid_query")
+    for query in ("limit=0", "limit=201", "offset=-1", "limit=x", "x=1", "limit=1&limit=2"):
+        assert asked("GET", f"/api/cli/eval-runs?{query}") == (422, "invalid_query")
+
+
+def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
+    platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from osmosis_platform.app import create_app
+    from osmosis_platform.runs import records
+
+    def fail(*args: Any, **values: Any) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(records, "submit", fail)
+    app = create_app(platform_server.settings, platform_server.database, platform_server.vault)
+
+    async def submit() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        headers = platform_server.account.headers
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/api/cli/eval-runs", json=submission(), headers=headers)
+
+    answer = asyncio.run(submit())
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert SECRET not in answer.text
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_rollout_server_registers_once_and_its_key_is_kept_encrypted(
+    connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    def register(**changes: Any) -> httpx.Response:
+        body = {"host": "10.0.0.1", "port": 9000, "agent_loop_name": "a", "api_key": SECRET}
+        return connection.post(
+            "/api/cli/rollout-server/register",
+            json={**body, **changes},
+            headers=platform_server.account.headers,
+        )
+
+    first, again = register(), register(agent_loop_name="b")
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json()
+    assert first.json()["health_check_result"] == "not checked"
+    for changes in ({"port": 0}, {"host": "a/b"}, {"agent_loop_name": ""}, {"api_key": [SECRET]}):
+        refused = register(**changes)
+        assert (refused.status_code, refused.json()["field"]) == (422, next(iter(changes)))
+        assert SECRET not in refused.text
+    data = platform_server.settings.data
+    files = [path for path in data.rglob("*") if path.is_file()]
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
