@@ -32,9 +32,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield root
 
 
+@pytest.fixture(scope="module")
+def stored(platform_server: PlatformServer) -> None:
+    platform_server.add_dataset("answers")
+
+
 @pytest.fixture
 def osmosis(
-    workspace: Path, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch,
+    workspace: Path, stored: None, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Command:  # fmt: skip
     monkeypatch.chdir(workspace)
@@ -54,7 +59,6 @@ def osmosis(
 
 @pytest.mark.slow
 def test_a_run_is_submitted_followed_and_stopped(osmosis: Command, platform_server: PlatformServer):
-    platform_server.add_dataset("answers")
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
     assert (status, out) == (1, "")
     assert "the platform does not have the secret SOME_KEY" in err
