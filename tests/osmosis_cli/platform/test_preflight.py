@@ -333,10 +333,12 @@ def test_a_real_row_runs_and_leaves_nothing_behind(file: ConfigFile[EvalConfig])
     assert "the workflow fails on row 0 (TypeError" in finding.message
     assert sorted(Path.cwd().rglob("*")) == before
     Path("rollouts/one/main.py").write_text(
-        WORKFLOW + GRADER.replace("        ctx", "        {}['x']\n        ctx")
+        "import os\n"
+        + WORKFLOW
+        + GRADER.replace("        ctx", "        raise KeyError(os.environ['PLACE'])\n        ctx")
     )
     [finding] = run_rows(rollout, EMBEDDED, 1)
-    assert "the grader fails on row 0 (KeyError: 'x', rollouts/one/main.py:9)" in finding.message
+    assert "the grader fails on row 0 (KeyError: '***', rollouts/one/main.py:10)" in finding.message
 
 
 def test_a_training_config_is_tried_the_same_way(
