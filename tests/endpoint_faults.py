@@ -107,6 +107,12 @@ def no_route(ask: Ask) -> list[Step]:
     return [reply(404, {"detail": "Not Found"})]
 
 
+@fault(r"litellm-wrong-key")
+def litellm_wrong_key(ask: Ask) -> list[Step]:
+    """LiteLLM's proxy without a database, of every key but its master key."""
+    return [error_reply(400, "No connected db.", code="400", kind="no_db_connection")]
+
+
 @fault(r"gemini-wrong-key")
 def gemini_wrong_key(ask: Ask) -> list[Step]:
     error = {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}

@@ -39,7 +39,10 @@ _QUOTA = re.compile(
     r"insufficient_quota|billing_hard_limit_reached|billing_not_active|insufficient_balance"
     r"|credit_balance_too_low"
 )
-_WRONG_KEY = re.compile(r"invalid_api_key|api_key_invalid|authentication_error|api key not valid")
+_WRONG_KEY = re.compile(
+    r"invalid_api_key|api_key_invalid|authentication_error|api key not valid"
+    r"|no_db_connection"  # LiteLLM's proxy without a database, of every key but its master key
+)
 _NO_MODEL_CODE = re.compile(r"model_not_found|deploymentnotfound|invalid_model|model_not_available")
 _NO_MODEL_404 = re.compile(r"\b(?:models?|deployment)\b")
 _NO_MODEL_400 = re.compile(

@@ -366,7 +366,9 @@ def test_a_missing_key_is_fatal_and_said_to_be_missing(shared: Endpoint) -> None
     assert "it wants an API key and none is set" in str(failure)
 
 
-@pytest.mark.parametrize("model", ["fault-403", "fault-gemini-wrong-key"])
+@pytest.mark.parametrize(
+    "model", ["fault-403", "fault-gemini-wrong-key", "fault-litellm-wrong-key"]
+)
 def test_other_refusals_of_a_key_are_fatal_too(shared: Endpoint, model: str) -> None:
     failure = error(shared, model)
     assert (failure.kind, failure.tries, failure.fatal) == ("auth", 1, True)
