@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping
@@ -37,7 +38,8 @@ def osmosis_rubric(func: F) -> F:
     """Mark a rubric: `(solution_str: str, ground_truth: str | None, extra_info: dict) -> float`.
 
     As `osmosis_reward`, and at the call TypeError or ValueError unless the texts are texts and
-    `extra_info` has a provider, a model, a rubric, and an api_key or api_key_env.
+    `extra_info`, once it names any of them, has a provider, a model, a rubric, and an api_key or
+    api_key_env; one that names none is the function's affair.
     """
     decorated: F = _decorate(func, _RUBRIC)
     return decorated
@@ -254,17 +256,38 @@ def _check_rubric_arguments(given: Mapping[str, Any], title: str) -> None:
         raise TypeError(f"{title}: ground_truth must be a str or None, not {_type_name(truth)}")
     if not isinstance(info, dict):
         raise TypeError(f"{title}: extra_info must be a dict, not {_type_name(info)}")
-    missing = [name for name in ("provider", "model", "rubric") if not _is_text(info.get(name))]
+    if not info.keys() & {*_JUDGE, *_KEYS}:
+        return  # the function has its own configuration
+    missing = [name for name in _JUDGE if not _is_text(info.get(name))]
     if not _names_key(info):
         missing.append("api_key or api_key_env")
     if missing:
         raise ValueError(f"{title}: extra_info needs a non-empty {', a non-empty '.join(missing)}")
+    for name, expected, fits in _OPTIONAL:
+        if info.get(name) is not None and not fits(info[name]):
+            found = _type_name(info[name])
+            raise ValueError(f"{title}: extra_info[{name!r}] must be {expected}, not {found}")
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+_JUDGE = ("provider", "model", "rubric")
+_KEYS = ("api_key", "api_key_env")
+_OPTIONAL: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("score_min", "a finite number", _is_number),
+    ("score_max", "a finite number", _is_number),
+    ("system_prompt", "a str", lambda value: isinstance(value, str)),
+    ("model_info_overrides", "a dict", lambda value: isinstance(value, Mapping)),
+)
 
 
 def _names_key(info: Mapping[str, Any]) -> bool:
     overrides = info.get("model_info_overrides")
     places = [info, overrides] if isinstance(overrides, Mapping) else [info]
-    return any(_is_text(place.get(name)) for place in places for name in ("api_key", "api_key_env"))
+    return any(_is_text(place.get(name)) for place in places for name in _KEYS)
 
 
 def _is_text(value: Any) -> bool:

@@ -84,8 +84,8 @@ def _required(model_info: Mapping[str, Any], key: str) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     if value is None:
-        raise ValueError(f"model_info has no {key!r}: name the judge's {key}")
-    raise ValueError(f"model_info[{key!r}] must be a non-empty string, not {_kind(value)}")
+        raise TypeError(f"model_info has no {key!r}: name the judge's {key}")
+    raise TypeError(f"model_info[{key!r}] must be a non-empty string, not {_kind(value)}")
 
 
 def _text(model_info: Mapping[str, Any], key: str) -> str | None:

@@ -341,7 +341,36 @@ def test_a_rubric_names_everything_that_is_missing_at_once():
         return 1.0
 
     with pytest.raises(ValueError, match=r"provider.*model.*rubric.*api_key or api_key_env"):
-        rubric("a", None, {})
+        rubric("a", None, {"provider": None})
+
+
+@pytest.mark.parametrize("info", [{}, {"metadata": {}}, {"score_min": "?", "original_input": 7}])
+def test_a_rubric_with_its_own_configuration_gets_what_extra_info_there_is(info):
+    @osmosis_rubric
+    def rubric(solution_str: str, ground_truth: str, extra_info: dict, **kwargs) -> float:
+        return 1.0 if extra_info is info else 0.0
+
+    assert rubric("a", "b", info) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("score_min", "0", "a finite number, not str"),
+        ("score_max", True, "a finite number, not bool"),
+        ("score_max", float("inf"), "a finite number, not float"),
+        ("system_prompt", ["sk-do-not-show"], "a str, not list"),
+        ("model_info_overrides", "sk-do-not-show", "a dict, not str"),
+    ],
+)
+def test_a_rubric_names_an_optional_field_of_the_wrong_type(name, value, expected):
+    @osmosis_rubric
+    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
+        return 1.0
+
+    with pytest.raises(ValueError) as caught:
+        rubric("a", None, {**INFO, name: value})
+    assert str(caught.value) == f"@osmosis_rubric rubric: extra_info[{name!r}] must be {expected}"
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def test_a_model_that_repeats_its_provider_is_not_doubled() -> None:
 @pytest.mark.parametrize(
     ("info", "error", "said"),
     [
-        ({"provider": None}, ValueError, "no 'provider'"),
-        ({"model": " "}, ValueError, "'model'.*non-empty"),
-        ({"model": 5}, ValueError, "not int"),
+        ({"provider": None}, TypeError, "no 'provider'"),
+        ({"model": " "}, TypeError, "'model'.*non-empty"),
+        ({"model": 5}, TypeError, "not int"),
         ({"score_min": 1, "score_max": 1}, ValueError, r"score_min \(1\) must be below"),
         ({"score_max": float("nan")}, ValueError, "finite"),
         ({"score_max": 10**400}, ValueError, "finite"),
