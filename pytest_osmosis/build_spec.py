@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.agents.event_log import session_folder
 from osmosis_ai.secret import Secret
 
 from .dataset.formats import ACCEPTED
@@ -71,7 +72,7 @@ def build(config: pytest.Config) -> SessionSpec:
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
-        debug_dir=given.resolved("debug-dir", debug_dir) if debug_dir else None,
+        debug_dir=session_folder(given.resolved("debug-dir", debug_dir)) if debug_dir else None,
         inputs=tuple(str(given.path("inputs", pattern)) for pattern in given("inputs")),
         pass_env=given("pass-env"),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),

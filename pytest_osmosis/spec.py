@@ -178,6 +178,7 @@ class SessionSpec:
     """The file of whole conversations."""
     answers: bool = True
     debug_dir: Path | None = None
+    """The folder of this session, below the one that the option names."""
     roots: tuple[Path, ...] = ()
     """Where agents and eval functions are imported from, in order."""
     inputs: tuple[str, ...] = ()

@@ -162,13 +162,13 @@ class ModelLLM:
         reason = completion.finish_reason
         key = "none" if reason is None else reason
         self.finish_reasons[key] = self.finish_reasons.get(key, 0) + 1
-        usage = self._note_usage(completion.usage)
+        known = self._note_usage(completion.usage)
         if self._record:
-            self.calls.append(_call_record(completion, usage))
+            self.calls.append(_call_record(completion, known))
         message = self.last_answer = completion.message
         if "tool_calls" in message:
             _repair_tool_calls(message, self.num_llm_calls)
-        return CompletionsResult(message, completion.token_ids, completion.logprobs, usage, reason)
+        return _result(completion, known)
 
     def _note_usage(self, usage: Usage) -> dict[str, Any]:
         prompt, response, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
@@ -189,6 +189,18 @@ class ModelLLM:
         if total is not None:
             found["total_tokens"] = total
         return found
+
+
+def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsResult:
+    """Return the answer for the agent, which sees 0, "stop" and empty lists for what is unknown."""
+    found = CompletionsResult(
+        completion.message,
+        token_ids=completion.token_ids or [],
+        logprobs=completion.logprobs or [],
+        finish_reason=completion.finish_reason or "stop",
+    )
+    found.usage.update(known)
+    return found
 
 
 def _add(total: Any, value: Any) -> Any:

@@ -141,14 +141,16 @@ class RolloutContext:
         )
 
     def error(
-        self, message: str | BaseException, final_messages: list[dict[str, Any]] | None = None
+        self,
+        error_message: str | BaseException,
+        final_messages: list[dict[str, Any]] | None = None,
     ) -> RolloutResult:
         """Return the result of a failed rollout."""
         return RolloutResult(
             status="ERROR",
             final_messages=[] if final_messages is None else final_messages,
             finish_reason="error",
-            error_message=str(message),
+            error_message=str(error_message),
             metrics=self.metrics(),
         )
 
@@ -219,33 +221,27 @@ class RolloutContext:
         return self._debug_dir is not None
 
     def log_event(self, event_type: str, **data: Any) -> None:
-        """Append one JSON line to `<debug dir>/<rollout_id>.jsonl`; nothing when that is off.
+        """Append one JSON line to the rollout's file in the folder of this session.
 
+        That is `<debug dir>/<seconds since 1970>/<rollout_id>.jsonl`; nothing when it is off.
         Values that JSON cannot represent are written as their repr. When the log cannot be
         written, a warning is logged once and the log is switched off.
         """
         if self._debug_dir is None:
             return
         try:
-            self._append_event({**data, "event_type": event_type})
+            self._append_event({**data, "event": event_type})
         except OSError as exc:
             logger.warning("debug log of rollout %s is off: %s", self.rollout_id, exc)
             self._debug_dir = None
 
     def _append_event(self, event: dict[str, Any]) -> None:
-        from .schemas import check_rollout_id  # pydantic
+        from .event_log import append_line
 
         assert self._debug_dir is not None
         text = _event_text({"timestamp": time.time(), "rollout_id": self.rollout_id, **event})
-        line = (text if self._redact is None else self._redact(text)).encode("ascii") + b"\n"
-        os.makedirs(self._debug_dir, mode=0o700, exist_ok=True)
-        path = os.path.join(self._debug_dir, check_rollout_id(self.rollout_id) + ".jsonl")
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(path, flags, 0o600)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        line = text if self._redact is None else self._redact(text)
+        append_line(self._debug_dir, self.rollout_id, line)
 
     def _lacks(self, what: str) -> OsmosisRolloutError:
         hint = {

@@ -62,7 +62,7 @@ class AgentLoopNotFoundError(OsmosisRolloutError):
 
     def __init__(self, name: str, available: Iterable[str] = ()) -> None:
         self.name = name
-        self.available = sorted(available)
+        self.available = list(available)
         known = ", ".join(self.available) or "none"
         super().__init__(f"no agent loop is named {name!r}; there are: {known}")
 

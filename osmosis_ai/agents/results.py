@@ -14,17 +14,23 @@ if TYPE_CHECKING:
     from .schemas import RolloutMetrics
 
 
-@dataclass(slots=True)
+def _no_usage() -> dict[str, int]:
+    return {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionsResult:
     """The model's answer to one `ctx.chat`."""
 
     message: dict[str, Any]
     """The assistant message, ready to be appended to the history."""
-    token_ids: list[int] | None = None
-    logprobs: Any = None
-    usage: dict[str, Any] | None = None
-    """`prompt_tokens`, `completion_tokens`, `total_tokens`; what is not known is absent."""
-    finish_reason: str | None = None
+    token_ids: list[int] = field(default_factory=list)
+    """Empty where the endpoint sends none, as `logprobs`."""
+    logprobs: Any = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=_no_usage)
+    """`prompt_tokens`, `completion_tokens`, `total_tokens`; 0 where they are not known."""
+    finish_reason: str = "stop"
+    """"stop" where the endpoint names no reason."""
 
     @property
     def has_tool_calls(self) -> bool:
@@ -37,9 +43,10 @@ class CompletionsResult:
         return self.message.get("tool_calls") or []
 
     @property
-    def content(self) -> str:
-        """The answer's text: its text parts joined when it is a list, "" when there is none."""
-        return text_of(self.message.get("content"))
+    def content(self) -> str | None:
+        """The answer's text, its text parts joined when it is a list; None when there is none."""
+        content = self.message.get("content")
+        return None if content is None else text_of(content)
 
 
 @dataclass(slots=True)

@@ -7,13 +7,14 @@ evaluation without the checks that untrusted input needs.
 from __future__ import annotations
 
 import json
-import re
+import unicodedata
 from enum import Enum
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from ..rollout_settings import get_settings
 from .numbers import finite_number
 from .tool_schemas import (
     OpenAIFunctionCallSchema,
@@ -28,6 +29,7 @@ from .tool_schemas import (
 )
 
 __all__ = [
+    "DEFAULT_MAX_METADATA_SIZE_BYTES",
     "EVAL_SERVER_URL",
     "MAX_METADATA_BYTES",
     "CompletionUsage",
@@ -36,6 +38,7 @@ __all__ = [
     "CompletionsResponse",
     "InitResponse",
     "Message",
+    "MessageDict",
     "OpenAIFunctionCallSchema",
     "OpenAIFunctionParametersSchema",
     "OpenAIFunctionParsedSchema",
@@ -49,32 +52,71 @@ __all__ = [
     "RolloutResponse",
     "RolloutSample",
     "RolloutStatus",
+    "SamplingParamsDict",
     "ToolResponse",
     "check_rollout_id",
+    "get_max_metadata_size_bytes",
+    "normalize_stop",
+    "set_max_metadata_size_bytes",
 ]
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form."""
 
+SamplingParams = dict[str, Any]
+"""Options of a model call: temperature, max_tokens, ..."""
+
+MessageDict, SamplingParamsDict = Message, SamplingParams
+
 MAX_METADATA_BYTES = 1024 * 1024
-"""The most that a request's metadata may take as JSON."""
+"""The most that a request's metadata may take as JSON, unless another limit is set."""
+DEFAULT_MAX_METADATA_SIZE_BYTES = MAX_METADATA_BYTES
+
+_metadata_limit: int | None = None
+"""None: that of the settings."""
+
+
+def get_max_metadata_size_bytes() -> int:
+    """Return the most that a request's metadata may take as JSON, in bytes."""
+    return get_settings().max_metadata_size_bytes if _metadata_limit is None else _metadata_limit
+
+
+def set_max_metadata_size_bytes(size_bytes: int) -> None:
+    """Set another limit for the requests that this process reads from now on."""
+    if size_bytes < 1:
+        raise ValueError(f"size_bytes must be a whole number from 1 on, not {size_bytes!r}")
+    global _metadata_limit  # noqa: PLW0603  a limit of the process, as its documented setter says
+    _metadata_limit = size_bytes
+
 
 EVAL_SERVER_URL = "http://eval.invalid"
 """The `server_url` of a local evaluation, which has no trainer: a name that cannot resolve."""
 
-PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
-_ROLLOUT_ID = re.compile(r"[A-Za-z0-9._:@-]{1,256}")
+def _whole_number(value: Any) -> Any:
+    """Pass on a whole number, also as text; true and 1.0 are none."""
+    if isinstance(value, bool | float):
+        raise ValueError("must be a whole number")
+    return value
+
+
+PositiveInt = Annotated[int, BeforeValidator(_whole_number), Field(ge=1)]
 
 
 def check_rollout_id(value: str) -> str:
-    """Return `value` if it can name a rollout (and its log file), else raise ValueError."""
-    if _ROLLOUT_ID.fullmatch(value) is None or value in (".", ".."):
-        raise ValueError(
-            "a rollout_id has 1 to 256 letters, digits, '.', '_', ':', '@' or '-', "
-            "and is not '.' or '..'"
-        )
+    """Return `value` if it can name a rollout, else raise ValueError."""
+    if not 1 <= len(value) <= 256 or value.isspace():
+        raise ValueError("a rollout_id has 1 to 256 characters and is not blank")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+        raise ValueError("a rollout_id must not hold control characters")
     return value
+
+
+def normalize_stop(stop: Any) -> list[str] | None:
+    """Return the `stop` of a model call as a list; None where there is none."""
+    if isinstance(stop, str):
+        return [stop]
+    return [str(item) for item in stop] if isinstance(stop, list | tuple) else None
 
 
 def _check_server_url(value: str) -> str:
@@ -95,8 +137,9 @@ def _check_metadata(value: dict[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         raise ValueError("metadata must be JSON, with finite numbers") from None
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_METADATA_BYTES:
-        raise ValueError(f"metadata takes {size:,} bytes; at most {MAX_METADATA_BYTES:,}")
+    if size > get_max_metadata_size_bytes():
+        most = get_max_metadata_size_bytes()
+        raise ValueError(f"metadata takes {size:,} bytes; at most {most:,}")
     return value
 
 
@@ -235,18 +278,20 @@ class CompletionsRequest(WireModel):
     temperature: float = 1.0
     top_p: float = 1.0
     max_tokens: int = 512
-    stop: str | list[str] | None = None
+    stop: Annotated[list[str] | None, BeforeValidator(normalize_stop)] = None
     logprobs: bool = True
+
+    _rollout_id = field_validator("rollout_id")(check_rollout_id)
 
 
 class CompletionUsage(WireModel):
-    """Tokens of one model call; None where the endpoint does not report them."""
+    """Tokens of one model call; 0 where the endpoint does not report them."""
 
     model_config = ConfigDict(extra="allow")
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
 
 
 class CompletionsChoice(WireModel):

@@ -188,8 +188,7 @@ def _tool_choice(choice: Any) -> Any:
 
 
 def _frame(result: CompletionsResult, model: str) -> dict[str, Any]:
-    reason = "tool_calls" if result.has_tool_calls else result.finish_reason or "stop"
-    usage = result.usage or {}
+    reason = "tool_calls" if result.has_tool_calls else result.finish_reason
     return {
         "id": f"msg_{uuid.uuid4().hex}",
         "type": "message",
@@ -198,8 +197,8 @@ def _frame(result: CompletionsResult, model: str) -> dict[str, Any]:
         "stop_reason": _STOP_REASONS.get(reason, "end_turn"),
         "stop_sequence": None,
         "usage": {
-            "input_tokens": usage.get("prompt_tokens") or 0,
-            "output_tokens": usage.get("completion_tokens") or 0,
+            "input_tokens": result.usage["prompt_tokens"],
+            "output_tokens": result.usage["completion_tokens"],
         },
     }
 

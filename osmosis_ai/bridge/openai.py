@@ -82,13 +82,13 @@ def completion(result: CompletionsResult, *, model: str) -> Response:
     choice: dict[str, Any] = {
         "index": 0,
         "message": {"role": "assistant", "content": None, **result.message},
-        "logprobs": result.logprobs,
+        "logprobs": result.logprobs or None,
         "finish_reason": _finish_reason(result),
     }
-    if result.token_ids is not None:
+    if result.token_ids:
         choice["token_ids"] = result.token_ids
     body = {**_frame("chat.completion", model), "choices": [choice]}
-    if result.usage:
+    if any(result.usage.values()):
         body["usage"] = result.usage
     return Response(200, body)
 
@@ -99,13 +99,14 @@ def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Resp
     choice = {
         "index": 0,
         "delta": _delta(result.message),
-        "logprobs": result.logprobs,
+        "logprobs": result.logprobs or None,
         "finish_reason": _finish_reason(result),
     }
     chunks: list[dict[str, Any]] = [{**frame, "choices": [choice]}]
     if with_usage:
         chunks[0]["usage"] = None
-        chunks.append({**frame, "choices": [], "usage": result.usage or None})
+        usage = result.usage if any(result.usage.values()) else None
+        chunks.append({**frame, "choices": [], "usage": usage})
     return Response(
         200,
         b"".join(_events(chunks)),
@@ -148,7 +149,8 @@ def _frame(kind: str, model: str) -> dict[str, Any]:
 
 
 def _finish_reason(result: CompletionsResult) -> str:
-    return result.finish_reason or ("tool_calls" if result.has_tool_calls else "stop")
+    unnamed = result.finish_reason == "stop"
+    return "tool_calls" if unnamed and result.has_tool_calls else result.finish_reason
 
 
 def _delta(message: Mapping[str, Any]) -> dict[str, Any]:

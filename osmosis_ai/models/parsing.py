@@ -41,8 +41,8 @@ def parse_completion(reply: Reply, *, model: str, turn: int, policy: RetryPolicy
         message=message,
         finish_reason=reason if isinstance(reason, str) else None,
         usage=usage,
-        token_ids=_token_ids(choice),
-        logprobs=choice.get("logprobs"),
+        token_ids=_token_ids(choice) or _token_ids(data),
+        logprobs=choice.get("logprobs", data.get("logprobs")),
         model=named if isinstance(named, str) else None,
         cost_usd=cost,
     )
@@ -153,8 +153,9 @@ def _price(value: object) -> float | None:
     return None
 
 
-def _token_ids(choice: Mapping[str, Any]) -> list[int] | None:
-    ids = choice.get("token_ids")
+def _token_ids(holder: Mapping[str, Any]) -> list[int] | None:
+    """Return the ids in a choice, or, as trainers send them, in the answer itself."""
+    ids = holder.get("token_ids")
     if isinstance(ids, list) and all(type(token) is int for token in ids):
         return ids
     return None

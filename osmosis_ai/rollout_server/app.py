@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.base import RolloutAgentLoop
+from ..agents.event_log import session_folder
 from ..agents.function import AgentFunction, as_agent, is_agent_function
+from ..rollout_settings import RolloutSettings
 from ..secret import Secret, check_api_key
 from .settings import (
+    KEY_VARIABLE,
     AppOptions,
     Hook,
     PlatformLogin,
@@ -77,7 +79,7 @@ def create_app(  # noqa: PLR0913  the contract's signature
     *,
     max_concurrent: int | None = None,
     record_ttl_seconds: float | None = None,
-    settings: ServerSettings | None = None,
+    settings: ServerSettings | RolloutSettings | None = None,
     credentials: PlatformLogin | None = None,
     server_host: str | None = None,
     server_port: int | None = None,
@@ -89,23 +91,22 @@ def create_app(  # noqa: PLR0913  the contract's signature
     """Return an ASGI application that runs `agent_loop`, or an async function, for a trainer.
 
     `settings` default to those of the environment (`OSMOSIS_ALLOWED_TRAINERS`,
-    `OSMOSIS_STATE_DIR`). With `credentials`, `server_host` and `server_port` the server registers
-    itself with the platform once it answers. Without an `api_key` it only answers on loopback.
+    `OSMOSIS_STATE_DIR`, `OSMOSIS_ROLLOUT_*`), and `api_key` to `OSMOSIS_SERVER_API_KEY`; without a
+    key it only answers on loopback. With `credentials`, `server_host` and `server_port` the server
+    registers itself with the platform once it answers.
     The hooks run in the event loop in which the agent runs.
     """
-    chosen = settings_from() if settings is None else settings
+    chosen = settings if isinstance(settings, ServerSettings) else settings_from(rollout=settings)
     if max_concurrent is not None:
         chosen = replace(chosen, max_concurrent=max_concurrent)
     if record_ttl_seconds is not None:
         chosen = replace(chosen, record_ttl_s=record_ttl_seconds)
-    if isinstance(api_key, str):
-        api_key = check_api_key(api_key, "api_key")
     return RolloutApp(
         AppOptions(
             agent=_checked_agent(agent_loop),
             settings=chosen,
-            api_key=api_key,
-            debug_dir=None if debug_dir is None else Path(debug_dir),
+            api_key=_key(api_key),
+            debug_dir=None if debug_dir is None else session_folder(debug_dir),
             login=credentials,
             host=server_host,
             port=server_port,
@@ -113,6 +114,15 @@ def create_app(  # noqa: PLR0913  the contract's signature
             on_shutdown=on_shutdown,
         )
     )
+
+
+def _key(given: str | Secret | None) -> Secret | None:
+    if isinstance(given, Secret):
+        return given
+    if given is not None:
+        return check_api_key(given, "api_key")
+    exported = os.environ.get(KEY_VARIABLE)
+    return None if exported is None else check_api_key(exported, KEY_VARIABLE)
 
 
 def _checked_agent(agent: Any) -> RolloutAgentLoop:

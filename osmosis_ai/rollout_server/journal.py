@@ -70,7 +70,7 @@ class Journal:
 
     def _path(self, rollout_id: str) -> Path:
         # A digest: file systems differ in the names that they allow and in case.
-        return self._folder / f"{sha256(rollout_id.encode('ascii')).hexdigest()[:40]}{_SUFFIX}"
+        return self._folder / f"{sha256(rollout_id.encode('utf-8')).hexdigest()[:40]}{_SUFFIX}"
 
 
 def _document(rollout: Rollout) -> dict[str, Any]:

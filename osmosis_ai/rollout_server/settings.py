@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..agents.base import RolloutAgentLoop
+from ..rollout_settings import RolloutClientSettings, RolloutSettings, get_settings
 from ..secret import Secret
 
 Scope = MutableMapping[str, Any]
@@ -21,6 +22,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 TRAINERS_VARIABLE = "OSMOSIS_ALLOWED_TRAINERS"
 """Origins of trainers, separated by commas or blanks."""
 STATE_VARIABLE = "OSMOSIS_STATE_DIR"
+KEY_VARIABLE = "OSMOSIS_SERVER_API_KEY"
+"""The server's key, where `create_app` is given none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +60,19 @@ class ServerSettings:
     """Whether any address may be called: loopback, private and link-local ones too."""
     state_dir: Path | None = None
     """Where results are kept on disk; None: nowhere."""
+    ready_s: float = 10.0
+    """How long the server may take to answer its own health check before it is registered."""
+    ready_pause_s: float = 0.2
+    """The pause between two of these health checks."""
+    client: RolloutClientSettings = field(default_factory=RolloutClientSettings)
+    """How often and after which pauses calls to the trainer are repeated."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if number and not 0 < value < float("inf"):
-                raise ValueError(f"{field.name} must be more than 0, not {value!r}")
+                raise ValueError(f"{each.name} must be more than 0, not {value!r}")
         if self.allowed_trainers:
             from .trainer.address_policy import (
                 check_origin,  # brings asyncio, which making an app does not need
@@ -105,12 +114,31 @@ class AppOptions:
     on_shutdown: Hook | None = None
 
 
-def settings_from(environ: Mapping[str, str] | None = None) -> ServerSettings:
-    """Return the defaults, with the trainers and the folder that the environment names."""
+def settings_from(
+    environ: Mapping[str, str] | None = None, rollout: RolloutSettings | None = None
+) -> ServerSettings:
+    """Return `rollout`, or the process's settings, with the environment's trainers and folder."""
     environ = os.environ if environ is None else environ
     folder = environ.get(STATE_VARIABLE, "").strip()
+    rollout = get_settings() if rollout is None else rollout
+    return replace(
+        of_rollout(rollout),
+        allowed_trainers=trainers_from(environ),
+        state_dir=Path(folder) if folder else None,
+    )
+
+
+def of_rollout(rollout: RolloutSettings) -> ServerSettings:
+    """Return the settings of a server and its client as those of a server."""
+    server, client = rollout.server, rollout.client
     return ServerSettings(
-        allowed_trainers=trainers_from(environ), state_dir=Path(folder) if folder else None
+        max_concurrent=server.max_concurrent_rollouts,
+        record_ttl_s=server.record_ttl_seconds,
+        request_timeout_s=client.timeout_seconds,
+        connections=client.max_connections,
+        ready_s=server.registration_readiness_timeout_seconds,
+        ready_pause_s=server.registration_readiness_poll_interval_seconds,
+        client=client,
     )
 
 

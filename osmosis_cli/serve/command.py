@@ -106,6 +106,7 @@ sends to this server; it is neither your login nor what this server sends to a t
     "--max-concurrent",
     type=click.IntRange(1),
     default=100,
+    envvar="OSMOSIS_ROLLOUT_SERVER_MAX_CONCURRENT_ROLLOUTS",
     metavar="N",
     help="Rollouts that run at once; as many again may wait (default: 100).",
 )

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -126,10 +126,12 @@ def find_platform() -> Login:
 
 def settings_of(plan: Plan) -> ServerSettings:
     """Return the server's settings; what they refuse is a usage error."""
-    from osmosis_ai.rollout_server.settings import ServerSettings
+    from osmosis_ai.rollout_server.settings import of_rollout
+    from osmosis_ai.rollout_settings import get_settings
 
     try:
-        return ServerSettings(
+        return replace(
+            of_rollout(get_settings()),
             max_concurrent=plan.max_concurrent,
             allowed_trainers=plan.allowed_trainers,
             local=plan.local,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,11 +76,12 @@ class Controller:
         """Have workers load these files: digests by suite and name."""
         self._loaded = dict(loaded)
 
-    def introduce(self, node: Any, base_urls: Mapping[str, str]) -> None:
+    def introduce(self, node: Any, base_urls: Mapping[str, str], debug_dir: Path | None) -> None:
         """Give a worker that is about to start its channel and what it must know."""
         given = {
             "base_urls": dict(base_urls),
             "places": _plain(self._sink.store.places()),
+            "debug_dir": None if debug_dir is None else str(debug_dir),
         }
         self._link.open(node, json.dumps(given))
 

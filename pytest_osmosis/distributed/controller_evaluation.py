@@ -35,7 +35,7 @@ class ControllerEvaluation(ReportingEvaluation):
 
     def worker_starts(self, node: Any) -> None:
         """Give a worker its channel and what it must know."""
-        self._controller.introduce(node, self.base_urls)
+        self._controller.introduce(node, self.base_urls, self.spec.debug_dir)
 
     def make_scheduler(self) -> WindowScheduling:
         """Return the scheduler that keeps every worker's window full."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ class Worker:
         given = json.loads(self._link.text)
         self.base_urls: Mapping[str, str] = given["base_urls"]
         """Where the embedded endpoint listens, by persona."""
+        self.debug_dir = None if given["debug_dir"] is None else Path(given["debug_dir"])
+        """Where the events of this session are logged."""
         self.places: dict[str, RunFolder] = {}
         """Where transcripts are written, by suite."""
         self._logs = TranscriptWriter(self._link.worker_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,7 @@ class WorkerEvaluation(Evaluation):
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
         super().__init__(config, spec, {})
         self._worker = Worker(config)
+        self.spec = replace(self.spec, debug_dir=self._worker.debug_dir)
 
     def start(self) -> None:
         """Read rows and import code; the controller has checked them."""

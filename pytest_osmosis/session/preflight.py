@@ -190,5 +190,5 @@ def _warn_of_key(config: pytest.Config) -> None:
 def _make_debug_dir(spec: SessionSpec) -> None:
     if spec.debug_dir is None:
         return
-    with _usable("--osmosis-debug-dir", spec.debug_dir, "made"):
-        spec.debug_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _usable("--osmosis-debug-dir", spec.debug_dir.parent, "made"):
+        spec.debug_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

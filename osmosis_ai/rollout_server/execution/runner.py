@@ -94,7 +94,12 @@ class Runner:
             channel = TrainerChannel(
                 client, trainer, key=key, request_timeout_s=settings.request_timeout_s
             )
-            llm = OsmosisLLMClient(request.server_url, request.rollout_id, channel=channel)
+            llm = OsmosisLLMClient(
+                request.server_url,
+                request.rollout_id,
+                settings=settings.client,
+                channel=channel,
+            )
             try:
                 return await execute(
                     self._agent,
@@ -105,7 +110,7 @@ class Runner:
                     redact=self._redactor(key),
                 )
             finally:
-                llm.close()
+                llm.end()
 
         job = self._workers.run(executed)
         why = await self._ended(job, settings.rollout_timeout_s, "the rollout")

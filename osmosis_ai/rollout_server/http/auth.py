@@ -52,7 +52,10 @@ def _check_local(scope: Mapping[str, Any]) -> None:
     if here is None:
         return  # no address: a socket file, or a test that calls the application itself
     if not here.is_loopback:
-        told = "this server has no API key, so it only answers on loopback: give create_app a key"
+        told = (
+            "this server has no API key, so it only answers on loopback: set "
+            "OSMOSIS_SERVER_API_KEY, or give create_app an api_key"
+        )
         raise Refused(403, "no_api_key", told, hang_up=True)
     # A page in a browser can reach loopback too, under a name that its owner points there.
     if any(True for _ in _values(scope, b"origin")):

@@ -1,6 +1,7 @@
 """The body of an init: bytes to a checked `RolloutRequest`, and the digest that tells bodies apart.
 
-A refusal never repeats what it was given: the body may hold the trainer's key.
+Unknown fields are ignored: a trainer may be newer. A refusal never repeats what it was given: the
+body may hold the trainer's key.
 """
 
 from __future__ import annotations
@@ -32,17 +33,14 @@ class Init:
     identity: str
     """Two inits with the same identity are the same one, or a conflict."""
     digest: str
-    """Of the whole body, whatever the order and spelling of its members."""
+    """Of the fields that are known, whatever their order and spelling."""
     size: int
 
 
 def read_init(body: bytes) -> Init:
     """Return the init in `body`; raise Refused with status 422."""
     data = _load(body)
-    unknown = len(data.keys() - _FIELDS)
-    if unknown:
-        known = ", ".join(sorted(_FIELDS))
-        raise _invalid(f"unknown fields in the body: {unknown}; the known ones are: {known}")
+    data = {name: value for name, value in data.items() if name in _FIELDS}
     try:
         request = RolloutRequest.model_validate(data)
     except ValidationError as error:

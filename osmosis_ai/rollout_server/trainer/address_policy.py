@@ -73,8 +73,8 @@ class TrainerRules:
         addresses = literal or await self._resolved(named.host, named.port)
         if not (self._origins or self._anywhere) and not all(map(is_public, addresses)):
             raise TrainerRefused(
-                "server_url does not lead to a public address; allow the trainer's origin with "
-                "`osmosis serve --allow-trainer`, or in OSMOSIS_ALLOWED_TRAINERS"
+                "server_url does not lead to a public address; name the trainer's origin in "
+                "OSMOSIS_ALLOWED_TRAINERS, or with `osmosis serve --allow-trainer`"
             )
         host = literal[0] if literal else named.host  # 127.1 becomes 127.0.0.1
         return Trainer(named.scheme, host, named.port, named.path, addresses)

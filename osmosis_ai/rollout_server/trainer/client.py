@@ -10,6 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from ...agents.client import ModelLLM
 from ...agents.errors import (
@@ -20,12 +21,13 @@ from ...agents.errors import (
     OsmosisValidationError,
 )
 from ...agents.results import CompletionsResult
-from ...agents.schemas import RolloutMetrics, RolloutResponse
+from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, normalize_stop
 from ...models.base import CallFault, ChatCompletion, clip, efforts
 from ...models.parsing import parse_completion
 from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
 from ...models.retry_after import RateLimiter
 from ...models.transport.exchange import Reply, TransportError
+from ...rollout_settings import RolloutClientSettings, get_settings
 from ...secret import Redactor, Secret, check_api_key
 from .address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .wire import TrainerClient
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 COMPLETIONS_PATH = "/v1/chat/completions"
 COMPLETED_PATH = "/v1/rollout/completed"
@@ -48,14 +51,20 @@ _NO_PARAMS: Mapping[str, Any] = {}
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
-def retries(count: int) -> RetryPolicy:
-    """Return the contract's policy: `count` further tries after the first, from 1 s on."""
+def retries(count: int, settings: RolloutClientSettings) -> RetryPolicy:
+    """Return the contract's policy: `count` further tries after the first."""
     return RetryPolicy(
-        max_tries=count + 1, base_s=1.0, statuses=frozenset(range(500, 600)), tries_for={}
+        max_tries=count + 1,
+        base_s=settings.retry_base_delay,
+        cap_s=settings.retry_max_delay,
+        statuses=frozenset(range(500, 600)),
+        tries_for={},
     )
 
 
-CALLBACK_RETRIES = retries(2)
+def callback_retries(settings: RolloutClientSettings) -> RetryPolicy:
+    """Return the policy of the callback with a result."""
+    return retries(settings.complete_rollout_retries, settings)
 
 
 class TrainerChannel:
@@ -107,7 +116,7 @@ class TrainerChannel:
     def _headers(self, idempotency_key: str | None) -> dict[str, str]:
         headers = {}
         if idempotency_key is not None:
-            headers["Idempotency-Key"] = idempotency_key
+            headers["Idempotency-Key"] = quote(idempotency_key, safe=":@")
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key.reveal()}"
         return headers
@@ -195,6 +204,10 @@ class TrainerModel:
             raise OsmosisValidationError(f"the request to the model is not JSON: {error}") from None
 
 
+def _or(given: N | None, default: N) -> N:
+    return default if given is None else given
+
+
 class OsmosisLLMClient:
     """`LLMClient` over a trainer: what `ctx.chat` calls in the RolloutServer.
 
@@ -208,22 +221,31 @@ class OsmosisLLMClient:
         rollout_id: str,
         api_key: str | Secret | None = None,
         *,
-        timeout_seconds: float = 300.0,
-        max_retries: int = 3,
-        complete_rollout_retries: int = 2,
-        connections: int = 100,
+        timeout_seconds: float | None = None,
+        max_retries: int | None = None,
+        complete_rollout_retries: int | None = None,
+        settings: RolloutClientSettings | None = None,
         channel: TrainerChannel | None = None,
     ) -> None:
+        chosen = get_settings().client if settings is None else settings
         self.server_url = server_url.rstrip("/")
         self.rollout_id = rollout_id
+        self.settings = chosen
+        self.timeout_seconds = _or(timeout_seconds, chosen.timeout_seconds)
+        self.max_retries = _or(max_retries, chosen.max_retries)
+        self.complete_rollout_retries = _or(
+            complete_rollout_retries, chosen.complete_rollout_retries
+        )
         self._key = check_api_key(api_key, "api_key") if isinstance(api_key, str) else api_key
-        self._timeout_s = timeout_seconds
-        self._connections = connections
         self._channel = channel
         self._own_client: TrainerClient | None = None
-        self._callback_policy = retries(complete_rollout_retries)
-        model = TrainerModel(rollout_id, self._opened, retries(max_retries))
+        model = TrainerModel(rollout_id, self._opened, retries(self.max_retries, chosen))
         self._llm = ModelLLM(model, params=DEFAULTS)
+
+    @property
+    def api_key(self) -> str | None:
+        """The bearer key for the trainer."""
+        return None if self._key is None else self._key.reveal()
 
     def __repr__(self) -> str:
         return f"<OsmosisLLMClient of {self.rollout_id!r}>"
@@ -232,39 +254,65 @@ class OsmosisLLMClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        await self.close()
 
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
     ) -> CompletionsResult:
         """Return the model's answer to the history; raise an OsmosisRolloutError."""
+        if "stop" in params:
+            params["stop"] = normalize_stop(params["stop"])
         return await self._llm.chat_completions(messages, **params)
 
     def get_metrics(self) -> RolloutMetrics:
         """Return the metrics of all calls so far."""
         return self._llm.get_metrics()
 
-    async def complete_rollout(self, response: RolloutResponse) -> None:
-        """Tell the trainer how the rollout ended; raises an OsmosisRolloutError."""
+    async def complete_rollout(
+        self,
+        status: str | RolloutResponse,
+        final_messages: list[dict[str, Any]] | None = None,
+        finish_reason: str = "stop",
+        error_message: str | None = None,
+        metrics: RolloutMetrics | None = None,
+        reward: float | None = None,
+    ) -> None:
+        """Report how the rollout ended, in parts or as one `RolloutResponse`.
+
+        Raises an OsmosisRolloutError.
+        """
+        response = status
+        if not isinstance(response, RolloutResponse):
+            response = RolloutResponse(
+                rollout_id=self.rollout_id,
+                status=RolloutStatus(response),
+                final_messages=[] if final_messages is None else final_messages,
+                finish_reason=finish_reason,
+                error_message=error_message,
+                metrics=metrics,
+                reward=reward,
+            )
         body = response.model_dump_json().encode("utf-8")
         channel = await self._opened()
         await channel.ask(
             COMPLETED_PATH,
             body,
-            self._callback_policy,
+            retries(self.complete_rollout_retries, self.settings),
             lambda reply: reply.status,
             idempotency_key=self.rollout_id,
         )
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End the rollout: later calls raise."""
         self._llm.close()
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """End the rollout and close the client's own connections."""
-        self.close()
+        self.end()
         if self._own_client is not None:
             await self._own_client.aclose()
+
+    aclose = close
 
     async def _opened(self) -> TrainerChannel:
         if self._channel is None:
@@ -276,8 +324,8 @@ class OsmosisLLMClient:
                 raise OsmosisTransportError(str(error)) from None
             from .wire import TrainerClient  # imports aiohttp
 
-            self._own_client = self._own_client or TrainerClient(self._connections)
+            self._own_client = self._own_client or TrainerClient(self.settings.max_connections)
             self._channel = TrainerChannel(
-                self._own_client, trainer, key=self._key, request_timeout_s=self._timeout_s
+                self._own_client, trainer, key=self._key, request_timeout_s=self.timeout_seconds
             )
         return self._channel

@@ -18,7 +18,7 @@ from ..events import event
 from ..rollouts import Delivery, Rollout
 from ..settings import ServerSettings
 from .address_policy import TrainerRefused, TrainerRules, TrainerUnknown
-from .client import CALLBACK_RETRIES, COMPLETED_PATH, TrainerChannel
+from .client import COMPLETED_PATH, TrainerChannel, callback_retries
 from .wire import TrainerClient
 
 FIRST_PAUSE_S = 2.0
@@ -95,7 +95,7 @@ class Callbacks:
             await channel.ask(
                 COMPLETED_PATH,
                 rollout.outcome.body,
-                CALLBACK_RETRIES,
+                callback_retries(self._settings.client),
                 lambda reply: reply.status,
                 idempotency_key=rollout.rollout_id,
             )

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import logging
 import socket
+import time
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
@@ -23,13 +24,12 @@ from ...secret import Redactor
 from ..events import event
 
 if TYPE_CHECKING:
-    from ..settings import AppOptions, PlatformLogin
+    from ..settings import AppOptions, PlatformLogin, ServerSettings
 
 PATH = "/api/cli/rollout-server/register"
 TIMEOUT_S = 20.0
 TRIES = 3
 PAUSE_S = 1.0
-_HEALTH_TRIES = 100
 _LIMIT = 64 * 1024
 
 
@@ -51,7 +51,7 @@ async def register(options: AppOptions) -> None:
         return
     secrets = [login.token, *([options.api_key] if options.api_key else [])]
     try:
-        await _until_healthy(host, port)
+        await _until_healthy(host, port, options.settings)
         answer = await _register(options, login, host, port)
     except (RegistrationFailed, OSError) as error:
         event(
@@ -66,15 +66,16 @@ async def register(options: AppOptions) -> None:
     event("registered", platform=login.platform_url, id=answer.get("id"), health_check=check)
 
 
-async def _until_healthy(host: str, port: int) -> None:
+async def _until_healthy(host: str, port: int, settings: ServerSettings) -> None:
     url = f"http://{_netloc(_reachable(host), port)}/health"
     opener = build_opener(ProxyHandler({}), _NoRedirect())
-    for _ in range(_HEALTH_TRIES):
+    until = time.monotonic() + settings.ready_s
+    while time.monotonic() < until:
         try:
             with await asyncio.to_thread(opener.open, url, timeout=5.0):
                 return
         except OSError:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(settings.ready_pause_s)
     raise RegistrationFailed(f"the server does not answer its own health check at {url}")
 
 

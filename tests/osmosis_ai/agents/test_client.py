@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -109,11 +110,22 @@ def test_a_rollout_without_a_call_took_nothing():
 def test_what_one_call_does_not_tell_is_unknown_in_all():
     llm = ModelLLM(Told(completion(Usage(1, 2, 3), cost_usd=1.0), completion(Usage(None, 2, None))))
     _first, second = ask(llm, times=2)
-    assert second.usage == {"completion_tokens": 2}
+    assert second.usage == {"prompt_tokens": 0, "completion_tokens": 2, "total_tokens": 0}
+    assert second.finish_reason == "stop"
     assert (llm.prompt_tokens, llm.response_tokens, llm.total_tokens) == (None, 4, None)
     assert (llm.cost_usd, llm.max_context_tokens) == (None, None)
     assert llm.finish_reasons == {"none": 2}
     assert llm.calls == []
+
+
+def test_an_answer_without_particulars_has_zeros_empty_lists_and_stop():
+    message = {"role": "assistant"}
+    (answer,) = ask(ModelLLM(Told(completion(message=message))))
+    assert (answer.content, answer.finish_reason) == (None, "stop")
+    assert (answer.token_ids, answer.logprobs, answer.tool_calls) == ([], [], [])
+    assert answer.usage == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    with pytest.raises(FrozenInstanceError):
+        answer.finish_reason = "length"
 
 
 def test_the_last_calls_error_is_kept_and_its_retries_are_counted():
@@ -169,7 +181,7 @@ def test_tool_calls_that_are_none_are_left_out_of_the_message(nothing):
     ("content", "text"),
     [
         ("x", "x"),
-        (None, ""),
+        (None, None),
         ("", ""),
         (
             [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}],

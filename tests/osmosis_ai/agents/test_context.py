@@ -60,6 +60,8 @@ def test_error_tells_the_message():
     assert (result.status, result.finish_reason) == ("ERROR", "error")
     assert (result.error_message, len(result.final_messages)) == ("no tools", 1)
     assert context(ScriptedModel([])).error(ValueError("bad")).error_message == "bad"
+    named = context(ScriptedModel([])).error(error_message="no tools", final_messages=[])
+    assert named.error_message == "no tools"
 
 
 def test_what_a_rollout_was_not_given_says_so_when_asked_for():
@@ -154,7 +156,7 @@ def test_log_event_appends_one_json_line_an_event_to_the_rollouts_own_private_fi
     ctx.log_event("odd", value=float("nan"), thing=object(), rollout_id="forged")
     file = tmp_path / "log" / "eval-0-run-1.jsonl"
     first, second = [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
-    assert (first["event_type"], first["number"], first["text"]) == ("turn", 1, "a\u2028b\n")
+    assert (first["event"], first["number"], first["text"]) == ("turn", 1, "a\u2028b\n")
     assert first["rollout_id"] == "eval-0-run-1" and first["timestamp"] > 0
     assert "nan" in second["value"] and "object" in second["thing"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -20,9 +20,8 @@ from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    hasty = client.retries
-    monkeypatch.setattr(client, "retries", lambda count: replace(hasty(count), base_s=0.01))
-    monkeypatch.setattr(delivery, "CALLBACK_RETRIES", replace(hasty(2), base_s=0.01))
+    slow = client.retries
+    monkeypatch.setattr(client, "retries", lambda *known: replace(slow(*known), base_s=0.01))
     monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.1)
 

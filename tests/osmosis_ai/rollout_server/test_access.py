@@ -95,7 +95,7 @@ def scope(server: str, *headers: tuple[bytes, bytes], path: str = "/health") -> 
     }
 
 
-def ask_without_key(scope: dict[str, Any]) -> int:
+def ask_without_key(scope: dict[str, Any], bodies: list[bytes] | None = None) -> int:
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:
@@ -110,7 +110,34 @@ def ask_without_key(scope: dict[str, Any]) -> int:
         await app._served().service.stop()
 
     asyncio.run(run())
+    if bodies is not None:
+        bodies.append(sent[1]["body"])
     return sent[0]["status"]
+
+
+def test_an_unmodified_application_takes_its_key_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("OSMOSIS_SERVER_API_KEY", KEY)
+    assert ask_without_key(scope("10.1.2.3")) == 200  # /health is open
+    assert ask_without_key(scope("10.1.2.3", path="/platform/health")) == 401
+    key = (b"authorization", f"Bearer {KEY}".encode())
+    assert ask_without_key(scope("10.1.2.3", key, path="/platform/health")) == 200
+    assert create_app(Behaving(), api_key="another-key-1").options.api_key == Secret(
+        "another-key-1"
+    )
+    monkeypatch.setenv("OSMOSIS_SERVER_API_KEY", "with a blank")
+    with pytest.raises(ValueError, match=r"^OSMOSIS_SERVER_API_KEY holds a space"):
+        create_app(Behaving())
+
+
+def test_what_a_keyless_server_refuses_names_the_variables(serve: Callable[..., Served]):
+    sent: list[bytes] = []
+    ask_without_key(scope("10.1.2.3"), sent)
+    assert b"set OSMOSIS_SERVER_API_KEY, or give create_app an api_key" in sent[0]
+    refused = serve(local=False).init("r", "http://10.0.0.1:8000")
+    assert refused.status == 422
+    assert "name the trainer's origin in OSMOSIS_ALLOWED_TRAINERS" in refused.json()["error"]
 
 
 @pytest.mark.parametrize("server", ["0.0.0.0", "10.1.2.3", "203.0.113.5", "::", "fe80::1"])
@@ -152,12 +179,11 @@ def test_no_key_is_ever_sent_back(serve: Callable[..., Served], trainer: Trainer
     secret = "the-trainers-own-key-99"
     for body in (
         init_body("r", trainer, api_key=secret, max_turns="x"),
-        init_body("r", trainer, api_key=secret, **{secret: 1}),
         {"api_key": secret},
         [secret],
         f'{{"api_key": "{secret}", '.encode(),
         init_body("r", trainer, api_key=f"{secret}\r\nX-Injected: 1"),
-        init_body(secret + "/", trainer),
+        init_body(secret + "\n", trainer),
         init_body("r", f"ftp://{secret}"),
     ):
         refused = served.ask("POST", "/v1/rollout/init", body)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,14 +115,16 @@ def test_traces_hold_the_calls_and_no_key(
     served = serve(Asking(), debug_dir=tmp_path)
     served.init("r", trainer, api_key="the-trainers-own-key-99")
     trainer.result("r")
-    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
-    assert [line["event_type"] for line in lines] == [
+    [path] = tmp_path.glob("*/r.jsonl")
+    assert abs(int(path.parent.name) - time.time()) < 3600
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == [
         "rollout_started",
         "model_call",
         "rollout_ended",
     ]
     assert lines[1]["message"]["content"] == "hello"
-    assert "the-trainers-own-key-99" not in (tmp_path / "r.jsonl").read_text()
+    assert "the-trainers-own-key-99" not in path.read_text()
 
 
 def test_a_key_that_the_agent_itself_logs_is_masked(
@@ -130,8 +133,9 @@ def test_a_key_that_the_agent_itself_logs_is_masked(
     served = serve(debug_dir=tmp_path)
     served.init("r", trainer, api_key="the-trainers-own-key-99", metadata={"do": "log_key"})
     trainer.result("r")
-    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
-    assert [line["request"] for line in lines if line["event_type"] == "note"] == ["***"]
+    [path] = tmp_path.glob("*/r.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["request"] for line in lines if line["event"] == "note"] == ["***"]
 
 
 def test_metrics_are_prometheus_text(serve: Callable[..., Served], trainer: Trainer):

@@ -4,6 +4,8 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -123,11 +125,10 @@ MALFORMED = {
     "5,000 digits": b'{"max_turns": ' + b"1" * 5000 + b"}",
     "deep": deep('{"metadata": {"x": DEEP}}'),
     "deep messages": deep('{"messages": DEEP}'),
-    "unknown field": json.dumps({**GOOD, "surprise": 1}).encode(),
     "missing field": json.dumps({"rollout_id": "r1"}).encode(),
     "messages a string": json.dumps({**GOOD, "messages": "hello"}).encode(),
     "message a string": json.dumps({**GOOD, "messages": ["hello"]}).encode(),
-    "turns as text": json.dumps({**GOOD, "max_turns": "5"}).encode(),
+    "turns as words": json.dumps({**GOOD, "max_turns": "five"}).encode(),
     "turns true": json.dumps({**GOOD, "max_turns": True}).encode(),
     "no turns": json.dumps({**GOOD, "max_turns": 0}).encode(),
     "metadata too large": json.dumps({**GOOD, "metadata": {"x": "y" * 1_100_000}}).encode(),
@@ -147,30 +148,55 @@ def test_a_malformed_body_is_422_and_starts_nothing(serve: Callable[..., Served]
     assert served.health()["active_rollouts"] == 0
 
 
-WRONG_IDS = [
-    "",
-    ".",
+WRONG_IDS = ["", " ", " \u2003 ", "x" * 257, "x" * 10_000, "a\0b", "a\n", "\x7f", "\x85", 7, None]
+
+
+def test_a_rollout_id_that_is_blank_too_long_or_has_control_characters_is_422(
+    serve: Callable[..., Served],
+):
+    served = serve()
+    for rollout_id in WRONG_IDS:
+        body = init_body("r", "http://trainer.example") | {"rollout_id": rollout_id}
+        assert served.ask("POST", "/v1/rollout/init", body).status == 422, rollout_id
+
+
+ODD_IDS = [
     "..",
     "../../x",
     "a/b",
-    "a\\b",
-    "x" * 257,
-    "x" * 10_000,
-    "a\0b",
-    "a\n",
-    "é",
     "a b",
+    "a+b=",
+    "run#1?x",
+    "é1",
+    "{x}",
+    "%2e",
+    "x" * 256,
+    "東" * 256,
 ]
 
 
-def test_a_rollout_id_is_matched_whole(serve: Callable[..., Served]):
-    served = serve()
-    for rollout_id in WRONG_IDS:
-        assert served.init(rollout_id, "http://trainer.example").status == 422, rollout_id
-
-
-def test_every_allowed_character_of_an_id_is_taken(serve: Callable[..., Served], trainer: Trainer):
-    served = serve()
-    for rollout_id in ("a", "..a", "A.b_c:d@e-9", "x" * 256):
-        assert served.init(rollout_id, trainer).status == 202
+def test_any_other_id_is_taken_and_comes_back_as_it_was(
+    serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
+):
+    served = serve(debug_dir=tmp_path / "log", state_dir=tmp_path / "state")
+    for rollout_id in ODD_IDS:
+        assert served.init(rollout_id, trainer).json()["rollout_id"] == rollout_id
         assert trainer.result(rollout_id)["status"] == "COMPLETED"
+        assert served.record(quote(rollout_id, safe=""))["rollout_id"] == rollout_id
+    [folder] = (tmp_path / "log").iterdir()
+    logs = sorted(folder.iterdir())
+    assert sum(path.name.startswith(".") for path in logs) == 0
+    lines = (json.loads(path.read_text().splitlines()[0]) for path in logs)
+    assert sorted(line["rollout_id"] for line in lines) == sorted(ODD_IDS)
+    assert {path.name for path in tmp_path.iterdir()} == {"log", "state"}
+
+
+def test_a_newer_trainers_fields_are_ignored_and_text_is_taken_for_a_whole_number(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    served = serve()
+    first = served.init("r", trainer, max_turns="5", surprise={"attempt": 1})
+    assert first.status == 202
+    trainer.result("r")
+    again = served.init("r", trainer, max_turns="5", surprise={"attempt": 2})
+    assert (again.status, again.body) == (202, first.body)

@@ -15,6 +15,7 @@ from osmosis_ai.rollout import (
     RolloutStatus,
 )
 from osmosis_ai.rollout.core.exceptions import OsmosisRolloutError
+from osmosis_ai.rollout_settings import RolloutClientSettings, reset_settings
 from tests.osmosis_ai.rollout_server.trainer import Reply, Trainer, text_answer
 
 HISTORY = [{"role": "user", "content": "hello"}]
@@ -53,6 +54,35 @@ def test_the_agents_own_parameters_win(trainer: Trainer):
     sent = trainer.calls[0]
     assert (sent["model"], sent["temperature"], sent["stop"]) == ("default", 0.2, ["\n"])
     assert "max_tokens" not in sent
+
+
+def test_one_stop_sequence_goes_out_as_a_list(trainer: Trainer):
+    chat(trainer, params={"stop": "x"})
+    chat(trainer, params={"stop": None})
+    assert [call.get("stop") for call in trainer.calls] == [["x"], None]
+
+
+def test_tokens_and_logprobs_that_a_trainer_sends_reach_the_agent(trainer: Trainer):
+    trainer.answer = lambda body: {**text_answer("x"), "token_ids": [1, 2], "logprobs": [-0.5, -1]}
+    found = chat(trainer)
+    assert (found.token_ids, found.logprobs) == ([1, 2], [-0.5, -1])
+
+
+def test_settings_are_those_of_the_process_unless_a_client_is_given_others(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OSMOSIS_ROLLOUT_CLIENT_MAX_RETRIES", "1")
+    reset_settings()
+    client = OsmosisLLMClient(trainer.url, "r", api_key="some-key-1234")
+    reset_settings()
+    assert (client.max_retries, client.complete_rollout_retries) == (1, 2)
+    assert (client.timeout_seconds, client.api_key) == (300.0, "some-key-1234")
+    assert "some-key" not in repr(client)
+    failing(trainer, 500, 500)
+    settings = RolloutClientSettings(max_retries=0, complete_rollout_retries=0)
+    with pytest.raises(OsmosisServerError, match="answered 500"):
+        chat(trainer, settings=settings)
+    assert len(trainer.calls) == 1
 
 
 def failing(trainer: Trainer, *statuses: int) -> list[int]:
@@ -163,6 +193,30 @@ def test_a_rollout_is_completed_over_the_same_client(trainer: Trainer):
     asyncio.run(complete())
     assert counts == [1, 2, 3]
     assert trainer.result("r")["status"] == "COMPLETED"
+
+
+def test_a_rollout_is_completed_in_parts_and_a_closed_client_asks_no_more(trainer: Trainer):
+    async def complete() -> None:
+        client = OsmosisLLMClient(trainer.url, "r")
+        await client.complete_rollout(
+            status="ERROR",
+            final_messages=HISTORY,
+            finish_reason="error",
+            error_message="no tools",
+            metrics=client.get_metrics(),
+        )
+        await client.close()
+        with pytest.raises(OsmosisRolloutError, match="has ended"):
+            await client.chat_completions(HISTORY)
+
+    asyncio.run(complete())
+    result = trainer.result("r")
+    assert (result["rollout_id"], result["status"], result["finish_reason"]) == (
+        "r",
+        "ERROR",
+        "error",
+    )
+    assert (result["final_messages"], result["error_message"]) == (HISTORY, "no tools")
 
 
 def test_a_missing_certificate_file_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):

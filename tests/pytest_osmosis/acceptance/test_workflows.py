@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,9 +286,10 @@ def test_artifacts_have_a_place_below_the_debug_directory(flows: Project) -> Non
     flows.write("configured.py", FLOW + CONFIGURED)
     flows.rows({"user_prompt": "a", "ground_truth": "a", "topic": "sums"})
     assert run(flows, "configured.py:Configured", debug_dir="debug").ret == 0
-    note = flows.path / "debug" / "artifacts" / "eval-0-run-0" / "note.txt"
-    assert note.read_text() == "eval-0-run-0"
-    assert '"event_type": "noted"' in (flows.path / "debug" / "eval-0-run-0.jsonl").read_text()
+    [folder] = (flows.path / "debug").iterdir()
+    assert abs(int(folder.name) - time.time()) < 3600
+    assert (folder / "artifacts/eval-0-run-0/note.txt").read_text() == "eval-0-run-0"
+    assert '"event": "noted"' in (folder / "eval-0-run-0.jsonl").read_text()
 
 
 CROWD = '''
@@ -360,6 +362,7 @@ class Leaky(AgentWorkflow):
 
 
 import sys
+import time
 print("imported with the key:", "OPENAI_API_KEY" in os.environ, file=sys.stderr)
 """
 
