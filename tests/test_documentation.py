@@ -64,7 +64,7 @@ def test_the_rubric_file_and_the_commands_of_the_guide_are_understood(tmp_path: 
     [text] = blocks(page, "yaml")
     (path := tmp_path / "rubric_configs.yaml").write_text(text)
     assert [rubric.id for rubric in load_rubrics(path)] == ["support_followup"]
-    [commands] = blocks(page, "sh")
+    commands = "".join(blocks(page, "sh"))
     named = set(re.findall(r"(?<= )--[a-z-]+", commands))
     known = [*rubric_command.params, *preview_command.params]
     assert named <= {flag for parameter in known for flag in parameter.opts}

@@ -57,6 +57,7 @@ def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> Judge
     """Return the settings in `model_info`; raise TypeError, ValueError or MissingAPIKeyError."""
     if not isinstance(model_info, Mapping):
         raise TypeError(f"model_info must be a mapping, not {type(model_info).__name__}")
+    model_info = _overridden(model_info)
     name = _name(model_info)
     low, high = _bounds(model_info, overrides)
     timeout_s = _number("timeout", _pick(overrides.timeout, model_info, "timeout"), None)
@@ -71,6 +72,24 @@ def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> Judge
         original_input=_original_input(model_info, overrides),
         params={k: model_info[k] for k in PARAMS if model_info.get(k) is not None},
     )
+
+
+def _overridden(model_info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `model_info` with its own `model_info_overrides` put in, as a rubric function has it.
+
+    A key goes where a variable is named in its place.
+    """
+    given = model_info.get("model_info_overrides")
+    if given is None:
+        return model_info
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"model_info['model_info_overrides'] must be a mapping, not {type(given).__name__}"
+        )
+    before = {key: value for key, value in model_info.items() if key != "model_info_overrides"}
+    if "api_key_env" in given:
+        before.pop("api_key", None)
+    return {**before, **given}
 
 
 def _name(model_info: Mapping[str, Any]) -> ModelName:

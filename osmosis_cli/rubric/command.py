@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,11 @@ import click
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
 from ..errors import CommandError
+from ..shared_options import complete_files
 
 if TYPE_CHECKING:
     from .config import RubricConfig
+    from .function import RubricFunction
     from .judging import Plan, Run
     from .records import Record
 
@@ -32,12 +35,20 @@ Examples:
   osmosis eval-rubric --rubric support_followup --data answers.jsonl
   osmosis eval rubric --rubric support_followup -d answers.jsonl -n 3 \\
       --batch-size 16 --output results/ --model anthropic/claude-sonnet-4-5
+  osmosis eval rubric -r 'Polite and to the point?' -d answers.jsonl \\
+      --model openai/gpt-5-mini
+  osmosis eval rubric -r support_followup -d answers.jsonl -b results/earlier.json
 """
 
 
 @click.command("rubric", epilog=EPILOG)
 @click.option(
-    "--rubric", "rubric_id", required=True, metavar="ID", help="Id of the rubric to apply."
+    "-r",
+    "--rubric",
+    "given",
+    required=True,
+    metavar="ID|TEXT|@FILE",
+    help="The rubric to apply: its id in the rubric file, its text, or @ and a file with it.",
 )
 @click.option(
     "-d",
@@ -45,9 +56,10 @@ Examples:
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help=f"Records to judge: {RECORD_SUFFIXES_SHOWN}, each with a solution_str.",
+    help=f"Records to judge: {RECORD_SUFFIXES_SHOWN}, each with a solution_str or messages.",
 )
 @click.option(
+    "-c",
     "--config",
     metavar="FILE",
     type=click.Path(path_type=Path),
@@ -71,6 +83,20 @@ Examples:
 )
 @click.option("--model", metavar="PROVIDER/MODEL", help="Another judge than the rubric file names.")
 @click.option(
+    "-b",
+    "--baseline",
+    "baseline_path",
+    metavar="RESULT",
+    type=click.Path(path_type=Path),
+    shell_complete=complete_files,
+    help="Compare with this earlier result file.",
+)
+@click.option(
+    "--eval-fn",
+    metavar="MODULE:FUNCTION",
+    help="Have this @osmosis_rubric function judge; extra_info tells it the rubric and the judge.",
+)
+@click.option(
     "--batch-size",
     default=8,
     show_default=True,
@@ -80,82 +106,59 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
 def rubric_command(
-    rubric_id: str,
+    given: str,
     data: Path,
     config: Path | None,
-    runs: int,
     output: str | None,
     model: str | None,
-    batch_size: int,
+    baseline_path: Path | None,
+    eval_fn: str | None,
     as_json: bool,
+    **amounts: int,
 ) -> None:
     """Score recorded answers by a rubric, with an LLM as the judge.
 
     Local: it needs neither a workspace nor a login. The exit status is 1 when a judgement failed.
     """
+    from .baseline import load_baseline
+    from .choosing import choose_rubric
     from .output import document_of, lines
 
-    chosen = _config(config, data, rubric_id, model)
-    records = _records(data, rubric_id)
-    plan = _plan(chosen, records, runs, batch_size)
-    target = _target(output, rubric_id)
-    found = _judged(plan, quiet=as_json)
-    document = document_of(chosen, plan, found, data=data)
+    chosen = choose_rubric(given, config=config, data=data, model=model)
+    records = _records(data, None if chosen.is_inline else chosen.id)
+    baseline = None if baseline_path is None else load_baseline(baseline_path)
+    plan = _plan(chosen, records, needs_key=eval_fn is None, **amounts)
+    target = _target(output, chosen.id)
+    with _function(eval_fn, chosen, plan) as function:
+        plan = replace(plan, function=function)
+        found = _judged(plan, quiet=as_json)
+    document = document_of(chosen, plan, found, data=data, baseline=baseline)
     _keep(target, document)
     if as_json:
         _refuse_failures(found, target, document)
         click.echo(json.dumps({**document, "output": str(target)}))
         return
-    for line in lines(chosen, plan, found):
+    for line in lines(chosen, plan, found, baseline):
         click.echo(line)
     click.echo(f"results: {target}")
     _refuse_failures(found, target, document)
 
 
-def _usage(message: str) -> CommandError:
-    return CommandError(message, code="usage", status=2)
-
-
-def _config(config: Path | None, data: Path, rubric_id: str, model: str | None) -> RubricConfig:
-    from .config import RubricFileError, load_rubrics, pick_rubric
-
-    path = config or _config_beside(data)
-    try:
-        chosen = pick_rubric(path, load_rubrics(path), rubric_id)
-    except RubricFileError as error:
-        raise _usage(f"{'--config ' if config else ''}{error}") from None
-    try:
-        return chosen.asking(model) if model else chosen
-    except ValueError as error:
-        raise _usage(f"--model: {error}") from None
-
-
-def _config_beside(data: Path) -> Path:
-    from .config import DEFAULT_NAMES
-
-    if not data.exists():
-        raise _usage(f"--data {data}: no such file")
-    places = [where / name for where in (data.parent, Path()) for name in DEFAULT_NAMES]
-    for place in places:
-        if place.is_file():
-            return place
-    raise _usage(
-        f"there is no {DEFAULT_NAMES[0]} beside {data} nor in {Path.cwd()}; "
-        "name the rubric file with --config"
-    )
-
-
-def _records(data: Path, rubric_id: str) -> list[Record]:
+def _records(data: Path, rubric_id: str | None) -> list[Record]:
+    """Return the records for a rubric; without an id, which none names, all of them."""
+    from .choosing import usage
     from .records import DatasetError, load_records
 
     try:
         records = load_records(data)
     except DatasetError as error:
-        raise _usage(f"--data {error}") from None
+        raise usage(f"--data {error}") from None
+    if rubric_id is None:
+        return records
     mine = [record for record in records if record.rubric_id in (None, rubric_id)]
     if not mine:
         others = sorted({str(record.rubric_id) for record in records})
-        raise _usage(
+        raise usage(
             f"--data {data}: none of its {len(records)} records is for {rubric_id!r} "
             f"(they are for {', '.join(others[:5])})"
         )
@@ -165,17 +168,20 @@ def _records(data: Path, rubric_id: str) -> list[Record]:
     return mine
 
 
-def _plan(chosen: RubricConfig, records: list[Record], runs: int, batch_size: int) -> Plan:
+def _plan(
+    chosen: RubricConfig, records: list[Record], *, runs: int, batch_size: int, needs_key: bool
+) -> Plan:
     from osmosis_ai.rubric.errors import MissingAPIKeyError
 
+    from .choosing import usage
     from .judging import Plan
 
     try:
-        settings = chosen.settings()
+        settings = chosen.settings(needs_key=needs_key)
     except MissingAPIKeyError as error:
         raise CommandError(str(error), code="missing_api_key", status=2) from None
     except (TypeError, ValueError) as error:
-        raise _usage(f"{chosen.place}: {error}") from None
+        raise usage(f"{chosen.place}: {error}") from None
     return Plan(
         rubric=chosen.rubric,
         settings=settings,
@@ -185,9 +191,38 @@ def _plan(chosen: RubricConfig, records: list[Record], runs: int, batch_size: in
     )
 
 
+@contextmanager
+def _function(
+    spec: str | None, chosen: RubricConfig, plan: Plan
+) -> Iterator[RubricFunction | None]:
+    """Yield the function that judges, if one is named, and end its threads."""
+    if spec is None:
+        yield None
+        return
+    from osmosis_ai.secret import Redactor
+    from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
+
+    from .function import RubricFunction, load_function
+
+    key = plan.settings.api_key
+    threads = CallThreads()
+    try:
+        yield RubricFunction(
+            function=load_function(spec),
+            config=chosen,
+            score_min=plan.settings.score_min,
+            score_max=plan.settings.score_max,
+            redact=Redactor([] if key is None else [key]),
+            threads=threads,
+        )
+    finally:
+        threads.close()
+
+
 def _target(output: str | None, rubric_id: str) -> Path:
     from pytest_osmosis.storage.atomic_write import check_writable
 
+    from .choosing import usage
     from .output import result_path
 
     target = result_path(output, rubric_id, time.time())
@@ -195,7 +230,7 @@ def _target(output: str | None, rubric_id: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         check_writable(target)
     except OSError as error:
-        raise _usage(f"--output {target}: {error.strerror or error}") from None
+        raise usage(f"--output {target}: {error.strerror or error}") from None
     return target
 
 
@@ -249,6 +284,6 @@ def _refuse_failures(runs: Sequence[Run], target: Path, document: dict[str, Any]
         details={
             "output": str(target),
             "counts": counted,
-            "statistics": document["statistics"],
+            "statistics": document["overall_statistics"],
         },
     )

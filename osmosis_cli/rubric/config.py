@@ -6,7 +6,7 @@ Asks no judge and resolves no key.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,15 @@ from ..masking import mask_secrets
 from .yaml import YAMLFileError, load_yaml
 
 DEFAULT_NAMES = ("rubric_configs.yaml", "rubric_configs.yml")
-_TOP_KEYS = ("version", "default_score_min", "default_score_max", "rubrics")
+_TOP_KEYS = (
+    "version",
+    "default_score_min",
+    "default_score_max",
+    "default_model_info",
+    "rubrics",
+)
+_OF_PROVIDER = ("api_key", "api_key_env", "api_base")
+"""Of a judge: what another provider must not get."""
 _ENTRY_KEYS = (
     "id",
     "title",
@@ -47,10 +55,23 @@ class RubricConfig:
     """With the rubric's own bounds, system prompt and original input put in."""
     place: str
     """Where in the file it stands, as `rubrics[0]`."""
+    source: str = ""
+    """The file that it came from."""
+    is_inline: bool = False
+    """It was given as a text: every record is for it."""
 
-    def settings(self) -> JudgeSettings:
+    def settings(self, *, needs_key: bool = True) -> JudgeSettings:
         """Return whom to ask; raise MissingAPIKeyError, TypeError or ValueError."""
-        return judge_settings(self.model_info, Overrides())
+        try:
+            return judge_settings(self.model_info, Overrides())
+        except MissingAPIKeyError:
+            if needs_key:
+                raise
+        return replace(self.without_key(), api_key=None)
+
+    def without_key(self) -> JudgeSettings:
+        """As `settings`, but for the key."""
+        return judge_settings({**self.model_info, "api_key": "checked-without-it"}, Overrides())
 
     def asking(self, model: str) -> RubricConfig:
         """The same rubric with another judge: `provider/model`, or a model of its provider."""
@@ -58,12 +79,10 @@ class RubricConfig:
         provider = str(info.get("provider", "")).lower()
         name = parse_model_name(model if "/" in model else f"{provider or 'openai'}/{model}")
         if name.provider != provider:
-            for key in ("api_key", "api_key_env", "api_base"):  # of the provider before
+            for key in _OF_PROVIDER:  # of the provider before
                 info.pop(key, None)
         info.update(provider=name.provider, model=name.model)
-        return RubricConfig(
-            id=self.id, title=self.title, rubric=self.rubric, model_info=info, place=self.place
-        )
+        return replace(self, model_info=info)
 
     def shown(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but a key."""
@@ -77,8 +96,13 @@ def load_rubrics(path: Path) -> list[RubricConfig]:
         document = load_yaml(path)
     except YAMLFileError as error:
         raise RubricFileError(str(error)) from None
+    document = _with_rubrics(document)
     if not isinstance(document, dict):
         raise RubricFileError(f"{path}: expected a mapping with `rubrics`, found {_kind(document)}")
+    if "default_extra_info" in document:
+        raise RubricFileError(
+            f"{path}: default_extra_info does not belong here; give it with each record of the data"
+        )
     version = document.get("version", 1)
     if version != 1 or isinstance(version, bool):
         raise RubricFileError(f"{path}: version {version!r} is not known; this reads version: 1")
@@ -102,6 +126,17 @@ def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricC
 
 
 # Finding and checking entries.
+
+
+def _with_rubrics(document: Any) -> Any:
+    """Return the document in its usual form: a list is of rubrics, a single one stands alone."""
+    if isinstance(document, list) and document:
+        return {"rubrics": document}
+    if isinstance(document, dict) and "rubrics" not in document and {"id", "rubric"} <= {*document}:
+        defaults = {key: document[key] for key in _TOP_KEYS if key in document}
+        entry = {key: value for key, value in document.items() if key not in _TOP_KEYS}
+        return {**defaults, "rubrics": [entry]}
+    return document
 
 
 def _entries(path: Path, document: dict[Any, Any]) -> Iterator[tuple[str, dict[Any, Any]]]:
@@ -146,7 +181,7 @@ def _config(
             f"{where}: extra_info does not belong here; give it with each record of the data"
         )
     _refuse_misspelt(path, place, entry, _ENTRY_KEYS)
-    info = entry.get("model_info")
+    info = _judge(where, entry, document)
     if not isinstance(info, dict):
         raise RubricFileError(f"{where}: model_info must be a mapping, not {_kind(info)}")
     if "extra_info" in info:
@@ -160,6 +195,24 @@ def _config(
     )
     _check_settings(where, config)
     return config
+
+
+def _judge(where: str, entry: dict[Any, Any], document: dict[Any, Any]) -> Any:
+    """Return the rubric's own judge over the file's default one."""
+    default, own = document.get("default_model_info"), entry.get("model_info")
+    if default is None:
+        return own
+    if not isinstance(default, dict):
+        raise RubricFileError(
+            f"{where}: default_model_info must be a mapping, not {_kind(default)}"
+        )
+    if own is None:
+        return default
+    if not isinstance(own, dict):
+        return own
+    if own.get("provider", default.get("provider")) != default.get("provider"):
+        default = {key: value for key, value in default.items() if key not in _OF_PROVIDER}
+    return {**default, **own}
 
 
 def _model_info(
@@ -183,7 +236,7 @@ def _check_settings(where: str, config: RubricConfig) -> None:
     if given is not None and not isinstance(given, str):
         raise RubricFileError(f"{where}: model_info.api_key must be a string, not {_kind(given)}")
     try:
-        judge_settings({**config.model_info, "api_key": "checked-without-it"}, Overrides())
+        config.without_key()
     except (TypeError, ValueError, MissingAPIKeyError) as error:
         raise RubricFileError(f"{where}: {error}") from None
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.rubric.errors import ProviderRequestError
 from osmosis_ai.rubric.evaluation import case_of
@@ -20,6 +22,11 @@ from osmosis_ai.rubric.judge import Judge, RewardRubricRunResult
 from osmosis_ai.rubric.settings import JudgeSettings
 
 from .records import Record
+
+if TYPE_CHECKING:
+    from .function import RubricFunction
+
+Score = Callable[[Record], Awaitable[RewardRubricRunResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,7 @@ class Run:
     """From 1."""
     started_at: str | None = None
     """None: never started."""
+    completed_at: str | None = None
     duration_ms: float = 0.0
     result: RewardRubricRunResult | None = None
     error: ProviderRequestError | None = None
@@ -40,15 +48,28 @@ class Run:
         """The score, None when there is none."""
         return None if self.result is None else self.result["score"]
 
+    @property
+    def status(self) -> str:
+        """`success`, `error` or `not_run`."""
+        if self.error is not None:
+            return "error"
+        return "success" if self.result is not None else "not_run"
+
     def document(self) -> dict[str, Any]:
         """As the result file has it."""
         whole: dict[str, Any] = {
-            "run": self.number,
+            "run_index": self.number,
+            "status": self.status,
             "started_at": self.started_at,
-            "duration_ms": round(self.duration_ms),
+            "completed_at": self.completed_at,
+            "duration_seconds": round(self.duration_ms / 1000.0, 3),
             "score": self.score,
-            "error": _error_document(self.error),
+            "explanation": None,
+            "error": None if self.error is None else self.error.detail,
+            "raw": None,
         }
+        if self.error is not None:
+            whole.update(error_kind=self.error.kind, error_status=self.error.status)
         if self.result is not None:
             kept = ("explanation", "clamped", "cost_usd", "retries", "raw")
             tokens = ("prompt_tokens", "completion_tokens")
@@ -63,9 +84,13 @@ class Statistics:
     average: float | None
     variance: float | None
     """Of the population, as is the standard deviation."""
-    standard_deviation: float | None
+    stdev: float | None
     min: float | None
     max: float | None
+    total_runs: int
+    success_count: int
+    failure_count: int
+    """Failed or never started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +102,8 @@ class Plan:
     records: Sequence[Record]
     runs: int
     batch_size: int
+    function: RubricFunction | None = None
+    """A project's own function in the place of the judge."""
 
     def __iter__(self) -> Iterator[Run]:
         for record in self.records:
@@ -93,17 +120,17 @@ async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
     runs = list(plan)
     stopped = asyncio.Event()
 
-    async def work(judge: Judge) -> None:
+    async def work(score: Score) -> None:
         for place, run in waiting:
             if stopped.is_set():
                 return
-            runs[place] = ended = await _judged(judge, plan, run)
+            runs[place] = ended = await _judged(score, run)
             done(ended)
             if ended.error is not None and ended.error.fatal:
                 stopped.set()
 
-    async with Judge(plan.settings) as judge:
-        workers = [asyncio.ensure_future(work(judge)) for _ in range(plan.batch_size)]
+    async with _scoring(plan) as score:
+        workers = [asyncio.ensure_future(work(score)) for _ in range(plan.batch_size)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -116,15 +143,24 @@ async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
 def statistics_of(runs: Sequence[Run]) -> Statistics:
     """Average, variance and the rest over the runs that have a score."""
     scores = [run.score for run in runs if run.score is not None]
+    counts = (len(runs), len(scores), len(runs) - len(scores))
     if not scores:
-        return Statistics(None, None, None, None, None)
+        return Statistics(None, None, None, None, None, *counts)
     average = math.fsum(scores) / len(scores)
     variance = math.fsum((score - average) ** 2 for score in scores) / len(scores)
-    return Statistics(average, variance, math.sqrt(variance), min(scores), max(scores))
+    return Statistics(average, variance, math.sqrt(variance), min(scores), max(scores), *counts)
 
 
-async def _judged(judge: Judge, plan: Plan, run: Run) -> Run:
-    record = run.record
+@asynccontextmanager
+async def _scoring(plan: Plan) -> AsyncIterator[Score]:
+    if plan.function is not None:
+        yield plan.function.score
+        return
+    async with Judge(plan.settings) as judge:
+        yield partial(_ask, judge, plan)
+
+
+async def _ask(judge: Judge, plan: Plan, record: Record) -> RewardRubricRunResult:
     case = case_of(
         plan.settings,
         plan.rubric,
@@ -134,21 +170,28 @@ async def _judged(judge: Judge, plan: Plan, run: Run) -> Run:
     )
     if record.original_input is not None:
         case = replace(case, original_input=record.original_input)
-    started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return await judge.judge(case)
+
+
+async def _judged(score: Score, run: Run) -> Run:
+    started_at = _now()
     started = time.perf_counter()
     result: RewardRubricRunResult | None = None
     failure: ProviderRequestError | None = None
     try:
-        result = await judge.judge(case)
+        result = await score(run.record)
     except ProviderRequestError as error:
         failure = error
     duration_ms = (time.perf_counter() - started) * 1000.0
     return replace(
-        run, started_at=started_at, duration_ms=duration_ms, result=result, error=failure
+        run,
+        started_at=started_at,
+        completed_at=_now(),
+        duration_ms=duration_ms,
+        result=result,
+        error=failure,
     )
 
 
-def _error_document(error: ProviderRequestError | None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    return {"kind": error.kind, "status": error.status, "message": error.detail}
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

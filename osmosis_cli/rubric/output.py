@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from ..buffered_output import printable
+from .baseline import Baseline
 from .config import RubricConfig
 from .judging import Plan, Run, Statistics, statistics_of
 
@@ -37,12 +39,20 @@ def result_path(output: str | None, rubric_id: str, now: float) -> Path:
 
 
 def document_of(
-    config: RubricConfig, plan: Plan, runs: Sequence[Run], *, data: Path
+    config: RubricConfig,
+    plan: Plan,
+    runs: Sequence[Run],
+    *,
+    data: Path,
+    baseline: Baseline | None = None,
 ) -> dict[str, Any]:
     """Return the result file's content: every run, and statistics of each record and of all."""
     settings = plan.settings
-    return {
+    statistics = asdict(statistics_of(runs))
+    document = {
+        "generated_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         "rubric_id": config.id,
+        "rubric_source": config.place,
         "title": config.title,
         "rubric": config.rubric,
         "provider": settings.name.provider,
@@ -50,14 +60,19 @@ def document_of(
         "params": dict(settings.params),
         "score_min": settings.score_min,
         "score_max": settings.score_max,
-        "data": str(data),
-        "runs_per_record": plan.runs,
+        "eval_fn": None if plan.function is None else plan.function.function.name,
+        "config_path": config.source,
+        "data_path": str(data),
+        "number": plan.runs,
         "complete": all(run.score is not None for run in runs),
         "counts": counts(runs),
-        "statistics": asdict(statistics_of(runs)),
+        "overall_statistics": statistics,
         **totals(runs),
         "records": [_record_document(list(group)) for group in by_record(runs)],
     }
+    if baseline is not None:
+        document["baseline_comparison"] = baseline.document(statistics)
+    return document
 
 
 def counts(runs: Sequence[Run]) -> dict[str, int]:
@@ -88,7 +103,9 @@ def by_record(runs: Sequence[Run]) -> Iterator[Iterator[Run]]:
         yield group
 
 
-def lines(config: RubricConfig, plan: Plan, runs: Sequence[Run]) -> Iterator[str]:
+def lines(
+    config: RubricConfig, plan: Plan, runs: Sequence[Run], baseline: Baseline | None = None
+) -> Iterator[str]:
     """Yield the lines for the terminal: each run, then the statistics."""
     for group in by_record(runs):
         of_record = list(group)
@@ -96,13 +113,16 @@ def lines(config: RubricConfig, plan: Plan, runs: Sequence[Run]) -> Iterator[str
         for run in of_record:
             yield f"  run {run.number:<3} {_run_line(run)}"
     yield ""
-    yield f"{printable(config.id)}: {plan.settings.name}, {_amount(plan)}"
+    by = plan.settings.name if plan.function is None else plan.function.function.name
+    yield f"{printable(config.id)}: {by}, {_amount(plan)}"
     yield _statistics_line(statistics_of(runs), counts(runs))
     spent = totals(runs)
     if spent["prompt_tokens"] is not None:
         tokens = spent["prompt_tokens"] + (spent["completion_tokens"] or 0)
         cost = "price unknown" if spent["cost_usd"] is None else f"${spent['cost_usd']:.4f}"
         yield f"{tokens} tokens, {cost}"
+    if baseline is not None:
+        yield from baseline.lines(asdict(statistics_of(runs)))
 
 
 def _run_line(run: Run) -> str:
@@ -110,7 +130,7 @@ def _run_line(run: Run) -> str:
         return f"error    {printable(run.error.detail)}"
     if run.result is None:
         return "not run"
-    text = " ".join(run.result["explanation"].split())
+    text = " ".join(run.result["explanation"].split()) or "(no explanation)"
     short = text if len(text) <= EXPLANATION_WIDTH else text[: EXPLANATION_WIDTH - 3] + "..."
     clamped = " (clamped)" if run.result["clamped"] else ""
     return f"{run.result['score']:<8g} {printable(short)}{clamped}"
@@ -127,7 +147,7 @@ def _statistics_line(found: Statistics, counted: dict[str, int]) -> str:
     values = {
         "average": found.average,
         "variance": found.variance,
-        "standard deviation": found.standard_deviation,
+        "standard deviation": found.stdev,
         "min": found.min,
         "max": found.max,
     }
@@ -138,9 +158,13 @@ def _statistics_line(found: Statistics, counted: dict[str, int]) -> str:
 
 def _record_document(runs: list[Run]) -> dict[str, Any]:
     record = runs[0].record
+    given = {key: value for key, value in record.shown().items() if value is not None}
+    given.pop("index")
     return {
+        "id": record.name,
         "record_index": record.index,
         "conversation_id": record.conversation_id,
+        "input_record": given,
         "statistics": asdict(statistics_of(runs)),
         "runs": [run.document() for run in runs],
     }

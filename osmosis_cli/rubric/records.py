@@ -18,6 +18,7 @@ from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat,
 from pytest_osmosis.dataset.opening import open_dataset
 
 from ..masking import mask_secrets
+from .conversation import read_conversation
 
 __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 
@@ -34,6 +35,7 @@ class Record:
     index: int
     """Its place among the records of the file, from 0."""
     solution_str: str
+    """What is judged; of a conversation its last assistant message."""
     conversation_id: str | None
     rubric_id: str | None
     original_input: str | None
@@ -94,13 +96,19 @@ def _records(source: Source, problems: Problems) -> Iterator[Record]:
 
 
 def _record(index: int, row: dict[str, Any]) -> Record:
-    solution = row.get("solution_str")
+    solution, rest = row.get("solution_str"), None
+    if row.get("messages") is not None:
+        conversation = read_conversation(row["messages"])
+        rest = conversation.rest
+        solution = conversation.answer if solution is None else solution
     if solution is None:
-        raise RecordError(f"'solution_str' is missing (columns: {', '.join(row) or 'none'})")
+        columns = ", ".join(row) or "none"
+        raise RecordError(f"'solution_str' or 'messages' is missing (columns: {columns})")
     if not isinstance(solution, str) or not solution.strip():
         what = "is empty" if isinstance(solution, str) else f"is {json_type(solution)}"
         raise RecordError(f"'solution_str' {what}; expected a non-empty string")
     texts = {key: _text(row, key) for key in _TEXTS}
+    texts["original_input"] = texts["original_input"] or rest
     mappings = {key: _mapping(row, key) for key in _MAPPINGS}
     return Record(index=index, solution_str=solution, **texts, **mappings)
 

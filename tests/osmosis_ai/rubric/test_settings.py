@@ -47,6 +47,14 @@ def test_a_model_that_repeats_its_provider_is_not_doubled() -> None:
     assert str(name) == "openrouter/openai/gpt-5"
 
 
+def test_what_a_rubric_function_overrides_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", "sk-variable-0123456789")
+    found = settings_of(model_info_overrides={"model": "gpt-6", "api_key_env": "JUDGE_API_KEY"})
+    assert (str(found.name), key_of(found)) == ("openai/gpt-6", "sk-variable-0123456789")
+    with pytest.raises(TypeError, match="model_info_overrides"):
+        settings_of(model_info_overrides="gpt-6")
+
+
 @pytest.mark.parametrize(
     ("info", "error", "said"),
     [

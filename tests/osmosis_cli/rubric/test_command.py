@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ def judge() -> Iterator[Endpoint]:
 @pytest.fixture
 def here(tmp_path: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.delitem(sys.modules, "own_rubrics", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
@@ -135,7 +138,7 @@ def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixtur
     told = capsys.readouterr()
     document = json.loads(told.out)
     assert document["output"] == "mine.json"
-    assert document["statistics"]["average"] == 5.0
+    assert document["overall_statistics"]["average"] == 5.0
     assert {**written(here / "mine.json"), "output": "mine.json"} == document
 
 
@@ -152,7 +155,7 @@ def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
     assert "1 of 2 judgements have no score" in told.err
     found = written(here / "mine.json")
     assert found["complete"] is False
-    assert found["records"][0]["runs"][0]["error"]["kind"] == "verdict"
+    assert found["records"][0]["runs"][0]["error_kind"] == "verdict"
     assert found["records"][0]["runs"][0]["score"] is None
 
 
@@ -208,6 +211,154 @@ def test_an_interrupt_leaves_no_file(
     assert not (here / "mine.json").exists()
 
 
+# A rubric, records, a judge and a baseline in other forms.
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Where is it?"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "look"}}]},
+    {"role": "assistant", "content": "Hello"},
+]
+
+
+@pytest.mark.parametrize("form", ["text", "@file"])
+def test_a_rubric_may_be_given_as_a_text(
+    here: Path,
+    judge: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
+    (here / "polite.txt").write_text("Polite and short?\n")
+    name = "@polite.txt" if form == "@file" else "Polite and short?"
+    assert rubric("--model", "judge-1", "-o", "mine.json", name=name) == 0
+    assert judge.requests == 3  # records of every rubric
+    assert "Polite and short?" in judge.seen[0].row
+    found = written(here / "mine.json")
+    assert found["rubric_id"] == ("polite" if form == "@file" else "inline")
+    assert run(cli, ["eval-rubric", "-r", name, "-d", "data.jsonl"]) == 2
+    assert "give --model PROVIDER/MODEL" in capsys.readouterr().err
+
+
+def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint) -> None:
+    write_rows(here / "data.jsonl", [{"messages": CONVERSATION}])
+    assert rubric("--output", "mine.json") == 0
+    asked = judge.seen[0].row
+    assert "system: Be brief.\n\nuser: Where is it?\n\nassistant: -> look()" in asked
+    assert written(here / "mine.json")["records"][0]["input_record"]["solution_str"] == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ("hello", "'messages' is a string; expected a list"),
+        ([{"content": "x"}], "'messages' 0 has no role"),
+        (CONVERSATION[:2], "holds no assistant message to judge"),
+        (CONVERSATION[:3], "has no text to judge"),
+    ],
+)
+def test_a_conversation_without_an_answer_is_named(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], messages: Any, said: str
+) -> None:
+    write_rows(here / "data.jsonl", [{"messages": messages}])
+    assert said in refused(capsys, judge)
+
+
+RUBRIC_FUNCTION = """
+from osmosis_ai import evaluate_rubric, osmosis_rubric
+
+@osmosis_rubric
+def judged(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
+    return evaluate_rubric(extra_info["rubric"], solution_str, extra_info,
+                           metadata=extra_info.get("metadata"))
+
+@osmosis_rubric
+def fields(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
+    assert ground_truth == "Goodbye" or "model" in extra_info
+    seen = {name: extra_info[name] for name in sorted(extra_info)}
+    if solution_str == "Bye":
+        raise ValueError(str(seen))
+    return 1.0
+"""
+
+
+def test_ones_own_function_may_judge(here: Path, judge: Endpoint) -> None:
+    (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
+    write_rows(here / "data.jsonl", [{**ROWS[0], "metadata": {"lang": "en"}}, ROWS[2]])
+    assert rubric("--eval-fn", "own_rubrics:judged", "-o", "mine.json") == 0
+    assert judge.requests == 2
+    assert any("en" in ask.row and "must follow up" in ask.row for ask in judge.seen)
+    found = written(here / "mine.json")
+    assert found["eval_fn"] == "own_rubrics:judged"
+    first = found["records"][0]["runs"][0]
+    assert (first["score"], first["explanation"]) == (7.0, "so it is")
+
+
+def test_ones_own_function_is_given_what_a_judge_would_be(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")  # it may need none
+    (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
+    write_rows(here / "data.jsonl", [ROWS[0], {**ROWS[2], "extra_info": {"mine": 5}}])
+    assert rubric("--eval-fn", "own_rubrics:fields") == 1
+    out, err = capsys.readouterr()
+    assert "  run 1   1        (no explanation)" in out
+    assert "1 of 2 judgements have no score" in err
+    for field in (
+        "'api_key_env': 'OPENAI_API_KEY'",
+        "'mine': 5",
+        "'model': 'judge-1'",
+        "'original_input': 'Hi?'",
+        "'provider': 'openai'",
+        "'rubric': 'The answer must follow up.'",
+        "'score_max': 10.0",
+        "'score_min': 0.0",
+    ):
+        assert field in err
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("own_rubrics:judgd", "Did you mean 'judged'?"),
+        ("own_rubrics", "expected module:attribute"),
+        ("own_rubrics:FULL", "takes messages; expected a rubric function"),
+    ],
+)
+def test_a_function_that_cannot_judge_is_told(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], spec: str, said: str
+) -> None:
+    text = RUBRIC_FUNCTION + "\ndef FULL(messages, ground_truth, metadata): return 1.0\n"
+    (here / "own_rubrics.py").write_text(text)
+    assert said in refused(capsys, judge, "--eval-fn", spec)
+
+
+def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rubric("-o", "first.json") == 0
+    write_rows(here / "data.jsonl", [ROWS[0]])
+    capsys.readouterr()
+    assert rubric("-b", "first.json", "-o", "second.json") == 0
+    told = capsys.readouterr().out
+    assert "compared with first.json\n  average             5 -> 7 (+2)\n" in told
+    compared = written(here / "second.json")["baseline_comparison"]
+    assert compared["source_path"] == "first.json"
+    assert compared["baseline_statistics"]["average"] == 5.0
+    assert compared["delta_statistics"]["average"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "No such file"), ("{", "is not JSON"), ("{}", "has no 'overall_statistics'")],
+)
+def test_a_baseline_that_is_none_is_told(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], text: str | None, said: str
+) -> None:
+    if text is not None:
+        (here / "before.json").write_text(text)
+    assert f"--baseline before.json: {said}" in refused(capsys, judge, "-b", "before.json")
+
+
 # Wrong use: told before anything is sent.
 
 
@@ -256,7 +407,7 @@ def test_the_rubric_file_beside_the_data_is_found(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"text": "x"}, "data.jsonl:2: 'solution_str' is missing (columns: text)"),
+        ({"text": "x"}, "data.jsonl:2: 'solution_str' or 'messages' is missing (columns: text)"),
         ({"solution_str": " "}, "'solution_str' is empty"),
         ({"solution_str": 5}, "'solution_str' is a number"),
         ({"solution_str": "x", "ground_truth": 1.1}, "'ground_truth' is a number"),

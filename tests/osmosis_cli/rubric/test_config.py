@@ -66,10 +66,37 @@ def test_another_model_keeps_the_provider_or_changes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        f"- {{id: one, rubric: r, {JUDGE}}}\n",
+        f"version: 1\nid: one\nrubric: r\n{JUDGE}\n",
+        "default_model_info: {provider: openai, model: gpt-5}\nrubrics: [{id: one, rubric: r}]\n",
+    ],
+    ids=["list", "single", "default judge"],
+)
+def test_other_forms_of_a_file_are_read_too(tmp_path: Path, text: str) -> None:
+    (rubric,) = load(tmp_path, text)
+    assert (rubric.id, rubric.rubric) == ("one", "r")
+    assert rubric.model_info["model"] == "gpt-5"
+
+
+def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path) -> None:
+    text = (
+        "default_model_info: {provider: openai, model: gpt-5, api_key_env: A, timeout: 9}\n"
+        "rubrics:\n"
+        "  - {id: a, rubric: r, model_info: {model: gpt-6}}\n"
+        "  - {id: b, rubric: r, model_info: {provider: xai, model: grok}}\n"
+    )
+    same, other = (dict(rubric.model_info) for rubric in load(tmp_path, text))
+    assert same == {"provider": "openai", "model": "gpt-6", "api_key_env": "A", "timeout": 9}
+    assert other == {"provider": "xai", "model": "grok", "timeout": 9}
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "expected a mapping with `rubrics`, found nothing"),
-        ("- a", "found a list"),
+        ("- a", "rubrics[0] must be a mapping, not a string"),
         ("version: 2", "version 2 is not known"),
         ("version: true", "version True is not known"),
         ("version: 1", "holds no rubric"),
@@ -82,6 +109,8 @@ def test_another_model_keeps_the_provider_or_changes_it(tmp_path: Path) -> None:
         (f"rubrics:\n  - id: 5\n    rubric: r\n    {JUDGE}\n", "id must be a string, not a number"),
         ("rubrics:\n  - {id: a, rubric: r}\n", "model_info must be a mapping, not nothing"),
         ("rubrics:\n  - {id: a, rubric: r, model_info: {model: m}}\n", "no 'provider'"),
+        (f"default_extra_info: {{a: 1}}\nrubrics:\n{ENTRY}", "default_extra_info does not belong"),
+        (f"default_model_info: gpt\nrubrics:\n{ENTRY}", "default_model_info must be a mapping"),
         (f"rubrics:\n{ENTRY}    extra_info: {{a: 1}}\n", "extra_info does not belong here"),
         (f"rubrics:\n{ENTRY}    score_mx: 5\n", "did you mean 'score_max'?"),
         (f"rubrics:\n{ENTRY}    score_max: -1\n", "score_min (0) must be below score_max (-1)"),
