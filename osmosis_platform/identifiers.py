@@ -30,6 +30,11 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
+def new_request_id() -> str:
+    """Return what names a request in a message and in the log: short, to be read by people."""
+    return secrets.token_hex(6)
+
+
 def new_token() -> str:
     """Return a token for a person or a device: 256 random bits behind a prefix."""
     return TOKEN_PREFIX + secrets.token_urlsafe(32)

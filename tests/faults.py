@@ -41,6 +41,7 @@ class Fault:
     """Why there can be no test."""
 
 
+CALLS = "osmosis_platform/test_every_call.py"
 DATA = "pytest_osmosis/dataset/test_dataset.py"
 BAD_DATA = "pytest_osmosis/acceptance/test_bad_datasets.py"
 REFUSED_DATA = f"{BAD_DATA}::test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request"
@@ -1309,6 +1310,88 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "the file changes while it is uploaded",
             "the upload is not completed, exit status 1",
             [f"{UPLOAD}::test_a_file_that_changes_while_it_is_sent_is_not_completed"],
+        ),
+    ],
+    "A platform of your own": [
+        Fault(
+            "a request has no token, or one that is wrong, expired, revoked, malformed or given "
+            "twice",
+            "401 with one and the same answer",
+            [
+                f"{CALLS}::test_whatever_is_wrong_with_a_token_gets_the_same_answer",
+                f"{CALLS}::test_every_call_wants_a_token_that_still_serves",
+            ],
+        ),
+        Fault(
+            "a user asks for what is another workspace's",
+            "404, as for what is not there",
+            [f"{CALLS}::test_what_is_another_workspaces_is_404_and_stays_as_it_is"],
+        ),
+        Fault(
+            "a viewer changes something; a member has left the workspace",
+            "403; 401",
+            [f"{CALLS}::test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing"],
+        ),
+        Fault(
+            "a body is too large, never ends, is not JSON, has NaN, a key twice, or deep nesting",
+            "413 before it is read; 408; 422 without an echo",
+            [
+                f"{CALLS}::test_a_body_that_is_no_good_is_refused_without_an_echo",
+                f"{CALLS}::test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_"
+                "comes_ends",
+            ],
+        ),
+        Fault(
+            "a submission has an unknown field, a value of another type, or names a secret or a "
+            "dataset that is not there",
+            "422 with the field and the rule, and never the value",
+            [
+                "osmosis_platform/test_submitting.py"
+                "::test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value",
+                "osmosis_platform/test_submitting.py"
+                "::test_secrets_that_neither_the_user_nor_the_workspace_has_are_named",
+            ],
+        ),
+        Fault(
+            "another site sends a form, or reaches the platform under its own name",
+            "403; 400; no header lets another origin read an answer",
+            [
+                "osmosis_platform/test_device_flow.py"
+                "::test_a_form_without_its_token_or_from_another_site_changes_nothing",
+                f"{CALLS}::test_another_host_is_refused_on_every_page",
+                f"{CALLS}::test_no_answer_lets_another_origin_in",
+            ],
+        ),
+        Fault(
+            "passwords are guessed",
+            "a name is blocked for ten minutes after ten failures",
+            [
+                "osmosis_platform/test_device_flow.py"
+                "::test_a_name_is_blocked_for_a_while_after_too_many_failures"
+            ],
+        ),
+        Fault(
+            "the URL of an upload is changed, or old",
+            "403",
+            ["osmosis_platform/test_datasets.py::test_a_url_serves_its_own_part_until_it_expires"],
+        ),
+        Fault(
+            "the key of the stored secrets is another one, or others can read its file",
+            "the platform does not start",
+            [
+                "osmosis_platform/test_secrets.py"
+                "::test_a_key_that_is_none_or_another_one_is_refused_without_showing_it",
+                "osmosis_platform/test_secrets.py"
+                "::test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept",
+            ],
+        ),
+        Fault(
+            "the database is of a newer version",
+            "left alone; the platform does not start",
+            [
+                "osmosis_platform/database/test_schema.py"
+                "::test_the_tables_of_a_newer_version_are_left_alone"
+            ],
         ),
     ],
 }

@@ -226,5 +226,7 @@ def create_token(
     }
     if not as_json:
         until = f"{token.expires_at:%Y-%m-%d}"
-        click.echo(f"The token of {user} in {home.name}, until {until}; kept nowhere:", err=True)
+        click.echo(
+            f"The token of {user} in {home.name}, until {until}. It is shown only now:", err=True
+        )
     show(document, text, as_json=as_json)

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..database.connection import Database
 
+NEEDED = ("alembic", "cryptography", "sqlalchemy", "starlette", "uvicorn")
 DATA_VARIABLE = "OSMOSIS_PLATFORM_DATA"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,16 +45,10 @@ def needs_extra(function: F) -> F:
 
     @functools.wraps(function)
     def checked(*args: Any, **values: Any) -> Any:
-        try:
-            import alembic  # noqa: F401
-            import cryptography  # noqa: F401
-            import sqlalchemy  # noqa: F401
-            import starlette  # noqa: F401
-            import uvicorn  # noqa: F401
-        except ModuleNotFoundError:
+        if not all(map(find_spec, NEEDED)):
             raise click.ClickException(
                 "osmosis platform needs an extra: pip install 'pytest-osmosis[platform]'"
-            ) from None
+            )
         return function(*args, **values)
 
     return checked  # type: ignore[return-value]

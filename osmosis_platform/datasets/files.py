@@ -66,7 +66,7 @@ class DatasetFiles:
     def assemble(self, parts: Sequence[Part]) -> None:
         """Make the whole file of its parts, on disk before its name is there."""
         whole = self.folder / f"incoming-{secrets.token_hex(8)}"
-        with whole.open("xb") as file:
+        with _create(whole) as file:
             for part in parts:
                 with part.path.open("rb") as source:
                     shutil.copyfileobj(source, file, _BLOCK)
@@ -92,7 +92,7 @@ class PartWriter:
 
     def __enter__(self) -> PartWriter:
         try:
-            self._file = self._path.open("xb")
+            self._file = _create(self._path)
         except FileNotFoundError:
             raise upload_gone() from None
         return self
@@ -129,6 +129,11 @@ class PartWriter:
         if self._file is not None:
             self._file.close()
         self._path.unlink(missing_ok=True)
+
+
+def _create(path: Path) -> BinaryIO:
+    """Create a file that only its owner can read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def upload_gone() -> Refused:

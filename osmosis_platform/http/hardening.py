@@ -16,8 +16,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import Refused
+from ..identifiers import new_request_id
 
 _LOG = logging.getLogger("osmosis_platform")
+REQUEST_ID = "X-Request-Id"
+"""By which the platform's log names a request."""
 SAFE_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -41,9 +44,12 @@ class Hardening:
             await self.app(scope, receive, send)
             return
 
+        request_id = scope.setdefault("state", {})["request_id"] = new_request_id()
+
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message["headers"])
+                headers[REQUEST_ID] = request_id
                 for name, value in SAFE_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -91,6 +97,9 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met an error of ours; its text, which may hold values, is not sent."""
-    _LOG.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
-    message = "the platform failed; its log has more"
-    return error_response(Refused(500, "internal", message, headers=SAFE_HEADERS))
+    request_id = request.state.request_id
+    where = f"{request.method} {request.scope['route'].path}" if "route" in request.scope else ""
+    _LOG.error("request %s %s failed: %s", request_id, where, type(error).__name__)
+    headers = {**SAFE_HEADERS, REQUEST_ID: request_id}
+    message = "the platform failed; its log has more under the id of the request"
+    return error_response(Refused(500, "internal", message, headers=headers))

@@ -74,6 +74,11 @@ def page(respond: Page) -> Page:
     return answer
 
 
+async def home(request: Request) -> Response:
+    """Lead a browser that comes without a path to the page for devices."""
+    return go_to("/device")
+
+
 async def style(request: Request) -> Response:
     """Answer with the style sheet."""
     return Response(STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})

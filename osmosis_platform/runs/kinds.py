@@ -25,7 +25,7 @@ class RunKind:
     @property
     def words(self) -> str:
         """What a message calls it."""
-        return self.segment.replace("-", " ").removesuffix("s")
+        return "evaluation" if self.name == "evaluation" else "training run"
 
 
 EVALUATION = RunKind(

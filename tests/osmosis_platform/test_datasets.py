@@ -233,7 +233,10 @@ def test_the_files_are_the_owners_alone(
     owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
     dataset = create(owner, ROW)
+    put(dataset["upload"]["presigned_url"], ROW)
+    finish(owner, dataset)
     data: Path = platform_server.settings.data
-    for path in (data / "datasets" / dataset["id"], data / "datasets"):
+    folder = data / "datasets" / dataset["id"]
+    for path in (folder / "rows.jsonl", folder, data / "datasets"):
         assert path.stat().st_mode & 0o077 == 0
     assert (data / "platform.sqlite3").stat().st_mode & 0o077 == 0

@@ -117,6 +117,7 @@ def test_a_code_can_be_typed_in_small_letters_and_refused(
     device: httpx.Client, browser: httpx.Client, person: Account
 ) -> None:
     grant = authorize(device)
+    assert browser.get("/").url.path == "/login"
     page = log_in(browser, browser.get("/login"))
     assert "Log out" in page.text
     assert browser.get("/device", params={"code": "BBBB-BBBB"}).status_code == 404

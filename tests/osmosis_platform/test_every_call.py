@@ -280,7 +280,9 @@ def test_an_unknown_path_method_or_query_is_an_error_like_any_other(
 
 
 def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
-    platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+    platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     from osmosis_platform.app import create_app
     from osmosis_platform.runs import records
@@ -301,6 +303,8 @@ def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert SECRET not in answer.text
     assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-request-id"] in caplog.text
+    assert SECRET not in caplog.text
 
 
 def test_a_rollout_server_registers_once_and_its_key_is_kept_encrypted(
