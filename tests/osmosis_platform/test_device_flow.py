@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from osmosis_platform.accounts import passwords
 from osmosis_platform.database.models import DeviceGrant, now
 from osmosis_platform.pages.throttle import FAILURES, WINDOW_S, LoginThrottle
 from tests.platform_server import Account, PlatformServer
@@ -21,10 +22,12 @@ VERSION = {"X-Osmosis-CLI-Version": "0.1.0"}
 
 @pytest.fixture(scope="module")
 def person(platform_server: PlatformServer) -> Account:
-    """A user with a password."""
-    return platform_server.add_user(
-        "person", workspace="people", repository="people/agents", password=PASSWORD
-    )
+    """A user with a password, which is hashed at little cost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_COST", 2)
+        return platform_server.add_user(
+            "person", workspace="people", repository="people/agents", password=PASSWORD
+        )
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,12 @@ def objects(platform_server: PlatformServer) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
+def stranger(platform_server: PlatformServer) -> Account:
+    """A user of another workspace."""
+    return platform_server.add_workspace()
+
+
+@pytest.fixture(scope="module")
 def old_tokens(platform_server: PlatformServer) -> dict[str, bytes]:
     """Headers with tokens that once served."""
     account = platform_server.account
@@ -120,14 +126,14 @@ def test_what_is_another_workspaces_is_404_and_stays_as_it_is(
     path: str,
     connection: httpx.Client,
     platform_server: PlatformServer,
-    account: Account,
+    stranger: Account,
     objects: dict[str, str],
 ) -> None:
     for endpoint in ENDPOINTS:
         if endpoint.path != path:
             continue
         body = json.dumps({}) if endpoint.body else None
-        headers = {**account.headers, "Content-Type": "application/json"}
+        headers = {**stranger.headers, "Content-Type": "application/json"}
         place = path_of(endpoint, objects)
         foreign = connection.request(endpoint.method, place, content=body, headers=headers)
         unknown = place.replace(objects[path.split("/")[3]], "0" * 32)

@@ -176,17 +176,6 @@ def test_without_the_extra_a_command_says_how_to_install_it(
     assert platform("--help")[0] == 0
 
 
-def test_help_of_the_group_imports_nothing_of_the_extra() -> None:
-    code = (
-        "import sys\nfrom osmosis_cli.errors import run\nfrom osmosis_cli.main import cli\n"
-        "status = run(cli, ['platform', 'serve', '--help'])\n"
-        "heavy = {'alembic', 'cryptography', 'sqlalchemy', 'starlette', 'uvicorn', 'pydantic'}\n"
-        "sys.exit(status or sorted(heavy & set(sys.modules)) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_platform_serves_until_a_signal(tmp_path: Path, sent: int, status: int) -> None:
