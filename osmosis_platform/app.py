@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlalchemy.exc import OperationalError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -10,7 +11,7 @@ from .api.table import ENDPOINTS
 from .api.uploads import UPLOADS
 from .database.connection import Database
 from .errors import Refused
-from .http.hardening import Hardening, on_failure, on_http_error, on_refused
+from .http.hardening import Hardening, on_database_error, on_failure, on_http_error, on_refused
 from .pages.routes import PAGES
 from .pages.throttle import LoginThrottle
 from .settings import Settings
@@ -25,6 +26,7 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Starlett
         exception_handlers={
             Refused: on_refused,
             HTTPException: on_http_error,
+            OperationalError: on_database_error,
             Exception: on_failure,
         },
     )

@@ -45,3 +45,9 @@ class Refused(Exception):
 def not_found(what: str) -> Refused:
     """Return the refusal for an object that is not there, or is another workspace's."""
     return Refused(404, "not_found", f"there is no {what} of this name or id in the workspace")
+
+
+def busy() -> Refused:
+    """Return the refusal of a request for which there is no room now."""
+    message = "the platform is busy; try again in a few seconds"
+    return Refused(503, "busy", message, headers={"Retry-After": "5"})

@@ -11,12 +11,14 @@ from pytest_osmosis.dataset.opening import open_dataset
 
 from ..database.connection import Database
 from ..database.models import Dataset
-from ..errors import Refused
+from ..errors import Refused, busy
 from .files import DatasetFiles, Part, upload_gone
 from .upload_urls import part_count, part_size
 
 JSON_LIMIT = 256 * 1024 * 1024
 """A JSON array is read whole to be counted; of a larger one the rows are not counted."""
+WAIT_S = 20.0
+"""How long a request waits for those before it: it keeps a thread that others need."""
 _ONE_AT_A_TIME = threading.Lock()
 """It takes the disk, and a second request for the same upload finds it done."""
 
@@ -29,7 +31,9 @@ def complete(
     Raises:
         Refused: when parts are missing or others than expected, or it is no dataset.
     """
-    with _ONE_AT_A_TIME:
+    if not _ONE_AT_A_TIME.acquire(timeout=WAIT_S):
+        raise busy()
+    try:
         with database.reading() as session:
             dataset = session.get(Dataset, dataset_id)
         if dataset is None:
@@ -46,6 +50,8 @@ def complete(
         except DatasetError as error:
             return _failed(database, files, dataset, error)
         return _ready(database, files, dataset, row_count)
+    finally:
+        _ONE_AT_A_TIME.release()
 
 
 def _check(dataset: Dataset, parts: Sequence[Part], etags: Mapping[int, str]) -> None:

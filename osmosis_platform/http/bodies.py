@@ -51,7 +51,8 @@ def too_large(limit: int) -> Refused:
 def parse_json(body: bytes, content_type: str) -> dict[str, Any]:
     """Return the object in a body; an empty body is an empty object.
 
-    NaN, Infinity, a key that is given twice and nesting beyond `MAX_DEPTH` are refused.
+    NaN, Infinity, a key that is given twice, half a surrogate pair and nesting beyond `MAX_DEPTH`
+    are refused.
     """
     if not body:
         return {}
@@ -62,6 +63,8 @@ def parse_json(body: bytes, content_type: str) -> dict[str, Any]:
             body.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique
         )
         depth = _depth(found)
+        if b"\\u" in body:  # half of a surrogate pair is no character, and cannot be stored
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError):
         raise Refused(422, "invalid_json", "the body is not JSON") from None
     if not isinstance(found, dict):

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import Refused
+from ..errors import Refused, busy
 from ..identifiers import new_request_id
 
 _LOG = logging.getLogger("osmosis_platform")
@@ -95,11 +95,21 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     return error_response(refused)
 
 
+async def on_database_error(request: Request, error: Exception) -> Response:
+    """Answer a request for which the database is locked, full, or away."""
+    _log(request, error)
+    return error_response(busy())
+
+
 async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met an error of ours; its text, which may hold values, is not sent."""
-    request_id = request.state.request_id
-    where = f"{request.method} {request.scope['route'].path}" if "route" in request.scope else ""
-    _LOG.error("request %s %s failed: %s", request_id, where, type(error).__name__)
-    headers = {**SAFE_HEADERS, REQUEST_ID: request_id}
+    _log(request, error)
+    headers = {**SAFE_HEADERS, REQUEST_ID: request.state.request_id}
     message = "the platform failed; its log has more under the id of the request"
     return error_response(Refused(500, "internal", message, headers=headers))
+
+
+def _log(request: Request, error: Exception) -> None:
+    where = f"{request.method} {request.scope['route'].path}" if "route" in request.scope else ""
+    kind = type(error).__name__
+    _LOG.error("request %s %s failed: %s", request.state.request_id, where, kind)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 FAILURES = 10
 WINDOW_S = 600.0
 _NAMES = 10_000
+_LENGTH = 64
+"""No user has a longer name."""
 
 
 class LoginThrottle:
@@ -21,6 +23,7 @@ class LoginThrottle:
 
     def wait_s(self, name: str) -> float:
         """Return for how long the name is blocked."""
+        name = name[:_LENGTH]
         with self._lock:
             since, count = self._failed.get(name, (0.0, 0))
             left = since + WINDOW_S - self._clock()
@@ -28,7 +31,7 @@ class LoginThrottle:
 
     def failed(self, name: str) -> None:
         """Count a failure."""
-        moment = self._clock()
+        name, moment = name[:_LENGTH], self._clock()
         with self._lock:
             since, count = self._failed.pop(name, (moment, 0))
             if moment >= since + WINDOW_S:
@@ -40,4 +43,4 @@ class LoginThrottle:
     def succeeded(self, name: str) -> None:
         """Forget the failures of a name."""
         with self._lock:
-            self._failed.pop(name, None)
+            self._failed.pop(name[:_LENGTH], None)

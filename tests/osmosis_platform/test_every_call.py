@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
 
 from osmosis_platform.api.table import ENDPOINTS
 from osmosis_platform.http.endpoints import Endpoint, Needs
@@ -204,6 +208,7 @@ def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
         (b'{"deviceName": ' + b"9" * 1900 + b"}", 422),
         (b'{"deviceName": {"' + SECRET.encode() + b'": 1}}', 422),
         (b'{"' + SECRET.encode() + b'": 1}', 422),
+        (b'{"deviceName": "\\ud800"}', 422),
         (b" " * 2001, 413),
     ],
 )
@@ -219,6 +224,33 @@ def test_a_body_that_is_no_good_is_refused_without_an_echo(
     headers["Content-Type"] = "text/plain"
     plain = connection.post("/api/cli/device/authorize", content=b"{}", headers=headers)
     assert plain.status_code == 415
+
+
+_text = st.text(st.characters(codec=None), max_size=8)
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _text,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(_text, below, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.slow
+@given(data=st.data())
+def test_no_body_makes_the_platform_fail(
+    data: st.DataObject, connection: httpx.Client, platform_server: PlatformServer
+) -> None:
+    endpoint = data.draw(st.sampled_from([each for each in CALLS if each.body is not None]))
+    assert endpoint.body is not None
+    fields = {name: data.draw(_values) for name in endpoint.body.model_fields}
+    if "experiment_config" in fields and data.draw(st.booleans()):
+        fields = {**submission(), "env_config": {"A": data.draw(_text)}}
+    answer = connection.request(
+        endpoint.method,
+        endpoint.path.replace("{id}", "x"),
+        content=json.dumps(fields),
+        headers={**platform_server.account.headers, "Content-Type": "application/json"},
+    )
+    assert answer.status_code < 500
 
 
 def exchanged(url: str, head: str, body: bytes = b"") -> bytes:
@@ -311,6 +343,18 @@ def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["x-request-id"] in caplog.text
     assert SECRET not in caplog.text
+
+
+def test_a_database_that_is_locked_is_busy_and_no_failure(
+    connection: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*args: Any) -> None:
+        raise OperationalError("", {}, sqlite3.OperationalError("database is locked"))
+
+    monkeypatch.setattr("osmosis_platform.http.endpoints.authenticate", locked)
+    answer = connection.get("/api/cli/verify", headers=platform_server.account.headers)
+    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
+    assert answer.headers["retry-after"] == "5"
 
 
 def test_a_rollout_server_registers_once_and_its_key_is_kept_encrypted(
