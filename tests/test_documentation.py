@@ -77,6 +77,7 @@ def test_a_file_that_a_page_on_the_code_names_exists(page: str) -> None:
         "osmosis_ai",
         "pytest_osmosis",
         "osmosis_cli",
+        "osmosis_executors",
         "osmosis_platform",
         "tests",
         "docs",

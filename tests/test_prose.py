@@ -28,6 +28,7 @@ FSTRING_MIDDLE = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)
 PLACES = (
     "osmosis_ai",
     "osmosis_cli",
+    "osmosis_executors",
     "osmosis_platform",
     "pytest_osmosis",
     "docs",

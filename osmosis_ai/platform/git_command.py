@@ -83,14 +83,14 @@ def ask(
     Raises:
         GitError: where there is no git, or it takes longer than the limit.
     """
-    environment = _environment(settings, protocols)
+    variables = environment(settings, protocols)
     if not looks_up:
-        environment["GIT_CEILING_DIRECTORIES"] = str(folder.resolve().parent)
+        variables["GIT_CEILING_DIRECTORIES"] = str(folder.resolve().parent)
     try:
         process = subprocess.Popen(
-            ["git", *_SAFE, *words],
+            command(*words),
             cwd=folder,
-            env=environment,
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -113,11 +113,16 @@ def ask(
         finally:
             _end_group(process)
     text = out.decode("utf-8", "surrogateescape")
-    return Answer(process.returncode, text, _complaint(err.decode("utf-8", "replace")))
+    return Answer(process.returncode, text, complaint(err.decode("utf-8", "replace")))
 
 
-def _complaint(text: str) -> str:
-    """The first line that is neither a warning nor a hint, without credentials of URLs."""
+def command(*words: str) -> list[str]:
+    """Return the program and its arguments for a command of git."""
+    return ["git", *_SAFE, *words]
+
+
+def complaint(text: str) -> str:
+    """Return the first line that is no warning and no hint, without credentials of URLs."""
     lines = (line for line in text.splitlines() if line and not _ASIDE.match(line))
     return printable(without_credentials(next(lines, "").removeprefix("fatal: ")))
 
@@ -127,7 +132,8 @@ def without_credentials(text: str) -> str:
     return _QUERY.sub("", _USERINFO.sub("", text))
 
 
-def _environment(settings: Sequence[tuple[str, str]], protocols: str) -> dict[str, str]:
+def environment(settings: Sequence[tuple[str, str]], protocols: str) -> dict[str, str]:
+    """Return the variables of a command of git; see `ask` for the parameters."""
     kept = {
         name: value
         for name, value in os.environ.items()

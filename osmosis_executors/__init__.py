@@ -1,0 +1,1 @@
+"""What runs an evaluation for somebody else: one interface, and child processes of this machine."""

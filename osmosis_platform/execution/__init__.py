@@ -1,0 +1,1 @@
+"""Executing submitted runs: what of them is repositories, rooms on disk, and child processes."""

@@ -1,0 +1,162 @@
+"""The files of a workspace's repository at one commit, as a work tree in a room of a run's own.
+
+A short commit is looked up in a clone without files; then one commit alone is fetched, what it
+holds is measured before a file of it is written, and the work tree is walked afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..accounts.clone_url import CloneUrlError, check_clone_url
+from .git_program import GitProblem, GitProgram
+
+MIB = 1024 * 1024
+_FULL = 40
+_NO_COMMIT = "not our ref"
+_SUBMODULE = "160000"
+_LISTING_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutLimits:
+    """How much a repository may be."""
+
+    time_s: float = 600.0
+    """For each command of git."""
+    download_bytes: int = 1024 * MIB
+    """Of the objects that git fetches."""
+    files: int = 100_000
+    total_bytes: int = 1024 * MIB
+    """Of the files of the commit together."""
+
+
+class CheckoutError(Exception):
+    """A repository that could not be checked out; a sentence for the log of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a repository is cloned from."""
+
+    url: str
+    protocol: str
+    """The only one that git may use: `https`, `ssh`, or `file` for a folder of this machine."""
+
+    @classmethod
+    def of_workspace(cls, repository: str, clone_url: str | None) -> Source:
+        """Return the source of a workspace: GitHub, unless the operator has set another."""
+        try:
+            text = check_clone_url(clone_url or f"https://github.com/{repository}.git")
+        except CloneUrlError as error:
+            raise CheckoutError(f"the workspace's clone URL {error}") from None
+        if text.startswith("/"):
+            return cls(Path(text).as_uri(), "file")
+        return cls(text, "https" if urlsplit(text).scheme == "https" else "ssh")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """The files of a commit."""
+
+    folder: Path
+    commit: str
+    """The full hash."""
+    submodules: tuple[str, ...]
+    """Paths whose files are missing: submodules are not fetched."""
+
+
+def check_out(
+    git: GitProgram, source: Source, commit: str | None, limits: CheckoutLimits
+) -> WorkTree:
+    """Make the work tree of a commit, or of the newest one of the default branch.
+
+    Raises:
+        CheckoutError: with a sentence of its own for everything that goes wrong.
+        Stopped: where the run was stopped meanwhile.
+    """
+    try:
+        return _check_out(git, source, commit, limits)
+    except GitProblem as error:
+        if commit and _NO_COMMIT in str(error):
+            told = f"the repository has no commit {commit}; push it"
+            raise CheckoutError(told) from None
+        raise CheckoutError(str(error)) from None
+
+
+def _check_out(
+    git: GitProgram, source: Source, commit: str | None, limits: CheckoutLimits
+) -> WorkTree:
+    folder = git.room / "source"
+    shutil.rmtree(folder, ignore_errors=True)
+    wanted = _full_commit(git, source, commit.lower()) if commit else "HEAD"
+    git.run(git.room, "init", "--quiet", "--template=", folder.name)
+    words = ("fetch", "--quiet", "--depth=1", "--no-tags", "--", source.url, wanted)
+    git.run(folder, *words, protocols=source.protocol)
+    found = git.run(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").strip()
+    submodules = _measure(git, folder, found, limits)
+    git.run(folder, "checkout", "--quiet", "--detach", "--force", found)
+    _check_tree(folder)
+    return WorkTree(folder, found, submodules)
+
+
+def _full_commit(git: GitProgram, source: Source, commit: str) -> str:
+    if len(commit) == _FULL:
+        return commit
+    bare = git.room / "commits.git"
+    shutil.rmtree(bare, ignore_errors=True)
+    words = ("clone", "--quiet", "--bare", "--template=", "--filter=blob:none", "--")
+    try:
+        git.run(git.room, *words, source.url, bare.name, protocols=source.protocol)
+        commits = git.run(bare, "rev-list", "--all").split()
+    finally:
+        shutil.rmtree(bare, ignore_errors=True)
+    found = [each for each in commits if each.startswith(commit)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CheckoutError(
+            f"{len(found)} commits of the repository begin with {commit}; write more digits of the "
+            "one that is meant"
+        )
+    raise CheckoutError(f"the repository has no commit that begins with {commit}; push it")
+
+
+def _measure(git: GitProgram, folder: Path, commit: str, limits: CheckoutLimits) -> tuple[str, ...]:
+    """Refuse a commit with too many files or bytes; return its submodules."""
+    words = ("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    total, files, submodules = 0, 0, []
+    for mode, size, path in _entries(git.run(folder, *words, file_bytes=_LISTING_BYTES)):
+        files += 1
+        total += size
+        if mode == _SUBMODULE:
+            submodules.append(path)
+    if files > limits.files:
+        raise CheckoutError(f"the commit has {files:,} files; the limit is {limits.files:,}")
+    if total > limits.total_bytes:
+        told = f"the limit is {limits.total_bytes // MIB:,} MiB"
+        raise CheckoutError(f"the files of the commit have {total // MIB:,} MiB; {told}")
+    return tuple(submodules)
+
+
+def _entries(listing: str) -> Iterator[tuple[str, int, str]]:
+    """Yield mode, size and path of each entry of `git ls-tree -l -z`."""
+    for entry in listing.split("\0")[:-1]:
+        about, _, path = entry.partition("\t")
+        mode, _, _, size = about.split()
+        yield mode, 0 if size == "-" else int(size), path
+
+
+def _check_tree(folder: Path) -> None:
+    """Refuse a work tree that holds anything but folders and files."""
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            mode = os.lstat(os.path.join(parent, name)).st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                raise CheckoutError("the work tree holds something that is no file and no folder")

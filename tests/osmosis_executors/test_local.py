@@ -1,0 +1,139 @@
+"""Programs as children of this machine: their environment, their limits, and their end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_executors.job import Job, JobLimits
+from osmosis_executors.local import LocalExecutor, LocalRun
+
+PATIENCE_S = 60.0
+VALUE = "sk-the-value-of-a-secret"
+
+
+def start(
+    folder: Path, code: str, environment: Mapping[str, str] | None = None, **values: Any
+) -> LocalRun:
+    """Start Python code, without the start-up files of the interpreter."""
+    job = Job(
+        [sys.executable, "-S", "-c", code], folder, environment or {}, folder / "out", **values
+    )
+    return LocalExecutor().start(job)
+
+
+def wait_for(run: LocalRun, path: Path) -> str:
+    """Return what the program has written into a file, as soon as that is there."""
+    while not path.exists():
+        assert run.wait(0.02) is None, (path.parent / "out").read_text()
+    return path.read_text()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_a_program_has_its_own_environment_alone_and_its_status_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_PLATFORM", "x")
+    code = "import os; print(sorted(os.environ), os.getcwd()); raise SystemExit(7)"
+    with start(tmp_path, code, {"LC_ALL": "C", "KEY": VALUE}) as run:
+        assert VALUE not in Path(f"/proc/{run.pid}/cmdline").read_text()
+        assert VALUE not in Path(f"/proc/{run.pid}/environ").read_text()
+        assert run.wait(PATIENCE_S) == 7
+    assert (tmp_path / "out").read_text() == f"['KEY', 'LC_ALL'] {tmp_path}\n"
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_program_that_is_not_there_is_told_in_its_output(tmp_path: Path) -> None:
+    job = Job(["/nowhere/at-all"], tmp_path, {}, tmp_path / "out")
+    with LocalExecutor().start(job) as run:
+        assert run.wait(PATIENCE_S) == 127
+    assert (tmp_path / "out").read_text() == "cannot start /nowhere/at-all: " + (
+        "No such file or directory\n"
+    )
+
+
+def test_stderr_can_be_apart_and_files_are_limited_in_size(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; print('no', file=sys.stderr, flush=True)\n"
+        "sys.stdout.write('x' * 2000); sys.stdout.flush()\n"
+        "sys.stdout.write('x' * 2000); sys.stdout.flush()"
+    )
+    limits = JobLimits(file_bytes=2000)
+    with start(tmp_path, code, errors=tmp_path / "err", limits=limits) as run:
+        assert run.wait(PATIENCE_S) != 0
+    assert (tmp_path / "out").stat().st_size == 2000
+    assert (tmp_path / "err").read_text().startswith("no\n")
+
+
+def test_stopping_asks_first(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "pathlib.Path('ready').touch()\n"
+        "while True: time.sleep(60)"
+    )
+    with start(tmp_path, code, grace_s=PATIENCE_S) as run:
+        wait_for(run, tmp_path / "ready")
+        run.stop()
+        run.stop()
+        assert run.wait(PATIENCE_S) == 5
+
+
+def test_what_does_not_end_is_killed_with_all_that_it_has_started(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = os.fork()\n"
+        "if child: pathlib.Path('n').write_text(str(child)); os.rename('n', 'ready')\n"
+        "while True: time.sleep(60)"
+    )
+    with start(tmp_path, code, grace_s=0.01) as run:
+        child = int(wait_for(run, tmp_path / "ready"))
+        run.stop()
+        assert run.wait(PATIENCE_S) == 137
+    assert not is_alive(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_program_ends_with_its_supervisor(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, time\n"
+        "pathlib.Path('n').write_text(str(os.getpid())); os.rename('n', 'ready')\n"
+        "while True: time.sleep(60)"
+    )
+    with start(tmp_path, code) as run:
+        child = int(wait_for(run, tmp_path / "ready"))
+        os.kill(run.pid, 9)
+        assert run.wait(PATIENCE_S) == 137
+    while is_alive(child):
+        pass
+
+
+def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, time\n"
+        "pathlib.Path('ready').touch()\n"
+        "while not pathlib.Path('go').exists(): time.sleep(0.01)\n"
+        "print('first', flush=True)"
+    )
+    lock = tmp_path / "lock"
+    with start(tmp_path, code, lock=lock) as first:
+        wait_for(first, tmp_path / "ready")
+        with start(tmp_path, "print('second')", lock=lock) as second:
+            assert second.wait(0.05) is None
+            (tmp_path / "go").touch()
+            assert (first.wait(PATIENCE_S), second.wait(PATIENCE_S)) == (0, 0)
+    assert (tmp_path / "out").read_text() == "first\nsecond\n"
