@@ -26,7 +26,8 @@ _MODULES = {
     ".rollout": (
         "AgentLoopNotFoundError AgentWorkflow AgentWorkflowConfig AgentWorkflowContext "
         "AgentWorkflowOutput CompletionsResult Grader GraderConfig GraderContext "
-        "OpenAIFunctionToolSchema OsmosisLLMClient OsmosisRolloutError OsmosisServerError "
+        "InitResponse OpenAIFunctionToolSchema OsmosisLLMClient OsmosisRolloutError "
+        "OsmosisServerError "
         "OsmosisTimeoutError OsmosisTransportError OsmosisValidationError RolloutAgentLoop "
         "RolloutContext RolloutMetrics RolloutRequest RolloutResponse RolloutResult RolloutSample "
         "RolloutStatus ToolArgumentError ToolExecutionError create_app get_rollout_context"
@@ -44,6 +45,7 @@ __all__ = [
     "Grader",
     "GraderConfig",
     "GraderContext",
+    "InitResponse",
     "MissingAPIKeyError",
     "ModelNotFoundError",
     "OpenAIFunctionToolSchema",

@@ -13,6 +13,15 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
+__all__ = [
+    "RolloutClientSettings",
+    "RolloutServerSettings",
+    "RolloutSettings",
+    "configure",
+    "get_settings",
+    "reset_settings",
+]
+
 CLIENT, SERVER = "OSMOSIS_ROLLOUT_CLIENT_", "OSMOSIS_ROLLOUT_SERVER_"
 
 

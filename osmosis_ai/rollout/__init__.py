@@ -18,14 +18,22 @@ if TYPE_CHECKING:
     from ..agents.context import *
     from ..agents.errors import *
     from ..agents.grader import *
+    from ..agents.message_fields import *
+    from ..agents.registry import *
     from ..agents.results import *
     from ..agents.runner import *
     from ..agents.schemas import *
     from ..agents.tool_schemas import *
     from ..agents.tools import *
+    from ..agents.validation import *
     from ..agents.workflow import *
+    from ..rollout_server.api_key import *
     from ..rollout_server.app import *
+    from ..rollout_server.network import *
+    from ..rollout_server.serve import *
     from ..rollout_server.trainer.client import *
+    from ..rollout_settings import *
+    from .core.llm_client import *
 
 _MODULES = {
     "..agents.base": "RolloutAgentLoop",
@@ -42,7 +50,9 @@ _MODULES = {
     "..agents.results": "CompletionsResult RolloutResult",
     "..agents.schemas": (
         "CompletionUsage CompletionsChoice CompletionsRequest CompletionsResponse InitResponse "
-        "RolloutMetrics RolloutRequest RolloutResponse RolloutSample RolloutStatus"
+        "RolloutMetrics RolloutRequest RolloutResponse RolloutSample RolloutStatus "
+        "DEFAULT_MAX_METADATA_SIZE_BYTES MessageDict SamplingParamsDict normalize_stop "
+        "get_max_metadata_size_bytes set_max_metadata_size_bytes"
     ),
     "..agents.grader": "Grader GraderConfig GraderContext",
     "..agents.client": "LLMClient ModelLLM",
@@ -53,6 +63,29 @@ _MODULES = {
         "create_tool_error_result create_tool_result execute_tool_calls get_tool_call_info "
         "parse_tool_arguments serialize_tool_result tool_schemas"
     ),
+    "..agents.registry": (
+        "AgentLoopRegistry get_agent_loop list_agent_loops register_agent_loop "
+        "unregister_agent_loop"
+    ),
+    "..agents.message_fields": (
+        "count_messages_by_role get_message_content get_message_role is_assistant_message "
+        "is_tool_message is_user_message parse_tool_calls"
+    ),
+    "..agents.validation": (
+        "AgentLoopValidationError ValidationError ValidationResult validate_agent_loop "
+        "validate_and_report"
+    ),
+    "..rollout_settings": (
+        "RolloutClientSettings RolloutServerSettings RolloutSettings configure "
+        "get_settings reset_settings"
+    ),
+    "..rollout_server.serve": "DEFAULT_HOST DEFAULT_PORT ServeError serve_agent_loop",
+    "..rollout_server.api_key": "generate_api_key validate_api_key",
+    "..rollout_server.network": (
+        "PublicIPDetectionError detect_public_ip is_private_ip is_valid_hostname_or_ip "
+        "validate_ipv4"
+    ),
+    ".core.llm_client": "LLMClientProtocol",
     "..agents.workflow": (
         "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput "
         "ConcurrencyConfig"
@@ -61,7 +94,12 @@ _MODULES = {
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
+    "DEFAULT_HOST",
+    "DEFAULT_MAX_METADATA_SIZE_BYTES",
+    "DEFAULT_PORT",
     "AgentLoopNotFoundError",
+    "AgentLoopRegistry",
+    "AgentLoopValidationError",
     "AgentWorkflow",
     "AgentWorkflowConfig",
     "AgentWorkflowContext",
@@ -77,6 +115,8 @@ __all__ = [
     "GraderContext",
     "InitResponse",
     "LLMClient",
+    "LLMClientProtocol",
+    "MessageDict",
     "ModelLLM",
     "OpenAIFunctionCallSchema",
     "OpenAIFunctionParametersSchema",
@@ -91,28 +131,62 @@ __all__ = [
     "OsmosisTimeoutError",
     "OsmosisTransportError",
     "OsmosisValidationError",
+    "PublicIPDetectionError",
     "RolloutAgentLoop",
+    "RolloutClientSettings",
     "RolloutContext",
     "RolloutMetrics",
     "RolloutRequest",
     "RolloutResponse",
     "RolloutResult",
     "RolloutSample",
+    "RolloutServerSettings",
+    "RolloutSettings",
     "RolloutStatus",
     "SampleSource",
+    "SamplingParamsDict",
+    "ServeError",
     "ToolArgumentError",
     "ToolExecutionError",
     "ToolResponse",
+    "ValidationError",
+    "ValidationResult",
+    "configure",
+    "count_messages_by_role",
     "create_app",
     "create_tool_error_result",
     "create_tool_result",
+    "detect_public_ip",
     "execute_tool_calls",
+    "generate_api_key",
+    "get_agent_loop",
+    "get_max_metadata_size_bytes",
+    "get_message_content",
+    "get_message_role",
     "get_rollout_context",
+    "get_settings",
     "get_tool_call_info",
+    "is_assistant_message",
+    "is_private_ip",
+    "is_tool_message",
+    "is_user_message",
+    "is_valid_hostname_or_ip",
+    "list_agent_loops",
+    "normalize_stop",
     "parse_tool_arguments",
+    "parse_tool_calls",
+    "register_agent_loop",
+    "reset_settings",
     "run_rollout",
     "serialize_tool_result",
+    "serve_agent_loop",
+    "set_max_metadata_size_bytes",
     "tool_schemas",
+    "unregister_agent_loop",
+    "validate_agent_loop",
+    "validate_and_report",
+    "validate_api_key",
+    "validate_ipv4",
 ]
 
 

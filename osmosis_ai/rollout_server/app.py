@@ -31,6 +31,8 @@ from .settings import (
 if TYPE_CHECKING:
     from .http.routes import Routes
 
+__all__ = ["RolloutApp", "create_app"]
+
 
 class RolloutApp:
     """The ASGI application; hand it to uvicorn or to any other server."""

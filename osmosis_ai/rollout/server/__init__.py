@@ -1,5 +1,22 @@
 """The import path that existing projects use; the code is in `osmosis_ai.rollout_server`."""
 
+from ...rollout_server.api_key import generate_api_key, validate_api_key
 from ...rollout_server.app import create_app
+from ...rollout_server.serve import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    ServeError,
+    serve_agent_loop,
+    validate_and_report,
+)
 
-__all__ = ["create_app"]
+__all__ = [
+    "DEFAULT_HOST",
+    "DEFAULT_PORT",
+    "ServeError",
+    "create_app",
+    "generate_api_key",
+    "serve_agent_loop",
+    "validate_and_report",
+    "validate_api_key",
+]

@@ -47,7 +47,7 @@ class Trainer(BaseURL):
 def check_origin(text: str) -> str:
     """Return `text` as a normalised origin; ValueError with a sentence when it is none."""
     try:
-        found = _parsed(text)
+        found = parse_url(text)
     except TrainerRefused:
         found = None
     if found is None or found.path:
@@ -66,7 +66,7 @@ class TrainerRules:
 
     async def locate(self, server_url: str) -> Trainer:
         """Return the trainer behind `server_url`; raise TrainerRefused or TrainerUnknown."""
-        named = _parsed(server_url)
+        named = parse_url(server_url)
         if self._origins and named.origin not in self._origins:
             raise TrainerRefused("server_url is not one of the trainers that this server may call")
         literal = _literal(named.host, named.port)
@@ -95,7 +95,8 @@ def is_public(address: str) -> bool:
     return not is_special(ipaddress.ip_address(address.partition("%")[0]))
 
 
-def _parsed(url: str) -> Trainer:
+def parse_url(url: str) -> Trainer:
+    """Return the trainer that a URL names, its host not resolved; raise TrainerRefused."""
     refused = TrainerRefused("server_url must be an http or https URL with a host")
     try:
         parts = urlsplit(url)
