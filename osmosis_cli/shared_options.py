@@ -36,9 +36,30 @@ agent_option = click.option(
     "--module",
     "--agent",
     "module",
-    required=True,
     metavar="MODULE:ATTR",
     help="The agent: module:attribute or path/to/file.py:attribute; an agent loop, as an "
     "instance or a class, or an async function.",
 )
-"""Gives `module`."""
+"""Gives `module`; `agent_named` makes the agent's name of it and of `mcp`."""
+
+MCP_HELP = (
+    "Instead of an agent: a folder whose main.py makes an MCP server; its tools are called until "
+    "the model answers. Needs the extra mcp."
+)
+mcp_option = click.option("--mcp", metavar="DIR", shell_complete=complete_folders, help=MCP_HELP)
+"""Gives `mcp`."""
+
+
+def agent_named(module: str | None, mcp: str | None) -> str | None:
+    """Return the agent that one of the two options names; UsageError for both of them."""
+    if module is not None and mcp is not None:
+        raise click.UsageError("-m/--module and --mcp both name an agent: give one of them")
+    return module if mcp is None else f"mcp:{mcp}"
+
+
+def require_agent(module: str | None, mcp: str | None) -> str:
+    """As `agent_named`, where there must be one."""
+    named = agent_named(module, mcp)
+    if named is None:
+        raise click.UsageError("Missing option '-m' / '--module' / '--agent', or '--mcp'.")
+    return named

@@ -22,7 +22,7 @@ from pytest_osmosis.options.table import OPTIONS, Option
 from ..errors import CommandError
 from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
 from ..eval.command import KEY_WARNING
-from ..shared_options import COMPLETIONS
+from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders, require_agent
 from .conversation_lines import message_lines
 from .trial_document import check_output, write_document
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .rollouts import Trial, TrialResult
 
-NEEDED = ("agent", "data")
+NEEDED = ("data",)
 DEFAULT_MODEL = "gpt-5-mini"
 """Of OpenAI; at a base URL the model of that name."""
 SAMPLING = ("temperature", "max_tokens", "top_p")
@@ -56,6 +56,8 @@ Examples:
 def _parameters() -> list[click.Parameter]:
     by_name = {option.name: option for option in OPTIONS}
     return [
+        _parameter(by_name["agent"]),
+        click.Option(["--mcp"], metavar="DIR", shell_complete=complete_folders, help=MCP_HELP),
         *(_parameter(by_name[name]) for name in ACCEPTED),
         click.Option(["-i", "--interactive"], is_flag=True, help="Step through the model calls."),
         click.Option(
@@ -126,6 +128,7 @@ def _test(
 
     Each row is one rollout and prints one line. The exit status is 1 when one ended in an error.
     """
+    given["agent"] = require_agent(given["agent"], given.pop("mcp"))
     if interactive and as_json:
         raise click.UsageError("--interactive is a dialogue: leave out --json")
     if output is not None:
@@ -167,8 +170,8 @@ def _trial(given: dict[str, Any]) -> Trial:
     from pytest_osmosis.api_keys import key_of, secrets_of
     from pytest_osmosis.errors import ConfigurationError
     from pytest_osmosis.spec import EvalSpec, SessionSpec
-    from pytest_osmosis.user_code.classify_agent import as_agent_loop
-    from pytest_osmosis.user_code.import_object import ImportingError, load_object
+    from pytest_osmosis.user_code.import_object import ImportingError
+    from pytest_osmosis.user_code.load_agent import load_agent_loop
 
     from .rollouts import Trial
 
@@ -176,8 +179,7 @@ def _trial(given: dict[str, Any]) -> Trial:
     dataset = _dataset(given)
     try:
         with redirect_stdout(sys.stderr):  # what the module prints at import
-            found = load_object(given["agent"], option=option, roots=[Path.cwd()])
-            agent = as_agent_loop(found, spec=given["agent"], option=option)
+            agent = load_agent_loop(given["agent"], option=option, roots=[Path.cwd()])
         key_of(model)
     except (ImportingError, ConfigurationError) as error:
         raise _usage(str(error)) from None

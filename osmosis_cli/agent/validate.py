@@ -19,7 +19,7 @@ import click
 
 from ..buffered_output import printable
 from ..errors import CommandError
-from ..shared_options import agent_option
+from ..shared_options import agent_option, mcp_option, require_agent
 from .conversation_lines import tool_line
 
 if TYPE_CHECKING:
@@ -72,8 +72,12 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
     from osmosis_ai.agents.function import as_agent, is_agent_function, wrong_parameters
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.user_code.import_object import ImportingError, load_object
+    from pytest_osmosis.user_code.mcp_server import MCP, load_mcp_agent
 
     try:
+        if spec.startswith(MCP):
+            tools = load_mcp_agent(spec, option=option, roots=roots)
+            return Check("loads", True, f"{spec} is an MCP server"), tools
         found = load_object(spec, option=option, roots=roots)
     except ImportingError as error:
         return Check("loads", False, str(error)), None
@@ -132,23 +136,27 @@ def _named(error: BaseException) -> str:
 
 @click.command("validate", epilog=EPILOG)
 @agent_option
+@mcp_option
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show the tools as well, with their parameters."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON document.")
 @click.pass_context
-def validate_command(ctx: click.Context, module: str, verbose: bool, as_json: bool) -> None:
+def validate_command(
+    ctx: click.Context, module: str | None, mcp: str | None, verbose: bool, as_json: bool
+) -> None:
     """Check that an agent loop loads, has a name, has valid tools, and that its run is async.
 
     Nothing is run. The exit status is 1 when a check fails.
     """
     with redirect_stdout(sys.stderr):  # what the module prints at import
-        validation = check_agent(module, roots=[Path.cwd()])
+        agent = require_agent(module, mcp)
+        validation = check_agent(agent, roots=[Path.cwd()])
     checks = [asdict(check) for check in validation.checks]
     if as_json:
         if not validation.passed:
             raise CommandError(_failure(validation), code="invalid", details={"checks": checks})
-        click.echo(json.dumps({"module": module, "valid": True, "checks": checks}))
+        click.echo(json.dumps({"module": agent, "valid": True, "checks": checks}))
         return
     for check in validation.checks:
         click.echo(_line(check))

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.options.groups import in_groups
+from pytest_osmosis.options.groups import group_of, in_groups
 from pytest_osmosis.options.table import OPTIONS, Option
 
 from ..option_words import KEY_VARIABLE, own_words
-from ..shared_options import COMPLETIONS
+from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders
 
 DEBUG_DIR = ".osmosis/debug"
 
@@ -59,9 +59,14 @@ def in_help_groups(parameters: Iterable[click.Parameter]) -> dict[str, list[clic
         title: [by_key.pop(_key(name)) for name in names if _key(name) in by_key]
         for title, names in in_groups([option.name for option in OPTIONS]).items()
     }
+    if mcp := by_key.pop("mcp", None):
+        groups[group_of("agent")].insert(1, mcp)
     groups["the terminal"] = list(by_key.values())
     return groups
 
+
+MCP_OPTION = click.Option(["--mcp"], metavar="DIR", shell_complete=complete_folders, help=MCP_HELP)
+"""Of the command itself: a config file names its agent otherwise."""
 
 _SWITCHES = (
     click.Option(["-q", "--quiet"], is_flag=True, help="Less on the terminal (pytest's -q)."),

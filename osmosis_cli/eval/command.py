@@ -20,7 +20,8 @@ import click
 from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stderr
 from ..errors import CommandDone, CommandError
 from ..lazy_group import ON_PLATFORM, Entry, LazyGroup
-from .arguments import click_options, in_help_groups, to_pytest_args
+from ..shared_options import agent_named
+from .arguments import MCP_OPTION, click_options, in_help_groups, to_pytest_args
 
 SUBCOMMANDS = {
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
@@ -191,6 +192,7 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
+    values["agent"] = agent_named(values["agent"], values.pop("mcp"))
     check_key(values)
     args = to_pytest_args(values, ctx.meta.get(_PYTEST_ARGS, ()))
     if as_json:
@@ -205,7 +207,7 @@ eval_group = EvalGroup(
     "eval",
     table=SUBCOMMANDS,
     callback=_eval,
-    params=click_options(),
+    params=[*click_options(), MCP_OPTION],
     help=_eval.__doc__,
     epilog=EPILOG,
     invoke_without_command=True,

@@ -37,7 +37,7 @@ Examples:
       --batch-size 16 --output results/ --model anthropic/claude-sonnet-4-5
   osmosis eval rubric -r 'Polite and to the point?' -d answers.jsonl \\
       --model openai/gpt-5-mini
-  osmosis eval rubric -r support_followup -d answers.jsonl -b results/earlier.json
+  osmosis eval rubric -r support_followup -d answers.jsonl -b earlier.json
 """
 
 

@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from osmosis_ai.secret import Secret, check_api_key
 
 from ..buffered_output import BufferedStreams, printable
-from ..shared_options import agent_option, complete_folders
+from ..shared_options import agent_option, complete_folders, mcp_option, require_agent
 from .server import (
     KEY_VARIABLE,
     Plan,
@@ -54,6 +54,7 @@ sends to this server; it is neither your login nor what this server sends to a t
 
 @click.command("serve", epilog=EPILOG)
 @agent_option
+@mcp_option
 @click.option(
     "-p",
     "--port",
@@ -145,6 +146,7 @@ def serve_command(
     """
     from osmosis_ai.rollout_server.settings import STATE_VARIABLE
 
+    values["module"] = require_agent(values["module"], values.pop("mcp"))
     local = values["local"]
     values["host"] = values["host"] or (LOOPBACK if local else ANYWHERE)
     values["allowed_trainers"] = _trainers(values["allowed_trainers"])

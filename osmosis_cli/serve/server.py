@@ -76,16 +76,15 @@ class Plan:
 
 def load_agent(plan: Plan) -> RolloutAgentLoop:
     """Return the agent, checked as `osmosis validate` does unless the plan says otherwise."""
-    from pytest_osmosis.user_code.classify_agent import as_agent_loop
-    from pytest_osmosis.user_code.import_object import ImportingError, load_object
+    from pytest_osmosis.user_code.import_object import ImportingError
+    from pytest_osmosis.user_code.load_agent import load_agent_loop
 
     option, roots = "-m/--module", [Path.cwd()]
     with redirect_stdout(sys.stderr):  # what the module prints at import
         if plan.validate:
             return _validated(plan, roots)
         try:
-            found = load_object(plan.module, option=option, roots=roots)
-            return as_agent_loop(found, spec=plan.module, option=option)
+            return load_agent_loop(plan.module, option=option, roots=roots)
         except ImportingError as error:
             raise CommandError(str(error), code="invalid") from None
 

@@ -68,7 +68,7 @@ OPTIONS: tuple[Option, ...] = (
         "agent",
         "the agent under test: module:attribute or path/to/file.py:attribute, "
         "a RolloutAgentLoop or an AgentWorkflow, instance or class; an async function of ctx; "
-        "or cmd:'a command line'",
+        "or cmd:'a command line', or mcp:FOLDER for the tools of an MCP server",
         metavar="MODULE:ATTR",
     ),
     Option(

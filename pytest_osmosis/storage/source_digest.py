@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import ConfigurationError
+from ..user_code.mcp_server import MCP, sources
 
 
 def input_digests(patterns: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
@@ -46,8 +47,10 @@ def _digest(content: bytes) -> str:
 def source_files(spec: str, roots: Sequence[Path]) -> list[Path]:
     """The files behind `module:attribute` or `path/to/file.py:attribute`, once it was loaded.
 
-    Of a command, the files that its words name.
+    Of a command, the files that its words name; of an MCP server, those of its folder.
     """
+    if spec.startswith(MCP):
+        return sources(spec.removeprefix(MCP), roots)
     source = spec.rpartition(":")[0].strip()
     module = None if source == "cmd" else sys.modules.get(source)
     if module is not None:

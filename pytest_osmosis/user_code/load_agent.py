@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .agent import PROGRAM, Agent
 from .agent_loop import LoopAgent
@@ -23,8 +23,12 @@ from .import_object import (
     load_object,
     names_file_alone,
 )
+from .mcp_server import MCP, load_mcp_agent
 from .user_hooks import UserHooks, blaming
 from .workflow import Grading, WorkflowAgent
+
+if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
 
 AGENT = "--osmosis-agent"
 GRADER = "--osmosis-grader"
@@ -49,6 +53,8 @@ def load_agent(
 
         argv = parse_command(spec, option=AGENT, cwd=roots[0])
         return LoadedAgent(CommandAgent(argv, cwd=roots[0], withheld=withheld))
+    if spec.startswith(MCP):
+        return LoadedAgent(LoopAgent(load_mcp_agent(spec, option=AGENT, roots=roots)))
     if names_file_alone(spec):
         spec = f"{spec.strip()}:{_only_agent(spec, roots)}"
     named = load_object(spec, option=AGENT, roots=roots)
@@ -61,6 +67,13 @@ def load_agent(
     module = load_module(spec, option=AGENT, roots=roots)
     workflow = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
     return LoadedAgent(WorkflowAgent(workflow), module, needs_scores=True)
+
+
+def load_agent_loop(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutAgentLoop:
+    """Return the agent loop that an option names; ImportingError says why there is none."""
+    if spec.startswith(MCP):
+        return load_mcp_agent(spec, option=option, roots=roots)
+    return as_agent_loop(load_object(spec, option=option, roots=roots), spec=spec, option=option)
 
 
 def _only_agent(spec: str, roots: Sequence[Path]) -> str:

@@ -189,6 +189,7 @@ def test_without_a_model_it_is_the_documented_one(osmosis_test: OsmosisTest):
         (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
         (["-o", "agent.py/results.json"], "-o/--output agent.py/results.json: "),
         (["--interactive", "--json"], "--json"),
+        (["--mcp", "tools"], "-m/--module and --mcp both name an agent"),
     ],
 )
 def test_wrong_use_is_status_2(osmosis_test: OsmosisTest, words: list[str], sentence: str):
