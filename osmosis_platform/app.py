@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -27,6 +27,7 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Starlett
             Refused: on_refused,
             HTTPException: on_http_error,
             OperationalError: on_database_error,
+            IntegrityError: on_database_error,
             Exception: on_failure,
         },
     )

@@ -93,7 +93,10 @@ def _parts(call: Call[None, None]) -> Answer:
         {"part_number": part.number, "etag": part.etag, "size": part.size}
         for part in _files(call, dataset).parts()
     ]
-    return Answer({"id": dataset.id, "parts": found, "upload": _upload(call, dataset)})
+    document: dict[str, Any] = {"id": dataset.id, "parts": found}
+    if call.workspace.may_write:  # the URLs need no token
+        document["upload"] = _upload(call, dataset)
+    return Answer(document)
 
 
 def _complete(call: Call[Completion, None]) -> Answer:

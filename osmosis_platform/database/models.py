@@ -49,7 +49,9 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Give what was stored its time zone."""
-        return None if value is None else value.replace(tzinfo=timezone.utc)
+        if value is None or value.tzinfo is not None:
+            return value
+        return value.replace(tzinfo=timezone.utc)
 
 
 class Base(DeclarativeBase):

@@ -96,7 +96,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_database_error(request: Request, error: Exception) -> Response:
-    """Answer a request for which the database is locked, full, or away."""
+    """Answer a request for which the database is locked, full or away, or another was first."""
     _log(request, error)
     return error_response(busy())
 

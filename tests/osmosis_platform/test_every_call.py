@@ -191,7 +191,9 @@ def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
             place = endpoint.path.replace("{name}", "x").replace("{id}", "x")
             answer = connection.request(endpoint.method, place, headers=viewer.headers)
             assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-    assert connection.get("/api/cli/eval-runs", headers=viewer.headers).status_code == 200
+    upload = platform_server.add_dataset(account=viewer, status="uploading")
+    seen = connection.get(f"/api/cli/datasets/{upload}/parts", headers=viewer.headers)
+    assert seen.json() == {"id": upload, "parts": []}
     platform_server.remove_member(viewer)
     assert connection.get("/api/cli/verify", headers=viewer.headers).status_code == 401
 
