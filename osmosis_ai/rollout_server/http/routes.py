@@ -57,7 +57,7 @@ class Routes:
         await reply.send(send)
 
     async def _reply(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
-        path = scope["path"]
+        path = _path(scope)
         if path not in self._open or not self._access.has_key:
             self._access.check(scope)
         method, handler = self._route(path)
@@ -108,10 +108,16 @@ class Routes:
         return Reply(200, text.encode("utf-8"), "text/plain; version=0.0.4; charset=utf-8")
 
     async def _rollout(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
-        rollout = self.service.registry.get(scope["path"][len(_ROLLOUT) :])
+        rollout = self.service.registry.get(_path(scope)[len(_ROLLOUT) :])
         if rollout is None:
             raise Refused(404, "not_found", "no rollout of that id is remembered")
         return _record(rollout)
+
+
+def _path(scope: Mapping[str, Any]) -> str:
+    """Return the path below the place where another application has mounted this one."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
 def _record(rollout: Rollout) -> Reply:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError as PydanticError
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import osmosis_ai
 from osmosis_ai import MissingAPIKeyError, rollout
@@ -453,6 +455,18 @@ def test_a_whole_rollout_runs_against_the_mock_trainer(
     assert response["final_messages"][2]["content"] == "42.0"
     assert response["metrics"]["num_llm_calls"] == 2
     assert list(tmp_path.glob("*/test-123.jsonl"))
+
+
+@pytest.mark.parametrize("place", ["/", "/agent"])
+def test_an_application_can_be_mounted_in_another(place: str):
+    outer = Starlette(routes=[Mount(place, create_app(Adding()))])
+    client = TestClient(outer, base_url="http://localhost")
+    base = place.rstrip("/")
+    assert client.get(f"{base}/health").json()["agent_loop"] == "adding"
+    assert (
+        client.get(f"{base}/rollout/none").json()["error"] == "no rollout of that id is remembered"
+    )
+    assert client.get(f"{base}/nothing").status_code == 404
 
 
 def test_ones_own_generator_of_tool_calls_is_asked_with_the_last_message(
