@@ -226,22 +226,29 @@ def _lower_hex(quoted: str) -> str:
     return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])
 
 
-def check_api_key(value: str, name: str) -> Secret:
+def check_api_key(
+    value: str, name: str, *, noun: str = "key", whole: str = "the endpoint's API key"
+) -> Secret:
     """`value` as a Secret, if it can travel in an HTTP header.
 
     Raises ValueError with a sentence that names `name` (the variable or option that holds the key)
-    and never the value.
+    and never the value. `noun` and `whole` say what it is.
     """
     if not value.strip():
-        raise ValueError(f"{name} is empty: set it to the endpoint's API key")
+        raise ValueError(f"{name} is empty: set it to {whole}")
     if "\n" in value or "\r" in value:
-        raise ValueError(f"{name} holds a line break: set it to the key alone")
+        raise ValueError(f"{name} holds a line break: set it to the {noun} alone")
     for position, character in enumerate(value, start=1):
         if "!" <= character <= "~":
             continue
         what = "a space or a control character" if character.isascii() else "a non-ASCII character"
         raise ValueError(
-            f"{name} holds {what} at position {position}: copy the key again, from its source "
+            f"{name} holds {what} at position {position}: copy the {noun} again, from its source "
             f"rather than from a document"
         )
     return Secret(value, name)
+
+
+def check_token(value: str, name: str) -> Secret:
+    """The same for a token of the platform."""
+    return check_api_key(value, name, noun="token", whole="a token of the platform")

@@ -43,7 +43,10 @@ class Runs:
 
     def detail(self, name: str) -> dict[str, Any]:
         """Return everything about a run."""
-        return self._client.get(self._path(name), subject=self.kind.subject(name))
+        answer = self._client.get(self._path(name), subject=self.kind.subject(name))
+        if self.kind.key not in answer and not answer.keys() & {"id", "name"}:
+            raise self._client.bad_answer(f"has no {self.kind.key!r}")
+        return answer
 
     def metrics(self, name: str) -> dict[str, Any]:
         """Return its figures."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from .config_models import EvalConfig, RunConfig, TrainingConfig, json_schema
 from .config_template import config_template
 from .ignored import ignore
-from .workspace import DATASETS, ROLLOUTS, WorkspaceError
+from .workspace import DATASETS, ROLLOUTS, NameRefused, WorkspaceError
 
 ROLLOUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MODELS: dict[type[RunConfig], str] = {
@@ -39,7 +39,7 @@ def create_rollout(root: Path, name: str) -> list[Path]:
         WorkspaceError: when the name cannot be one, or a file is there already; nothing is written.
     """
     if not ROLLOUT_NAME.fullmatch(name):
-        raise WorkspaceError(
+        raise NameRefused(
             f"{name!r} cannot name a rollout: letters, digits, '.', '_' and '-', not first '.' "
             "or '-', 100 at most"
         )

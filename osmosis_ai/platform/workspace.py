@@ -15,6 +15,10 @@ class WorkspaceError(Exception):
     """There is no workspace, or a config file is in a place where none belongs."""
 
 
+class NameRefused(WorkspaceError):
+    """What was given cannot be a name."""
+
+
 class EntrypointError(Exception):
     """The rollout of a config file, or its entrypoint, is not there."""
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from osmosis_ai.platform.account import parse_moment, text_or_empty, user_of
-from osmosis_ai.secret import check_api_key
+from osmosis_ai.secret import check_token
 
 from .login import KeptLogin
 
@@ -124,7 +124,7 @@ def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
     return KeptLogin(
         user=user_of(user),
         role=text_or_empty(entry, "role"),
-        token=None if value is None else check_api_key(value, "the token of your login"),
+        token=None if value is None else check_token(value, "the token of your login"),
         token_id=text_or_empty(entry, "token_id"),
         expires_at=expires,
     )

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from osmosis_ai.secret import Secret, check_api_key
+from osmosis_ai.secret import Secret, check_token
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def get(platform: str, workspace: str) -> Secret:
     if not isinstance(value, str):
         raise KeyringProblem("it has no such token")
     try:
-        return check_api_key(value, "the token in the keyring")
+        return check_token(value, "the token in the keyring")
     except ValueError as error:
         raise KeyringProblem(str(error)) from None
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from osmosis_ai.platform.address import platform_origin
-from osmosis_ai.secret import Secret, check_api_key
+from osmosis_ai.secret import Secret, check_token
 
 from . import file, keyring_tokens
 from .document import Logins
@@ -138,7 +138,7 @@ def _from_environment(environ: Mapping[str, str], platform: str) -> Login:
     bound = environ.get(TOKEN_PLATFORM, "").strip() or DEFAULT_PLATFORM
     try:
         issuer = platform_origin(bound)
-        token = check_api_key(environ[TOKEN], TOKEN)
+        token = check_token(environ[TOKEN], TOKEN)
     except ValueError as error:
         raise LoginProblem(str(error)) from None
     if issuer != platform:

@@ -81,7 +81,7 @@ def login_command(
 
 def _given_token(text: str) -> Secret:
     """The token of the option, or of standard input; raises a usage error."""
-    from osmosis_ai.secret import check_api_key
+    from osmosis_ai.secret import check_token
 
     if text == "-":
         text = read_value(GivenValue("token", "--token", "give it with --token -"), None)
@@ -91,7 +91,7 @@ def _given_token(text: str) -> Secret:
             "arguments of a process; `--token -` reads it from standard input"
         )
     try:
-        return check_api_key(text, "--token")
+        return check_token(text, "--token")
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 

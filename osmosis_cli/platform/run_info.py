@@ -114,7 +114,7 @@ def _look_again(runs: Runs, name: str, misses: int) -> Seen | PlatformError:
 
 def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
     from ..eval.lines import columns, say, wrapped
-    from .run_text import run_lines, utc_now
+    from .run_text import copyable, run_lines, utc_now
 
     if as_json:
         click.echo(json.dumps({**seen.answer, "metrics": seen.figures}))
@@ -123,9 +123,9 @@ def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
         for part in wrapped(line, columns(), below=14):
             say(part)
     if not seen.run.has_ended:
-        say(f"wait for its end: osmosis {kind.group} info {seen.run.label} --watch")
+        say(f"wait for its end: osmosis {kind.group} info {copyable(seen.run)} --watch")
     elif seen.run.status != "finished":
-        say(f"what happened: osmosis {kind.group} logs {seen.run.label}")
+        say(f"what happened: osmosis {kind.group} logs {copyable(seen.run)}")
 
 
 eval_info_command = _info_command(EVALUATION)

@@ -6,7 +6,7 @@ import json
 import re
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,9 @@ from ..buffered_output import printable
 from ..errors import CommandError
 from ..shared_options import complete_files
 from .run_commands import EVALUATION, json_option, run_argument, runs_of
+
+if TYPE_CHECKING:
+    from osmosis_ai.platform.client import PlatformError
 
 EPILOG = """\b
 Examples:
@@ -63,10 +66,16 @@ def _fetch(name: str, file: IO[bytes]) -> int:
             if error.status != 404:
                 raise
             raise CommandError(
-                f"{error}; its figures, as far as there are some: osmosis eval info {name}",
-                code=error.code,
-                details=error.document(),
+                _no_report(name, error), code=error.code, details=error.document()
             ) from None
+
+
+def _no_report(name: str, error: PlatformError) -> str:
+    """Why there is none: in the platform's words where it has an API for it."""
+    if error.server_code == "not_found":
+        return str(error)
+    why = error.said if error.server_code else str(error)
+    return f"{why}; what is known of it: osmosis eval info {name}"
 
 
 def _keep(file: IO[bytes], path: Path) -> None:

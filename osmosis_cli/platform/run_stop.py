@@ -37,7 +37,8 @@ def _stop_command(kind: RunKind) -> click.Command:
             return
         run = runs.record(answer)
         state = printable(run.status or "unknown")
-        what = "stopped" if state == "stopped" else f"stopping; its state is {state}"
+        doing = "has ended" if run.has_ended else "stopping"
+        what = "stopped" if state == "stopped" else f"{doing}; its state is {state}"
         click.echo(f"{printable(run.label if run.name else name)}: {what}")
 
     return command

@@ -6,6 +6,8 @@ Every text of the server is escaped here. Times are relative; the exact ones are
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -22,6 +24,7 @@ from ..eval.lines import table
 UNKNOWN = "unknown"
 _MONTH_S = 30 * 86400
 _HEADER = ("name", "status", "model", "dataset", "rollout", "created", "by")
+_PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)
 _LEAST_FIRST = ("by", "rollout", "dataset", "model")
 """Columns that a narrow terminal does without, in this order."""
 
@@ -77,8 +80,8 @@ def run_lines(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> Iter
 
 def metric_lines(metrics: RunMetrics) -> Iterator[str]:
     """Yield the figures that are known."""
-    if any(metrics.counts.values()):
-        yield ", ".join(_counts(metrics.counts))
+    if any(metrics.counts.values()) and (counts := list(_counts(metrics.counts))):
+        yield ", ".join(counts)
     if metrics.pass_rate is not None:
         least = metrics.pass_threshold
         threshold = "" if least is None else f" (a score of {least:g} or more passes)"
@@ -120,6 +123,12 @@ def log_lines(line: LogLine) -> Iterator[str]:
 def shown(text: str | None) -> str:
     """Return text of the server on one line, `unknown` where there is none."""
     return printable(text) if text else UNKNOWN
+
+
+def copyable(run: RunRecord) -> str:
+    """Return what names a run in a command that people copy: nothing that a shell acts on."""
+    names = (name for name in (run.name, run.id) if name and _PLAIN.fullmatch(name))
+    return next(names, None) or shlex.quote(shown(run.label))
 
 
 def coloured(status: str | None) -> str:

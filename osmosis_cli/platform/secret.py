@@ -80,6 +80,8 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, name: str) -> 
     if ctx.resilient_parsing or SECRET_NAME.fullmatch(name):
         return name
     # It is not shown: it may be the value.
+    if name.startswith("-"):
+        raise click.UsageError("there is no such option; what was given is not shown here")
     raise click.UsageError(
         "NAME must be capital letters, digits and underscores, the first one a letter, such as "
         "OPENAI_API_KEY"

@@ -237,6 +237,8 @@ def _perhaps(plan: Plan) -> str:
 def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
     from osmosis_ai.platform.answers import run_record
 
+    from .run_text import copyable, shown
+
     if as_json:
         click.echo(
             json.dumps(
@@ -251,11 +253,10 @@ def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
         )
         return
     run = run_record(answer, plan.kind.key)
-    name = printable(run.label)
-    click.echo(f"submitted: {name}, {printable(run.status or 'unknown')}")
+    click.echo(f"submitted: {shown(run.label)}, {shown(run.status)}")
     if run.platform_url:
         click.echo(f"  {printable(run.platform_url)}")
-    click.echo(f"wait for its end: osmosis {plan.kind.group} info {name} --watch")
+    click.echo(f"wait for its end: osmosis {plan.kind.group} info {copyable(run)} --watch")
 
 
 eval_submit_command = _submit_command(EVALUATION, "configs/eval")

@@ -83,6 +83,8 @@ def rollout_init(name: str, as_json: bool) -> None:
     try:
         root = workspace.find_root(Path.cwd())
         made = skeleton.create_rollout(root, name)
+    except workspace.NameRefused as error:
+        raise click.UsageError(str(error)) from None
     except workspace.WorkspaceError as error:
         raise CommandError(str(error), code="workspace") from None
     evaluate = f"osmosis eval -m rollouts/{name}/main.py:Answer -d datasets/{name}.jsonl"

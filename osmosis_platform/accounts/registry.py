@@ -22,6 +22,10 @@ class AccountError(Exception):
     """An account that cannot be added, or is not there."""
 
 
+class WrongValue(AccountError):
+    """A name, an address or a role that cannot be one."""
+
+
 def add_user(
     session: Session, name: str, *, email: str | None = None, password: str | None = None
 ) -> User:
@@ -30,9 +34,9 @@ def add_user(
     if session.scalar(select(User.id).where(User.name == name)) is not None:
         raise AccountError(f"there is a user {name!r} already")
     if email is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", email):
-        raise AccountError("the email address must look like name@example.com")
+        raise WrongValue("the email address must look like name@example.com")
     if password is not None and (wrong := problem(password)):
-        raise AccountError(wrong)
+        raise WrongValue(wrong)
     hashed = None if password is None else hash_password(password)
     user = User(name=name, email=email, password_hash=hashed)
     session.add(user)
@@ -45,9 +49,9 @@ def add_workspace(
 ) -> Workspace:
     """Add the workspace of a repository."""
     _check_name(name, "a workspace")
-    repository = repository.lower()
+    given, repository = repository, repository.lower()
     if not is_repository(repository):
-        raise AccountError(f"{repository!r} is no OWNER/REPO, as in acme/agents")
+        raise WrongValue(f"{given!r} is no OWNER/REPO, as in acme/agents")
     if session.scalar(select(Workspace.id).where(Workspace.name == name)) is not None:
         raise AccountError(f"there is a workspace {name!r} already")
     other = session.scalar(select(Workspace.name).where(Workspace.repository == repository))
@@ -62,7 +66,7 @@ def add_workspace(
 def add_member(session: Session, workspace: Workspace, user: User, role: str = "member") -> Member:
     """Make a user a member of a workspace, or change the role of one who is."""
     if role not in ROLES:
-        raise AccountError(f"{role!r} is no role; a role is one of {', '.join(ROLES)}")
+        raise WrongValue(f"{role!r} is no role; a role is one of {', '.join(ROLES)}")
     member = session.get(Member, (workspace.id, user.id))
     if member is None:
         member = Member(workspace_id=workspace.id, user_id=user.id, role=role)
@@ -118,7 +122,7 @@ def is_repository(text: str) -> bool:
 
 def _check_name(name: str, whose: str) -> None:
     if not _NAME.fullmatch(name):
-        raise AccountError(
+        raise WrongValue(
             f"the name of {whose} has up to 63 letters, digits, dots, dashes and underscores, "
             f"and starts with a letter or a digit"
         )

@@ -81,12 +81,14 @@ def opened(data: Path | None) -> Iterator[Database]:
 @contextmanager
 def changing(data: Path | None) -> Iterator[Session]:
     """Open a transaction in which accounts are changed; what they refuse is a usage error."""
-    from ..accounts.registry import AccountError
+    from ..accounts.registry import AccountError, WrongValue
 
     with opened(data) as database:
         try:
             with database.writing() as session:
                 yield session
+        except WrongValue as error:
+            raise click.UsageError(str(error)) from None
         except AccountError as error:
             raise click.ClickException(str(error)) from None
 

@@ -308,6 +308,21 @@ def test_what_the_platform_leaves_out_is_unknown(osmosis: Command, platform: Fak
     assert (status, err) == (0, "")
     assert out.startswith("?  unknown\n")
     assert "  created  unknown by unknown\n" in out
+    platform.answers["GET", f"{EVALS}/x"] = {}
+    status, out, err = osmosis("eval", "info", "x", "--json")
+    assert (status, out) == (1, "")
+    assert json.loads(err)["error"]["code"] == "bad_answer"
+
+
+def test_a_command_to_copy_has_nothing_that_a_terminal_or_a_shell_acts_on(
+    osmosis: Command, platform: FakePlatform
+):
+    platform.answers["GET", f"{EVALS}/x/metrics"] = {"overview": {"total_samples": 5}}
+    for name, shown in (("\x1b]0;pwn\x07; id", "b7"), ("x; touch y", "b7"), ("calm-1", "calm-1")):
+        platform.answers["GET", f"{EVALS}/x"] = {"eval_run": {**a_run(name), "id": "b7"}}
+        _, out, _ = osmosis("eval", "info", "x")
+        assert f"osmosis eval logs {shown}\n" in out or f"osmosis eval info {shown} -" in out
+        assert "\x1b" not in out and "\n  \n" not in out
 
 
 def test_a_mistyped_name_is_answered_with_the_nearest(osmosis: Command, platform: FakePlatform):
@@ -533,9 +548,13 @@ def test_a_platform_without_reports_says_so_in_one_sentence(
     assert (status, out) == (1, "")
     assert err == (
         f"Error: {platform.url} has no report of evaluation 'x': no route GET {EVALS}/x/report "
-        "(request req-77); its figures, as far as there are some: osmosis eval info x\n"
+        "(request req-77); what is known of it: osmosis eval info x\n"
     )
     assert not list(tmp_path.iterdir())
+    why = {"error": "the evaluation x has no report: it is pending", "code": "no_report"}
+    platform.answers["GET", f"{EVALS}/x/report"] = lambda request: (404, why)
+    _, _, err = osmosis("eval", "download", "x", "-o", str(tmp_path / "r.json"))
+    assert err == f"Error: {why['error']}; what is known of it: osmosis eval info x\n"
 
 
 def test_what_is_no_report_is_not_kept(osmosis: Command, platform: FakePlatform, tmp_path: Path):

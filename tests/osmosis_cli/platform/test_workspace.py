@@ -178,7 +178,7 @@ def test_a_rollout_that_is_there_is_left_alone(osmosis: Command, pytester: pytes
 def test_a_name_that_is_no_folder_is_refused(osmosis: Command, name: str):
     osmosis("workspace", "init")
     status, _, err = osmosis("rollout", "init", "--", name)
-    assert status == 1
+    assert status == 2
     assert "cannot name a rollout" in err
 
 

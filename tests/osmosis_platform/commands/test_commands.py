@@ -101,9 +101,9 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     ("words", "status", "told"),
     [
         (("user", "add", "-x"), 2, "No such option"),
-        (("user", "add", "a b"), 1, "the name of a user has up to 63 letters"),
-        (("user", "add", "a", "--email", "a"), 1, "must look like name@example.com"),
-        (("workspace", "add", "a", "--git", "https://github.com/a/b"), 1, "is no OWNER/REPO"),
+        (("user", "add", "a b"), 2, "the name of a user has up to 63 letters"),
+        (("user", "add", "a", "--email", "a"), 2, "must look like name@example.com"),
+        (("workspace", "add", "a", "--git", "https://github.com/a/b"), 2, "is no OWNER/REPO"),
         (("workspace", "add", "a"), 2, "--git"),
         (("workspace", "add", "a", "--git", "a/b", "--clone-url", "ext::sh"), 2, "--clone-url: "),
         (("member", "add", "a", "b"), 1, "there is no workspace 'a'; add one with"),
@@ -142,7 +142,7 @@ def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:
 def test_a_password_comes_by_standard_input_and_a_short_one_is_refused(
     platform: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for password, status in (("short", 1), (PASSWORD, 0)):
+    for password, status in (("short", 2), (PASSWORD, 0)):
         stdin = io.TextIOWrapper(io.BytesIO(password.encode()))
         monkeypatch.setattr(sys, "stdin", stdin)
         found, out, err = platform("user", "add", "ann", "--password-file", "-")
