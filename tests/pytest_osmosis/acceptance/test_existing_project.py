@@ -85,10 +85,10 @@ def test_events_of_the_agent_are_written_where_asked(
     project: pytest.Pytester, endpoint: EmbeddedEndpoint
 ) -> None:
     project.runpytest_inprocess(*command(endpoint, "--osmosis-debug-dir=debug", "-n0"))
-    files = sorted((project.path / "debug").glob("*.jsonl"))
+    files = sorted((project.path / "debug").glob("*/*.jsonl"))
     assert [file.stem for file in files] == [f"eval-{row}-run-0" for row in range(5)]
     first = json.loads(files[0].read_text().splitlines()[0])
-    assert "pre_run" in first.values()
+    assert first["event"] == "pre_run"
 
 
 def test_the_documented_command_runs_it(

@@ -389,6 +389,7 @@ def test_the_providers_key_is_in_no_artefact(
     assert "OPENAI_API_KEY': '***'" in session.out and "THE_SAME_KEY': '***'" in session.out
     assert "imported with the key: True" in session.err
     artefacts = {path: path.read_bytes() for path in written(flows.path)}
+    assert len(list((flows.path / "debug").iterdir())) == 1  # one folder for all workers
     assert {path.name for path in artefacts} >= {"out.json", "out.xml", "eval-0-run-0.jsonl"}
     texts = [session.out.encode(), session.err.encode(), *artefacts.values()]
     forms = [KEY, "0123456789+abc", *OTHER_KEYS.values()]
