@@ -32,11 +32,21 @@ def versions(requirements: list[str], operator: str) -> dict[str, str]:
 
 
 def test_every_lower_bound_is_a_version_that_the_oldest_environment_runs() -> None:
-    extras = PROJECT["project"]["optional-dependencies"].values()
-    promised = {*PROJECT["project"]["dependencies"], *chain.from_iterable(extras)}
+    extras = {**PROJECT["project"]["optional-dependencies"]}
+    del extras["dev"]
+    promised = {*PROJECT["project"]["dependencies"], *chain.from_iterable(extras.values())}
     bounds = versions(sorted(promised), ">=")
     assert bounds == versions(PROJECT["dependency-groups"]["oldest"], "==")
     assert len(bounds) == len(promised)
+
+
+def test_the_extra_for_development_is_what_the_groups_have() -> None:
+    groups = PROJECT["dependency-groups"]
+    needed = {*groups["test"], *groups["lint"], *groups["types"]}
+    plain = {each for each in needed if "python_version" not in each}  # tomli is required anyway
+    own, *others = PROJECT["project"]["optional-dependencies"]["dev"]
+    assert own == "pytest-osmosis[server,platform]"
+    assert set(others) == plain
 
 
 def test_the_supported_pythons_are_those_that_tox_runs() -> None:
