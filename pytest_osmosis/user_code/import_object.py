@@ -5,6 +5,7 @@ Knows sys.path, files and modules; does not know what the object is for.
 
 from __future__ import annotations
 
+import abc
 import importlib
 import importlib.util
 import inspect
@@ -263,6 +264,6 @@ def user_frames(frames: Iterable[traceback.FrameSummary]) -> list[traceback.Fram
 def _is_machinery(filename: str) -> bool:
     return (
         filename.startswith("<frozen ")
-        or filename == importlib.__file__
+        or filename in (importlib.__file__, abc.__file__)
         or filename.endswith("/_pytest/assertion/rewrite.py")
     )

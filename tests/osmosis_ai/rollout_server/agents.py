@@ -47,6 +47,8 @@ class Behaving(RolloutAgentLoop):
         self.events: list[str] = []
         self.released = threading.Event()
         """Set by the test: lets what `hold` blocks go on."""
+        self.holding = threading.Event()
+        """Set when `hold` has begun to block."""
 
     def get_tools(self, request: Any) -> list[Any]:
         do = request.metadata.get("do")
@@ -81,6 +83,7 @@ class Behaving(RolloutAgentLoop):
         return await self.answer(ctx)
 
     async def hold(self, ctx: RolloutContext) -> RolloutResult:
+        self.holding.set()
         self.released.wait(60)
         return await self.answer(ctx)
 
