@@ -230,16 +230,17 @@ class RolloutContext:
         if self._debug_dir is None:
             return
         try:
-            self._append_event({**data, "event": event_type})
+            self._append_event(event_type, data)
         except OSError as exc:
             logger.warning("debug log of rollout %s is off: %s", self.rollout_id, exc)
             self._debug_dir = None
 
-    def _append_event(self, event: dict[str, Any]) -> None:
+    def _append_event(self, kind: str, data: dict[str, Any]) -> None:
         from .event_log import append_line
 
         assert self._debug_dir is not None
-        text = _event_text({"timestamp": time.time(), "rollout_id": self.rollout_id, **event})
+        head = {"event": kind, "rollout_id": self.rollout_id, "timestamp": time.time()}
+        text = _event_text({**head, **data, "event": kind})
         line = text if self._redact is None else self._redact(text)
         append_line(self._debug_dir, self.rollout_id, line)
 

@@ -442,7 +442,7 @@ def test_a_whole_rollout_runs_against_the_mock_trainer(
         "messages": [{"role": "user", "content": "What is 17 + 25?"}],
         "completion_params": {"temperature": 0.7},
     }
-    with TestClient(app, base_url="http://localhost") as client:
+    with TestClient(app) as client:
         assert client.get("/health").json()["status"] == "healthy"
         accepted = client.post("/v1/rollout/init", json=body)
         assert accepted.status_code == 202
@@ -460,7 +460,7 @@ def test_a_whole_rollout_runs_against_the_mock_trainer(
 @pytest.mark.parametrize("place", ["/", "/agent"])
 def test_an_application_can_be_mounted_in_another(place: str):
     outer = Starlette(routes=[Mount(place, create_app(Adding()))])
-    client = TestClient(outer, base_url="http://localhost")
+    client = TestClient(outer)
     base = place.rstrip("/")
     assert client.get(f"{base}/health").json()["agent_loop"] == "adding"
     assert (
