@@ -99,7 +99,8 @@ async def _called(
     call_id, name, arguments = get_tool_call_info(tool_call)
     started = time.perf_counter()
     try:
-        result = await session.call_tool(name, arguments)
+        # fastmcp's `call_tool` raises what a tool reports of its failure.
+        result = await getattr(session, "call_tool_mcp", session.call_tool)(name, arguments)
     finally:
         ctx.record_tool_call(latency_ms=(time.perf_counter() - started) * 1000.0)
     text = "\n".join(_texts(result))

@@ -57,7 +57,13 @@ def _require_sdk(prefix: str) -> None:
         raise ImportingError(
             f"{prefix}: needs the MCP SDK: pip install 'pytest-osmosis[mcp]'"
         ) from None
-    importlib.import_module("mcp")  # before a project's folder of that name can be found
+    try:
+        importlib.import_module("mcp")  # before a project's folder of that name can be found
+    except Exception as error:  # noqa: BLE001 - versions that do not go together: any error
+        raise ImportingError(
+            f"{prefix}: the MCP SDK cannot be imported ({type(error).__name__}: {error}); "
+            "its newest version: pip install --upgrade mcp"
+        ) from None
     logger = logging.getLogger("mcp")
     if logger.level == logging.NOTSET:  # a server of its version 1 tells of every call
         logger.setLevel(logging.WARNING)

@@ -46,6 +46,17 @@ def test_without_the_sdk_the_extra_is_named(
 
 
 @pytest.mark.usefixtures("sdk")
+def test_an_sdk_that_cannot_be_imported_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "mcp")
+    (tmp_path / "mcp.py").write_text("raise RuntimeError('another pydantic')")
+    said = refused("tools", tmp_path)
+    assert "the MCP SDK cannot be imported (RuntimeError: another pydantic); its newest" in said
+
+
+@pytest.mark.usefixtures("sdk")
 def test_a_folder_that_is_not_there_or_has_no_entry_is_named(tmp_path: Path) -> None:
     assert "--mcp 'tools': no folder 'tools' (looked in " in refused("tools", tmp_path)
     (tmp_path / "tools").mkdir()
