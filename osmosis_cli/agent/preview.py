@@ -82,7 +82,8 @@ def _read(
     try:
         return _records(path, limit) if _holds_answers(path) else _rows(path, limit, mapping)
     except DatasetError as error:
-        raise CommandError(str(error), code="invalid") from None
+        told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
+        raise CommandError(told, code="invalid") from None
 
 
 def _rubrics(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 NEEDED = ("data",)
 DEFAULT_MODEL = "gpt-5-mini"
 """Of OpenAI; at a base URL the model of that name."""
+_MODEL_HELP = f" Default: openai/{DEFAULT_MODEL}."
 SAMPLING = ("temperature", "max_tokens", "top_p")
 ACCEPTED = (
     *NEEDED, "model", "base-url", "api-key-env", "api-key", "max-turns", "temperature",
@@ -89,7 +90,7 @@ def _parameter(option: Option) -> click.Option:
         multiple=_is_repeatable(option),
         callback=_checked(option),
         shell_complete=COMPLETIONS.get(option.metavar or ""),
-        help=help_text(option),
+        help=help_text(option) + (_MODEL_HELP if option.name == "model" else ""),
     )
 
 

@@ -125,7 +125,7 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
         ("records.jsonl", '{"solution_str": 5}\n', "records.jsonl:1: 'solution_str' is a number"),
         ("rows.jsonl", '{"system_prompt": "s"}\n', "'user_prompt' is missing"),
         ("rows.jsonl", "", "has no rows"),
-        ("rows.txt", "x", "expected a .jsonl, .json, .csv or .parquet file"),
+        ("rows.txt", "x", "expected a .yaml, .jsonl, .json, .csv or .parquet file"),
     ],
 )
 def test_a_wrong_file_is_a_clear_error_and_exit_1(
