@@ -9,7 +9,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from osmosis_ai.providers import key_variables
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
@@ -22,9 +22,7 @@ from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
 from .choosing import usage
 from .config import RubricConfig
-
-if TYPE_CHECKING:
-    from .records import Record
+from .records import KEY_FIELDS, Record
 
 OPTION = "--eval-fn"
 _OWN_FIELDS = ("provider", "model", "api_key", "api_key_env", "system_prompt", "original_input")
@@ -78,7 +76,10 @@ class RubricFunction:
         return self._result(value, "\n".join(map(self.redact, reasons)))
 
     def extra_info(self, record: Record) -> dict[str, Any]:
-        """Return the record's own fields, and over them what a judge is asked with."""
+        """Return the record's own fields, and over them what a judge is asked with.
+
+        A record cannot say which key is used, nor where it is sent.
+        """
         info = dict(self.config.model_info)
         asked = {key: info.pop(key) for key in _OWN_FIELDS if info.get(key) is not None}
         if not {"api_key", "api_key_env"} & set(asked):
@@ -91,8 +92,9 @@ class RubricFunction:
             asked["metadata"] = dict(record.metadata)
         if info:
             asked["model_info_overrides"] = info
+        own = {k: v for k, v in (record.extra_info or {}).items() if k not in KEY_FIELDS}
         return {
-            **(record.extra_info or {}),
+            **own,
             **asked,
             "rubric": self.config.rubric,
             "score_min": self.score_min,

@@ -24,8 +24,8 @@ __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 
 _TEXTS = ("conversation_id", "rubric_id", "original_input", "ground_truth")
 _MAPPINGS = ("metadata", "extra_info")
-_KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
-"""Of `extra_info`: what tells how to ask is not for the judge to read."""
+KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
+"""Of `extra_info`: what says how to ask is neither for the judge to read nor for data to decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Record:
     def context(self) -> dict[str, Any] | None:
         """Return what of `metadata` and `extra_info` the judge is shown."""
         extra = mask_secrets(
-            {k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS}
+            {k: v for k, v in (self.extra_info or {}).items() if k not in KEY_FIELDS}
         )
         if self.metadata is None and not extra:
             return None

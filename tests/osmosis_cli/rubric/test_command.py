@@ -318,6 +318,22 @@ def test_ones_own_function_is_given_what_a_judge_would_be(
         assert field in err
 
 
+def test_no_key_is_shown_when_ones_own_function_fails(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
+    text = FILE.format(base=judge.base_url) + f"      api_key: {KEY}\n"
+    (here / "rubric_configs.yaml").write_text(text)
+    others = {"api_key": "sk-of-the-record-01", "model_info_overrides": {"api_base": "http://x"}}
+    write_rows(here / "data.jsonl", [{**ROWS[2], "extra_info": others}])
+    assert rubric("--eval-fn", "own_rubrics:fields", "-o", "mine.json") == 1
+    told = "".join(capsys.readouterr()) + (here / "mine.json").read_text()
+    assert "'api_key': '***'" in told
+    assert KEY not in told and "sk-of-the-record-01" not in told
+    error = written(here / "mine.json")["records"][0]["runs"][0]["error"]
+    assert f"'api_base': '{judge.base_url}'" in error
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
