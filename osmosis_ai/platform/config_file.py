@@ -153,7 +153,7 @@ def _validation_problems(
     meant: set[KeyPath] = set()
     for found in error.errors(include_url=False, include_context=False):
         path = tuple(str(part) for part in found["loc"])
-        key, line = ".".join(map(printable, path)), source.line_of(path)
+        key, line = _shown_key(path), source.line_of(path)
         if found["type"] == "missing":
             missing[path] = Problem(_missing(kind, path), key, line)
         elif found["type"] == "extra_forbidden":
@@ -165,6 +165,14 @@ def _validation_problems(
     for path, problem in missing.items():
         if path not in meant:  # an unknown key has been told what it is meant for
             yield problem
+
+
+def _shown_key(path: KeyPath) -> str:
+    """A key as people read it: an element of an array by its number from 1."""
+    *above, last = map(printable, path)
+    if above and last.isdigit():
+        return f"{'.'.join(above)}: entry {int(last) + 1}"
+    return ".".join((*above, last))
 
 
 def _missing(kind: type[RunConfig], path: KeyPath) -> str:

@@ -76,12 +76,14 @@ def find_entrypoint(root: Path, rollout: str, entrypoint: str) -> Path:
     file = home / entrypoint
     if not file.resolve().is_relative_to(home.resolve()):
         raise EntrypointError("entrypoint", f"it is outside of {ROLLOUTS}/{rollout}/")
+    if file.exists() and not (file.is_file() and entrypoint.endswith(".py")):
+        raise EntrypointError(
+            "entrypoint", f"{ROLLOUTS}/{rollout}/{entrypoint} is not a Python file"
+        )
     if not file.exists():
         raise EntrypointError(
             "entrypoint", f"there is no file {ROLLOUTS}/{rollout}/{entrypoint}{_near(file)}"
         )
-    if not file.is_file():
-        raise EntrypointError("entrypoint", f"{ROLLOUTS}/{rollout}/{entrypoint} is not a file")
     return file.resolve()
 
 

@@ -135,6 +135,8 @@ def _environment(
     from_env_file: Mapping[str, str],
 ) -> dict[str, str]:
     """The child's variables: [env] over the environment over the file of secrets over `.env`."""
+    from ..credentials.store import TOKEN
+
     secrets = {} if secrets_file is None else _secrets(secrets_file)
     own = {name: value for name, value in os.environ.items() if name not in from_env_file}
     environment = {**from_env_file, **secrets, **own, **run.env}
@@ -150,6 +152,7 @@ def _environment(
             status=2,
             details={"missing": missing},
         )
+    environment.pop(TOKEN, None)  # the rollout's code needs no login to the platform
     return environment
 
 

@@ -60,6 +60,8 @@ def login_command(
             "with --json there is no terminal on which to show a code: give a token with --token, "
             "or leave out --json"
         )
+    if os.environ.get(store.TOKEN):
+        _say(f"{store.TOKEN} is set, and is used instead of this login: unset it")
     if given is None and not force and (known := _valid_login(platform)):
         _show(platform, known, as_json=as_json, is_new=False)
         return
@@ -75,8 +77,6 @@ def login_command(
     with login_problems():
         store.keep(os.environ, platform, identity.workspace, _kept(identity, given), _say)
     _show(platform, identity, as_json=as_json, is_new=True)
-    if os.environ.get(store.TOKEN):
-        _say(f"{store.TOKEN} is set, and is used instead of this login: unset it")
 
 
 def _given_token(text: str) -> Secret:

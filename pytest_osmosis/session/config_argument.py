@@ -19,13 +19,17 @@ from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 
 SUFFIX = ".toml"
+TRAINING_FOLDER = "configs/training"
 _OTHER_WAYS = ("agent", "rescore")
 """Options that say what is evaluated, too."""
 
 
 def apply(config: pytest.Config) -> None:
     """Replace a config file among the arguments by options; UsageError where it cannot run."""
-    found = [text for text in config.args if _is_config(config, text)]
+    found = [text for text in config.args if _is_config(config, text, FOLDER)]
+    for text in config.args:
+        if _is_config(config, text, TRAINING_FOLDER):
+            raise pytest.UsageError(f"{text} is of a training run; name one of {FOLDER}/")
     if not found:
         return
     if len({text.partition("::")[0] for text in found}) > 1:
@@ -48,12 +52,12 @@ def apply(config: pytest.Config) -> None:
     config.args[:] = list(_replaced(config, found))
 
 
-def _is_config(config: pytest.Config, text: str) -> bool:
+def _is_config(config: pytest.Config, text: str, folder: str) -> bool:
     name = text.partition("::")[0]
     if not name.endswith(SUFFIX):
         return False
     path = config.invocation_params.dir / name
-    return path.is_file() and path.resolve().parent.as_posix().endswith(f"/{FOLDER}")
+    return path.is_file() and path.resolve().parent.as_posix().endswith(f"/{folder}")
 
 
 def _set_options(config: pytest.Config, given: OptionReader, run: ConfigRun) -> None:
@@ -72,12 +76,12 @@ def _check_environment(name: str, run: ConfigRun, given: OptionReader) -> None:
     ]
     env = [each for each, value in run.env.items() if os.environ.get(each) != value]
     told = [
-        *([f"the environment lacks the secrets {', '.join(secrets)}"] if secrets else []),
-        *([f"the environment has not the values of [env] for {', '.join(env)}"] if env else []),
+        *([f"secrets are not set in the environment: {', '.join(secrets)}"] if secrets else []),
+        *([f"variables do not have the values of [env]: {', '.join(env)}"] if env else []),
     ]
     if told:
         instead = f", or run `osmosis eval {name}`, which sets [env]" if env else ""
-        raise pytest.UsageError(f"{name}: {' and '.join(told)}; export them{instead}")
+        raise pytest.UsageError(f"{name}: {'; '.join(told)}; export them{instead}")
 
 
 def _mask(config: pytest.Config, run: ConfigRun) -> None:

@@ -169,6 +169,7 @@ def test_env_beats_the_environment_which_beats_the_file_of_secrets(
 ):
     monkeypatch.setenv("LOG_LEVEL", "from the environment")
     monkeypatch.setenv("BOTH", "from the environment")
+    monkeypatch.setenv("OSMOSIS_TOKEN", "of-the-platform")
     (workspace / "secrets.env").write_text(
         f"# a comment\nexport DATABASE_URL='{SECRET}'\nBOTH=file\nLOG_LEVEL=file\nPLAIN=a$HOME\n"
     )
@@ -179,6 +180,7 @@ def test_env_beats_the_environment_which_beats_the_file_of_secrets(
     assert found["BOTH"] == "from the environment"
     assert found["LOG_LEVEL"] == "from the config"
     assert found["PLAIN"] == "a$HOME"
+    assert "OSMOSIS_TOKEN" not in found
 
 
 def test_the_file_of_secrets_beats_the_nearest_env_file(

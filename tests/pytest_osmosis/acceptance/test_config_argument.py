@@ -108,14 +108,14 @@ def test_a_folder_is_not_searched_for_files(session: Session):
         (
             ["DATABASE_URL", "PLACE"],
             [FILE],
-            f"{FILE}: the environment lacks the secrets DATABASE_URL and the environment has not "
-            f"the values of [env] for PLACE; export them, or run `osmosis eval {FILE}`, which "
-            "sets [env]",
+            f"{FILE}: secrets are not set in the environment: DATABASE_URL; variables do not have "
+            f"the values of [env]: PLACE; export them, or run `osmosis eval {FILE}`, which sets "
+            "[env]",
         ),
         (
             [],
             [FILE, "--osmosis-model=openai/gpt-5-mini"],
-            f"{FILE}: the environment lacks the secrets OPENAI_API_KEY; export them",
+            f"{FILE}: secrets are not set in the environment: OPENAI_API_KEY; export them",
         ),
         (
             [],
@@ -126,6 +126,11 @@ def test_a_folder_is_not_searched_for_files(session: Session):
             [],
             [FILE, "configs/eval/two.toml"],
             f"one config file at a time can be evaluated, not {FILE}, configs/eval/two.toml",
+        ),
+        (
+            [],
+            ["configs/training/one.toml"],
+            "configs/training/one.toml is of a training run; name one of configs/eval/",
         ),
         (
             [],
@@ -144,6 +149,8 @@ def test_what_cannot_be_evaluated_is_one_sentence(
 ):
     for name in unset:
         monkeypatch.delenv(name)
+    (pytester.path / "configs/training").mkdir()
+    (pytester.path / "configs/training/one.toml").write_text(CONFIG)
     (pytester.path / "configs/eval/two.toml").write_text(CONFIG.replace("experiment", "experimnt"))
     said = refusal(session(*words))
     assert said == told or (told.startswith("*") and told[1:] in said)
