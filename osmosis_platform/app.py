@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
 from sqlalchemy.exc import IntegrityError, OperationalError
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
@@ -11,6 +15,7 @@ from .api.table import ENDPOINTS
 from .api.uploads import UPLOADS
 from .database.connection import Database
 from .errors import Refused
+from .execution.scheduler import Scheduler
 from .http.hardening import Hardening, on_database_error, on_failure, on_http_error, on_refused
 from .pages.routes import PAGES
 from .pages.throttle import LoginThrottle
@@ -18,9 +23,15 @@ from .settings import Settings
 from .vault.cipher import Vault
 
 
-def create_app(settings: Settings, database: Database, vault: Vault) -> Starlette:
-    """Return the application over a database whose tables are there."""
+def create_app(
+    settings: Settings, database: Database, vault: Vault, scheduler: Scheduler | None = None
+) -> Starlette:
+    """Return the application over a database whose tables are there.
+
+    The scheduler, where there is one, takes runs as long as the application is served.
+    """
     app = Starlette(
+        lifespan=_lifespan(scheduler),
         routes=[*(endpoint.route() for endpoint in ENDPOINTS), *UPLOADS, *PAGES],
         middleware=[Middleware(Hardening, allowed_hosts=settings.allowed_hosts)],
         exception_handlers={
@@ -37,3 +48,17 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Starlett
     app.state.vault = vault
     app.state.throttle = LoginThrottle()
     return app
+
+
+def _lifespan(
+    scheduler: Scheduler | None,
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        if scheduler is not None:
+            scheduler.start()
+        yield
+        if scheduler is not None:
+            await run_in_threadpool(scheduler.stop)
+
+    return lifespan

@@ -60,6 +60,9 @@ HTTP = "osmosis_ai/models/test_openai.py"
 POOL = "osmosis_ai/models/transport/test_client.py"
 OPTIONS = "pytest_osmosis/acceptance/test_options.py"
 CREDENTIALS = "osmosis_cli/credentials/test_file.py"
+CHECKOUT = "osmosis_platform/execution/test_checkout.py"
+EXECUTED = "osmosis_platform/execution/test_execute.py"
+EXECUTIONS = "osmosis_platform/execution/test_end_to_end.py"
 CLIENT = "osmosis_ai/platform/test_client.py"
 SUBMIT = "osmosis_cli/platform/test_submit.py"
 GIT = "osmosis_ai/platform/test_git.py"
@@ -1174,6 +1177,53 @@ FAULTS: dict[str, Sequence[Fault]] = {
                 f"{SUBMITTED}::test_a_platform_without_reports_says_so_in_one_sentence",
                 f"{SUBMITTED}::test_what_is_no_report_is_not_kept",
             ],
+        ),
+    ],
+    "Runs that a platform of your own executes": [
+        Fault(
+            "the commit is not there, or its first digits are those of several",
+            "the run fails, saying so",
+            [f"{CHECKOUT}::test_a_commit_that_is_not_there_or_is_not_one_alone_is_refused"],
+        ),
+        Fault(
+            "the repository has symlinks, submodules, filters or hooks, or is huge; its URL would "
+            "start a program",
+            "nothing of it is followed, fetched or run; the run fails before files are written",
+            [
+                f"{CHECKOUT}::test_nothing_of_a_repository_leads_out_of_it_or_starts_a_program",
+                f"{CHECKOUT}"
+                "::test_a_repository_that_is_too_large_is_refused_before_its_files_are_written",
+                f"{CHECKOUT}::test_only_https_ssh_and_a_folder_of_the_operator_are_cloned_from",
+            ],
+        ),
+        Fault(
+            "the model has another name, the key is wrong, the rollout is not there",
+            "the run fails before any row, saying which",
+            [
+                f"{EXECUTED}::test_a_run_that_fails_says_why",
+                f"{EXECUTED}::test_what_is_missing_is_told_before_any_child_is_started",
+            ],
+        ),
+        Fault(
+            "a run is stopped",
+            "its processes are ended within seconds; what was finished is kept",
+            [
+                f"{EXECUTED}::test_stopping_ends_the_child_and_keeps_its_report",
+                f"{EXECUTIONS}::test_stopping_ends_every_process_and_keeps_what_was_finished",
+            ],
+        ),
+        Fault(
+            "the platform is ended, or killed, while it executes runs",
+            "their processes end with it; started again, it goes on from the journals",
+            [
+                f"{EXECUTIONS}::test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice",
+                f"{EXECUTED}::test_a_platform_that_ends_leaves_the_run_to_the_next_start",
+            ],
+        ),
+        Fault(
+            "the rollout prints a secret",
+            "masked in log and report",
+            [f"{EXECUTED}::test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree"],
         ),
     ],
     "Logins, datasets and secrets on a platform": [

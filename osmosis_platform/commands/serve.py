@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from ..database.connection import Database
+    from ..execution.scheduler import Scheduler
     from ..vault.cipher import Vault
 
 
@@ -42,16 +43,30 @@ if TYPE_CHECKING:
     help="Where users reach the platform, as https://osmosis.example.com behind a proxy that "
     "speaks TLS.",
 )
+@click.option(
+    "--max-runs",
+    metavar="N",
+    type=click.IntRange(0, 1000),
+    default=2,
+    show_default=True,
+    help="Evaluations executed at once; 0 executes none, and records them.",
+)
 @data_option
 @json_option
 @needs_extra
 def serve_command(
-    host: str, port: int, public_url: str | None, data: Path | None, as_json: bool
+    host: str,
+    port: int,
+    public_url: str | None,
+    max_runs: int,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     """Serve a platform until Ctrl-C.
 
-    Takes submitted runs, datasets and secrets, and keeps them. Runs are recorded; this version does
-    not execute them.
+    Takes submitted runs, datasets and secrets, and executes evaluations as child processes of this
+    machine: a submitted run is code that runs as your user, without a sandbox. Training runs are
+    recorded, and not executed.
 
     \b
     Examples:
@@ -77,8 +92,28 @@ def serve_command(
         bound = _bind(host, port)
         with bound:
             _say(bound, folder, as_json=as_json)
-            server = uvicorn.Server(configure(create_app(settings, database, vault)))
+            scheduler = _scheduler(folder, database, vault, max_runs)
+            app = create_app(settings, database, vault, scheduler)
+            server = uvicorn.Server(configure(app))
             server.run(sockets=[bound])
+
+
+def _scheduler(folder: Path, database: Database, vault: Vault, max_runs: int) -> Scheduler | None:
+    """Return what executes runs; None where none are to be."""
+    import threading
+
+    from osmosis_executors.local import LocalExecutor
+
+    from ..execution.claims import Claims
+    from ..execution.execute import Services
+    from ..execution.scheduler import Scheduler
+    from ..identifiers import new_id
+
+    if max_runs == 0:
+        return None
+    claims = Claims(database, new_id())
+    services = Services(folder, claims, vault, LocalExecutor(), threading.Event())
+    return Scheduler(services, max_runs=max_runs)
 
 
 def _hosts(host: str, public_url: str | None) -> frozenset[str]:

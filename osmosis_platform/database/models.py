@@ -208,6 +208,10 @@ class Run(Base):
     metrics: Mapped[dict[str, Any] | None]
     """`overview`, `reward_stats` and `pass_at_k`, as far as they are known."""
     report: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    executed_by: Mapped[str | None] = mapped_column(String(32))
+    """The id of the scheduler that executes it."""
+    lease_until: Mapped[datetime | None]
+    """Until when no other one takes it: that scheduler puts this off as long as it lives."""
     creator: Mapped[User] = relationship()
     dataset: Mapped[Dataset] = relationship()
 

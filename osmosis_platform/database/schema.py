@@ -6,7 +6,7 @@ from sqlalchemy import inspect, text
 
 from .connection import Database
 
-NEWEST = "0001"
+NEWEST = "0002"
 """The revision of the tables that this version uses."""
 
 

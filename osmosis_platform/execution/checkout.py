@@ -79,7 +79,7 @@ def check_out(
 
     Raises:
         CheckoutError: with a sentence of its own for everything that goes wrong.
-        Stopped: where the run was stopped meanwhile.
+        Exception: what the check of the program raises, where the run is not to go on.
     """
     try:
         return _check_out(git, source, commit, limits)

@@ -42,10 +42,6 @@ class GitProblem(Exception):
     """What git could not do, in a sentence without credentials."""
 
 
-class Stopped(Exception):
-    """The run was stopped meanwhile."""
-
-
 @dataclass(frozen=True, slots=True)
 class GitProgram:
     """Runs commands of git in a room."""
@@ -56,7 +52,8 @@ class GitProgram:
     time_s: float
     """For each command."""
     file_bytes: int
-    is_stopped: Callable[[], bool]
+    check: Callable[[], None]
+    """Raises where the run is not to go on."""
     clock: Callable[[], float] = time.monotonic
 
     def run(self, folder: Path, *words: str, protocols: str = "", file_bytes: int = 0) -> str:
@@ -64,7 +61,7 @@ class GitProgram:
 
         Raises:
             GitProblem: where it fails, takes too long, or writes too much.
-            Stopped: where the run was stopped.
+            Exception: what `check` raises.
         """
         output, errors = self.room / _OUTPUT, self.room / _ERRORS
         for path in (output, errors):
@@ -82,8 +79,7 @@ class GitProgram:
         end = self.clock() + self.time_s
         try:
             while (status := running.wait(_POLL_S)) is None:
-                if self.is_stopped():
-                    raise Stopped
+                self.check()
                 if self.clock() > end:
                     raise GitProblem(f"`git {name}` took longer than {self.time_s:g} s")
         finally:

@@ -35,7 +35,7 @@ def detail(kind: RunKind, run: Run) -> dict[str, Any]:
         "model": {"name": experiment["model_path"]},
         "rollout": {"id": experiment["rollout"], "name": experiment["rollout"]},
         "entrypoint": experiment["entrypoint"],
-        "commit_sha": experiment.get("commit_sha"),
+        "commit_sha": (run.results or {}).get("commit_sha") or experiment.get("commit_sha"),
         "env_config": run.submission.get("env_config", {}),
         "results": run.results,
     }

@@ -1,6 +1,6 @@
 """Secrets in the database: setting, listing and deleting them, and which names a run finds.
 
-A user's own secret is found before the workspace's. No function here returns a value.
+A user's own secret is found before the workspace's. `resolve` alone returns values.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
+
+from osmosis_ai.secret import Secret
 
 from ..database.models import StoredSecret
 from ..errors import Refused
@@ -83,6 +85,22 @@ def missing(session: Session, workspace_id: str, user_id: str, names: Iterable[s
     )
     known = set(session.scalars(query))
     return [name for name in names if name not in known]
+
+
+def resolve(
+    session: Session, vault: Vault, workspace_id: str, user_id: str, names: Iterable[str]
+) -> tuple[list[Secret], list[str]]:
+    """Return the secrets of these names as a run of the user finds them, and what is missing."""
+    found, absent = [], []
+    for name in names:
+        stored = _find(session, workspace_id, user_id, name) or _find(
+            session, workspace_id, WORKSPACE, name
+        )
+        if stored is None:
+            absent.append(name)
+        else:
+            found.append(Secret(vault.decrypt(stored.encrypted), name))
+    return found, absent
 
 
 def check_key(session: Session, vault: Vault) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def is_alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def wait_for_end(pid: int) -> None:
+    """Return once a process has ended that was killed."""
+    end = time.monotonic() + PATIENCE_S
+    while is_alive(pid):
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_program_has_its_own_environment_alone_and_its_status_is_known(
@@ -104,7 +113,7 @@ def test_what_does_not_end_is_killed_with_all_that_it_has_started(tmp_path: Path
         child = int(wait_for(run, tmp_path / "ready"))
         run.stop()
         assert run.wait(PATIENCE_S) == 137
-    assert not is_alive(child)
+    wait_for_end(child)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
@@ -118,8 +127,7 @@ def test_a_program_ends_with_its_supervisor(tmp_path: Path) -> None:
         child = int(wait_for(run, tmp_path / "ready"))
         os.kill(run.pid, 9)
         assert run.wait(PATIENCE_S) == 137
-    while is_alive(child):
-        pass
+    wait_for_end(child)
 
 
 def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from osmosis_platform.execution.checkout import (
     WorkTree,
     check_out,
 )
-from osmosis_platform.execution.git_program import GitProgram, Stopped
+from osmosis_platform.execution.git_program import GitProgram
+from osmosis_platform.execution.watch import NotToGoOn
 from tests.pushed_workspace import commit, git
 
 LIMITS = CheckoutLimits(time_s=60)
@@ -83,7 +84,7 @@ def recorder() -> Recorder:
 def program(tmp_path: Path, recorder: Recorder) -> GitProgram:
     room = tmp_path / "room"
     room.mkdir()
-    return GitProgram(recorder, room, LIMITS.time_s, LIMITS.download_bytes, lambda: False)
+    return GitProgram(recorder, room, LIMITS.time_s, LIMITS.download_bytes, lambda: None)
 
 
 def of(origin: Path) -> Source:
@@ -198,10 +199,12 @@ def test_git_is_ended_when_it_takes_too_long_and_when_the_run_is_stopped(
         check_out(
             replace(program, executor=slow, clock=lambda: next(times)), of(origin), None, LIMITS
         )
-    with pytest.raises(Stopped):
-        check_out(
-            replace(program, executor=slow, is_stopped=lambda: True), of(origin), None, LIMITS
-        )
+
+    def check() -> None:
+        raise NotToGoOn("stopped")
+
+    with pytest.raises(NotToGoOn):
+        check_out(replace(program, executor=slow, check=check), of(origin), None, LIMITS)
     assert slow.stops == 2
 
 

@@ -1,0 +1,54 @@
+"""One question to a model, as a program: `python -m osmosis_executors.question MODEL`.
+
+Exit status 0 where the model answers; else 1, and why in one sentence on stdout. Its key is in the
+environment, as that of an evaluation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from osmosis_ai.models.base import ProviderError
+from osmosis_ai.secret import Redactor
+from pytest_osmosis.api_keys import key_of, secret_variables
+from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.rollouts.prepare import open_model
+from pytest_osmosis.spec import ModelSpec
+
+_EXPORT = "export it, or name another variable with --osmosis-api-key-env"
+_SECRET = "set it with `osmosis secret set`, and name it in [secrets]"
+"""What a submitted run does instead."""
+_QUESTION = ({"role": "user", "content": "Answer with the word: yes"},)
+
+
+def main(model: str) -> int:
+    """Ask the model; return the exit status."""
+    spec = ModelSpec(model)
+    if spec.persona is not None:
+        return 0  # it is in the process that evaluates
+    try:
+        key_of(spec)
+        asyncio.run(_ask(spec))
+    except ConfigurationError as error:
+        return _refused(str(error).replace(_EXPORT, _SECRET))
+    except ProviderError as error:
+        return _refused(str(error))
+    return 0
+
+
+def _refused(text: str) -> int:
+    print(Redactor(secret_variables())(text))
+    return 1
+
+
+async def _ask(spec: ModelSpec) -> None:
+    opened = open_model(spec, base_urls={}, pool_size=1)
+    try:
+        await opened.complete(_QUESTION)
+    finally:
+        await opened.aclose()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,95 @@
+"""Which scheduler executes which run: a run is taken in one transaction, for as long as a lease.
+
+A scheduler that lives puts its leases off; a run whose lease is over was interrupted, and is taken
+again by any scheduler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, and_, or_, select
+from sqlalchemy.orm import Session
+
+from ..database.connection import Database
+from ..database.models import Run, now
+from ..runs import logs
+from ..runs.kinds import EVALUATION
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The runs of one scheduler."""
+
+    database: Database
+    owner: str
+    """The scheduler's id."""
+    lease_s: float = 20.0
+
+    def take(self) -> str | None:
+        """Take the run that has waited longest, and return its id; None where none waits."""
+        with self.database.reading() as session:
+            if session.scalar(_waiting(now())) is None:
+                return None
+        with self.database.writing() as session:
+            found = session.scalar(_waiting(now()).with_for_update(skip_locked=True))
+            run = None if found is None else session.get(Run, found)
+            if run is None:
+                return None
+            if run.status == "running":
+                told = "the platform was ended while this ran; it goes on with what was finished"
+                logs.add(session, run, f"interrupted: {told}", level="warning", step="run")
+            run.status = "running"
+            run.started_at = run.started_at or now()
+            self._hold(run)
+            return run.id
+
+    def keep(self, run_id: str) -> str | None:
+        """Put the lease off; return None, or the status of a run that is not ours any more."""
+        with self.database.writing() as session:
+            run = session.get(Run, run_id)
+            if run is None or not self.owns(run):
+                return "gone" if run is None else run.status
+            self._hold(run)
+            return None
+
+    def status(self, run_id: str) -> str | None:
+        """Return None, or the status of a run that is not ours any more."""
+        with self.database.reading() as session:
+            found = session.execute(
+                select(Run.status, Run.executed_by).where(Run.id == run_id)
+            ).one_or_none()
+        if found is None:
+            return "gone"
+        return None if found == ("running", self.owner) else found[0]
+
+    def give_back(self, run_id: str) -> None:
+        """Let any scheduler take a run at once that has not ended."""
+        with self.database.writing() as session:
+            run = session.get(Run, run_id)
+            if run is not None and self.owns(run):
+                run.lease_until = now()
+
+    def owns(self, run: Run) -> bool:
+        """Return whether a run is executed by this scheduler, and has not ended."""
+        return run.executed_by == self.owner and run.status == "running"
+
+    def _hold(self, run: Run) -> None:
+        run.executed_by = self.owner
+        run.lease_until = now() + timedelta(seconds=self.lease_s)
+
+
+def finish(session: Session, run: Run, status: str) -> None:
+    """End a run."""
+    run.status = status
+    run.completed_at = now()
+    run.lease_until = None
+
+
+def _waiting(moment: datetime) -> Select[Any]:
+    interrupted = and_(Run.status == "running", Run.lease_until < moment)
+    waiting = or_(Run.status == "pending", interrupted)
+    query = select(Run.id).where(Run.kind == EVALUATION.name, waiting)
+    return query.order_by(Run.created_at, Run.id).limit(1)

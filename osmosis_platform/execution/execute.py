@@ -1,0 +1,303 @@
+"""One submitted evaluation from its claim to its end: clone, build, one question, run, report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from osmosis_ai.platform.workspace import DATASETS, EntrypointError, find_entrypoint
+from osmosis_ai.secret import Redactor, Secret
+from osmosis_executors.job import Executor, Job, Running
+
+from ..database.models import Dataset, Run, Workspace
+from ..datasets.files import DatasetFiles
+from ..vault.cipher import Vault
+from ..vault.records import resolve
+from .checkout import CheckoutError, CheckoutLimits, Source, check_out
+from .claims import Claims
+from .figures import Progress, metrics_of
+from .following import GrowingFile
+from .git_program import GitProgram
+from .orders import Rows, child_environment, evaluation_words, question_words
+from .room import Room
+from .watch import NotToGoOn, Watch
+from .writing import RunRecord
+
+EVALUATED = (0, 1)
+"""Statuses of pytest where every run of a row has ended: all passed, or some did not."""
+REPORT_BYTES = 512 * 1024 * 1024
+_POLL_S = 0.25
+_ENDING_S = 15.0
+_END_BYTES = 64 * 1024
+"""Of the output, in which the mistake is looked for."""
+_USAGE_ERROR = re.compile(r"ERROR: (.+)")
+
+
+class RunFailed(Exception):
+    """The run cannot be executed; its reason, a sentence for its user."""
+
+    def __init__(self, message: str, step: str) -> None:
+        super().__init__(message)
+        self.step = step
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a run is, read from the database when it is taken."""
+
+    submission: Mapping[str, Any]
+    repository: str
+    clone_url: str | None
+    dataset: Path
+    secrets: Sequence[Secret]
+    missing: Sequence[str]
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every execution uses."""
+
+    data: Path
+    claims: Claims
+    vault: Vault
+    executor: Executor
+    shutdown: threading.Event
+    checkout: CheckoutLimits = field(default_factory=CheckoutLimits)
+
+
+def execute(services: Services, run_id: str) -> None:
+    """Execute a run that was taken, until it has ended, is not to go on, or the platform ends."""
+    record = RunRecord(services.claims, run_id)
+    is_expected = False
+    try:
+        _Execution(services, run_id, record).run()
+        is_expected = True
+    except NotToGoOn as error:
+        is_expected = True
+        if error.reason == "shutdown":
+            record.say("the platform ends; the run goes on when it is started again", step="run")
+            services.claims.give_back(run_id)
+        elif error.reason == "stopped":
+            record.say("everything of the run was ended; what was finished is kept", step="stop")
+    except SQLAlchemyError:
+        is_expected = True  # the lease ends, and the run is taken again
+        raise
+    except RunFailed as error:
+        is_expected = True
+        record.end("failed", str(error), step=error.step)
+    finally:
+        if not is_expected:  # what the error says is for the platform's own log
+            told = "the platform failed; its operator finds why in its log"
+            record.end("failed", told, step="run")
+
+
+class _Execution:
+    def __init__(self, services: Services, run_id: str, record: RunRecord) -> None:
+        self._services = services
+        self._run_id = run_id
+        self._record = record
+        self._watch = Watch(services.claims, run_id, services.shutdown)
+        self._room = Room.of_run(services.data, run_id)
+        self._order = self._read()
+        self._record.redact = Redactor(self._order.secrets)
+        self._rows = Rows.of_run(run_id, self._order.submission)
+        self._progress: Progress | None = None
+
+    def run(self) -> None:
+        if self._order.missing:
+            told = ", ".join(self._order.missing)
+            raise RunFailed(f"there is no secret {told} any more; set it again", "build")
+        self._room.make()
+        try:
+            self._clone()
+            self._build()
+            self._ask_model()
+            self._evaluate()
+        except NotToGoOn as error:
+            if error.reason == "stopped":
+                self._room.clean()
+            raise
+        except RunFailed:
+            self._room.clean()
+            raise
+        self._room.clean()
+
+    def _read(self) -> Order:
+        with self._services.claims.database.reading() as session:
+            run = session.get_one(Run, self._run_id)
+            workspace = session.get_one(Workspace, run.workspace_id)
+            dataset = session.get_one(Dataset, run.dataset_id)
+            names = run.submission.get("secrets", {}).get("required", [])
+            secrets, missing = resolve(
+                session, self._services.vault, run.workspace_id, run.creator_id, names
+            )
+            files = DatasetFiles(self._services.data.absolute(), dataset.id, dataset.extension)
+            return Order(
+                submission=run.submission,
+                repository=workspace.repository,
+                clone_url=workspace.clone_url,
+                dataset=files.rows,
+                secrets=secrets,
+                missing=missing,
+                commit=run.submission["experiment_config"].get("commit_sha"),
+            )
+
+    def _clone(self) -> None:
+        """Make the work tree; an earlier attempt's is taken, which its journal belongs to."""
+        if self._room.commit is not None:
+            return
+        limits = self._services.checkout
+        git = GitProgram(
+            self._services.executor,
+            self._room.folder,
+            limits.time_s,
+            limits.download_bytes,
+            self._watch.check,
+        )
+        wanted = self._order.commit or "the newest commit of the default branch"
+        self._record.say(f"cloning {self._order.repository} at {wanted}", step="clone")
+        try:
+            source = Source.of_workspace(self._order.repository, self._order.clone_url)
+            tree = check_out(git, source, self._order.commit, limits)
+        except CheckoutError as error:
+            raise RunFailed(str(error), "clone") from None
+        if tree.submodules:
+            told = f"submodules are not fetched: {', '.join(tree.submodules)}"
+            self._record.say(told, step="clone", level="warning")
+        self._room.keep_commit(tree.commit)
+        self._record.note(commit_sha=tree.commit, rows=self._rows.facts)
+        self._record.say(f"the commit is {tree.commit}", step="clone")
+
+    def _build(self) -> None:
+        experiment = self._order.submission["experiment_config"]
+        rollout = experiment["rollout"]
+        try:
+            find_entrypoint(self._room.source.resolve(), rollout, experiment["entrypoint"])
+        except EntrypointError as error:
+            raise RunFailed(f"experiment_config.{error.key}: {error}", "build") from None
+        if not self._order.dataset.is_file():
+            raise RunFailed("the file of the dataset is not there; upload it again", "build")
+        told = "the rollout runs in the platform's own Python environment"
+        if (self._room.source / "rollouts" / rollout / "pyproject.toml").is_file():
+            told += "; the dependencies in its pyproject.toml are not installed"
+        self._record.say(told, step="build")
+
+    def _ask_model(self) -> None:
+        model = self._order.submission["experiment_config"]["model_path"]
+        answer = self._room.folder / "answer"
+        answer.unlink(missing_ok=True)
+        self._record.say(f"asking {model} one question", step="model")
+        if self._run_child(question_words(model), answer) == 0:
+            return
+        told = answer.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no answer"]
+        raise RunFailed(f"the model does not answer: {told[0]}", "model")
+
+    def _evaluate(self) -> None:
+        resumes = self._room.has_begun()
+        self._room.report.unlink(missing_ok=True)
+        name = self._order.submission["experiment_config"]["dataset"]
+        dataset = self._room.link_dataset(self._order.dataset, name)
+        words = evaluation_words(
+            self._order.submission, self._rows, self._room, dataset, resumes=resumes
+        )
+        facts = self._rows.facts
+        which = f"the first {facts['limit']:,}" if "limit" in facts else "a random tenth"
+        self._record.say(f"evaluating {which} of the rows", step="run")
+        self._room.output.touch(mode=0o600)
+        output = GrowingFile(self._room.output, self._room.output.stat().st_size)
+        try:
+            status = self._run_child(words, self._room.output, output)
+        except NotToGoOn as error:
+            if error.reason == "stopped":
+                self._take_report()
+            raise
+        taken = self._take_report()
+        if status not in EVALUATED:
+            raise RunFailed(self._reason(status), "run")
+        if taken is None:
+            raise RunFailed("the evaluation has left no report", "report")
+        if taken:
+            raise RunFailed(taken, "run")
+        self._record.end("finished", "the report is there", step="report")
+
+    def _run_child(
+        self, words: Sequence[str], printed: Path, output: GrowingFile | None = None
+    ) -> int:
+        """Run a child to its end; follow what it prints and keeps where `output` is given."""
+        job = Job(
+            words,
+            self._room.source,
+            child_environment(
+                self._room, self._order.submission.get("env_config", {}), self._order.secrets
+            ),
+            printed,
+            lock=self._room.lock,
+        )
+        running = self._services.executor.start(job)
+        try:
+            while (status := running.wait(_POLL_S)) is None:
+                self._follow(output)
+                self._watch.check()
+        finally:
+            _end(running)
+            self._follow(output)
+        return status
+
+    def _follow(self, output: GrowingFile | None) -> None:
+        if output is None:
+            return
+        lines = (line.decode("utf-8", "replace") for line in output.lines())
+        self._record.add_output(map(self._without_paths, lines), step="run")
+        journal = self._room.journal()
+        if self._progress is None and journal is not None:
+            self._progress = Progress(journal)
+        if self._progress is not None and self._progress.update():
+            self._record.set_metrics({"overview": self._progress.overview})
+
+    def _take_report(self) -> str | None:
+        """Import the report; return what halted the evaluation, "" for nothing, None for none."""
+        from pydantic import ValidationError
+
+        from pytest_osmosis.reports.json_models import Report
+
+        try:
+            if self._room.report.stat().st_size > REPORT_BYTES:
+                raise RunFailed("the report is larger than the platform takes", "report")
+            text = self._record.redact(self._without_paths(self._room.report.read_text("utf-8")))
+            report = Report.model_validate_json(text)
+        except FileNotFoundError:
+            return None
+        except (ValidationError, UnicodeDecodeError):
+            raise RunFailed("the report is not one of this version", "report") from None
+        self._record.set_report(json.loads(text), metrics_of(report))
+        return report.summary.halted or ""
+
+    def _without_paths(self, text: str) -> str:
+        """Name files as users know them, and not where the platform has them."""
+        name = self._order.submission["experiment_config"]["dataset"]
+        known = f"{DATASETS}/{name}{self._order.dataset.suffix}"
+        return text.replace(str(self._order.dataset), known).replace(f"{self._room.folder}/", "")
+
+    def _reason(self, status: int) -> str:
+        """What pytest said last of a mistake, else its exit status."""
+        with self._room.output.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+            found = _USAGE_ERROR.findall(file.read().decode("utf-8", "replace"))
+        if found:
+            return self._without_paths(found[-1])
+        return f"the evaluation ended with exit status {status}; the log has its output"
+
+
+def _end(running: Running) -> None:
+    """Wait until nothing of a program is left."""
+    running.stop()
+    running.wait(_ENDING_S)

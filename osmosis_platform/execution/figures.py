@@ -1,0 +1,114 @@
+"""What the API says of a run's figures: while it goes on from the journal, then from the report."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
+from pytest_osmosis.storage.lines import verify_checksum
+
+from .following import GrowingFile
+
+_PASS_AT = "pass_at_"
+
+
+class Progress:
+    """The runs of rows that a journal has, counted as its lines come."""
+
+    def __init__(self, journal: Path) -> None:
+        self._file = GrowingFile(journal)
+        self._runs: dict[tuple[int, int], Mapping[str, Any]] = {}
+        self._planned = 0
+
+    def update(self) -> bool:
+        """Read what is new; return whether there was something."""
+        found = False
+        for line in self._file.lines():
+            record = verify_checksum(line)
+            if record is None:
+                continue
+            found = True
+            if "session" in record:
+                self._planned = _planned(record["session"]) or self._planned
+            elif "run" in record:
+                run = record["run"]
+                self._runs[run["row_index"], run["run_index"]] = {
+                    "passed": bool(run.get("passed")),
+                    "scored": bool(run.get("scores")),
+                    "tokens": run.get("tokens") or 0,
+                }
+        return found
+
+    @property
+    def overview(self) -> dict[str, Any]:
+        """The counts."""
+        runs = self._runs.values()
+        passed = sum(run["passed"] for run in runs)
+        return {
+            "total_samples": max(self._planned, len(runs)),
+            "completed_samples": len(runs),
+            "graded": sum(run["scored"] for run in runs),
+            "passed": passed,
+            "failed": len(runs) - passed,
+            "pass_rate": passed / len(runs) if runs else None,
+            "tokens_used": sum(run["tokens"] for run in runs),
+        }
+
+
+def _planned(session: Mapping[str, Any]) -> int:
+    """How many runs a session of the journal was to have; 0 where it does not say."""
+    from pytest_osmosis.storage.fingerprint import RunPlan
+
+    return RunPlan.from_json(session["plan"]).total if session.get("plan") else 0
+
+
+def metrics_of(report: Report) -> dict[str, Any]:
+    """Return the figures of a report as the API has them: those of its first eval function."""
+    summary = report.summary
+    runs = [run for row in report.rows for run in row.runs]
+    passed = sum(run.passed for run in runs)
+    name = next(iter(summary.eval_fns), None)
+    return {
+        "overview": {
+            "duration_ms": summary.total_duration_ms,
+            "total_samples": max(summary.selected, len(runs)),
+            "completed_samples": len(runs),
+            "graded": sum(bool(run.scores) for run in runs),
+            "passed": passed,
+            "failed": len(runs) - passed,
+            "skipped": 0,
+            "pass_rate": passed / len(runs) if runs else None,
+            "pass_threshold": report.config.pass_threshold,
+            "tokens_used": summary.total_tokens or 0,
+        },
+        "reward_stats": {} if name is None else _statistics(runs, name),
+        "pass_at_k": [] if name is None else _pass_at(summary, name),
+    }
+
+
+def _statistics(runs: list[CoreRun], name: str) -> dict[str, float]:
+    """A missing score counts as 0.0, as in the report."""
+    scores = [run.scores.get(name, 0.0) for run in runs]
+    if not scores:
+        return {}
+    return {
+        "mean": statistics.fmean(scores),
+        "median": statistics.median(scores),
+        "std": statistics.stdev(scores) if len(scores) > 1 else 0.0,
+        "min": min(scores),
+        "max": max(scores),
+    }
+
+
+def _pass_at(summary: Summary, name: str) -> list[dict[str, float]]:
+    """The passing figures of a function, by k."""
+    figures = summary.eval_fns[name].model_extra or {}
+    found = {
+        int(key.removeprefix(_PASS_AT)): value
+        for key, value in figures.items()
+        if key.startswith(_PASS_AT) and key.removeprefix(_PASS_AT).isdigit() and value is not None
+    }
+    return [{"k": k, "value": found[k]} for k in sorted(found)]

@@ -1,0 +1,32 @@
+"""Files that grow: their whole new lines, as often as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+BLOCK = 1024 * 1024
+
+
+class GrowingFile:
+    """A file that another process appends lines to."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self._path = path
+        self._offset = offset
+        self._begun = b""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines that were ended since the last time, at most so many as a block has."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                block = file.read(BLOCK)
+        except FileNotFoundError:
+            return
+        self._offset += len(block)
+        *whole, self._begun = (self._begun + block).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+        if len(self._begun) > BLOCK:
+            self._begun = b""  # no line of text

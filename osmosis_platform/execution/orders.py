@@ -1,0 +1,115 @@
+"""What the child processes of a run are: their words and their environment. Pure."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from osmosis_ai.platform.workspace import ROLLOUTS
+from osmosis_ai.secret import Secret
+from pytest_osmosis.api_keys import SECRET_NAMES
+from pytest_osmosis.config_run import EVALUATION
+
+from .room import Room
+
+SAMPLE = "10%"
+"""What is drawn of the rows where a run sets no limit; at least one."""
+_SEED_DIGITS = 8
+_PASSED_ON = (
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    *(name for each in ("http_proxy", "https_proxy", "no_proxy") for name in (each, each.upper())),
+)
+"""Of the platform's own environment: what a program needs to reach other machines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Which rows a run evaluates."""
+
+    limit: int | None
+    """The first so many; None: a random sample."""
+    seed: int
+    """Of the sample."""
+
+    @classmethod
+    def of_run(cls, run_id: str, submission: Mapping[str, Any]) -> Rows:
+        """Return the rows of a run; its id is the seed, so that each attempt has the same."""
+        limit = submission.get("evaluation_config", {}).get("limit")
+        return cls(limit, int(run_id[:_SEED_DIGITS], 16))
+
+    @property
+    def words(self) -> list[str]:
+        """The options of pytest that pick them."""
+        if self.limit is not None:
+            return [f"--osmosis-limit={self.limit}"]
+        return [f"--osmosis-sample={SAMPLE}", f"--osmosis-sample-seed={self.seed}"]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is recorded of them."""
+        if self.limit is not None:
+            return {"limit": self.limit}
+        return {"sample": SAMPLE, "sample_seed": self.seed}
+
+
+def evaluation_words(
+    submission: Mapping[str, Any], rows: Rows, room: Room, dataset: Path, *, resumes: bool
+) -> list[str]:
+    """Return the command that evaluates a submission in its room."""
+    experiment = submission["experiment_config"]
+    given = submission.get("evaluation_config", {})
+    return [
+        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no"),
+        "--osmosis-only",
+        f"--osmosis-agent={ROLLOUTS}/{experiment['rollout']}/{experiment['entrypoint']}",
+        f"--osmosis-model={experiment['model_path']}",
+        f"--osmosis-data={dataset}",
+        *rows.words,
+        *(
+            f"--osmosis-{name}={given[key]}"
+            for key, name in EVALUATION.items()
+            if key in given and key != "limit"
+        ),
+        f"--osmosis-output={room.report}",
+        f"--osmosis-run-dir={room.kept}",
+        *(["--osmosis-extend"] if resumes else []),
+    ]
+
+
+def question_words(model: str) -> list[str]:
+    """Return the command that asks a model one question."""
+    return [sys.executable, "-m", "osmosis_executors.question", model]
+
+
+def child_environment(
+    room: Room,
+    env: Mapping[str, str],
+    secrets: Sequence[Secret],
+    own: Mapping[str, str] = os.environ,
+) -> dict[str, str]:
+    """Return the whole environment of a child: nothing of the platform's but how to get out."""
+    programs = [str(Path(sys.executable).parent), own.get("PATH", os.defpath)]
+    return {
+        **{name: own[name] for name in _PASSED_ON if name in own},
+        "PATH": os.pathsep.join(programs),
+        "HOME": str(room.home),
+        "TMPDIR": str(room.temporary),
+        "PYTHONUNBUFFERED": "1",
+        SECRET_NAMES: " ".join(secret.name for secret in secrets),
+        **env,
+        **dict(_values(secrets)),
+    }
+
+
+def _values(secrets: Sequence[Secret]) -> Iterator[tuple[str, str]]:
+    for secret in secrets:
+        yield secret.name, secret.reveal()

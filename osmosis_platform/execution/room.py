@@ -1,0 +1,102 @@
+"""The folder of one run in the platform's data: its work tree, its home, what it writes.
+
+data/runs/<id>/source/        the work tree; what the commit was is in `commit`
+data/runs/<id>/datasets/      a link to the dataset, by the name that users know
+data/runs/<id>/home/, tmp/    of the child processes
+data/runs/<id>/kept/          journal and transcripts, from which an interrupted run goes on
+data/runs/<id>/output         what pytest printed
+data/runs/<id>/report.json    the JSON report
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+JOURNAL = "journal.jsonl"
+_ODD = re.compile(r"[^\w.-]+|^[.-]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The places of a run."""
+
+    folder: Path
+
+    @classmethod
+    def of_run(cls, data: Path, run_id: str) -> Room:
+        """Return the room of a run; it need not be there."""
+        return cls(data.absolute() / "runs" / run_id)
+
+    @property
+    def source(self) -> Path:
+        """The work tree."""
+        return self.folder / "source"
+
+    @property
+    def home(self) -> Path:
+        """The home directory of the child processes."""
+        return self.folder / "home"
+
+    @property
+    def temporary(self) -> Path:
+        """The folder for their temporary files."""
+        return self.folder / "tmp"
+
+    @property
+    def kept(self) -> Path:
+        """The folder in which the evaluation is kept."""
+        return self.folder / "kept"
+
+    @property
+    def output(self) -> Path:
+        """The file of what pytest printed."""
+        return self.folder / "output"
+
+    @property
+    def report(self) -> Path:
+        """The file of the JSON report."""
+        return self.folder / "report.json"
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while a process of the run lives."""
+        return self.folder / "lock"
+
+    @property
+    def commit(self) -> str | None:
+        """The commit whose work tree is whole; None without one."""
+        path = self.folder / "commit"
+        return path.read_text("ascii") if path.exists() else None
+
+    def keep_commit(self, commit: str) -> None:
+        """Note that the work tree of this commit is whole."""
+        (self.folder / "commit").write_text(commit, "ascii")
+
+    def make(self) -> None:
+        """Make the folders, for the platform's user alone."""
+        for folder in (self.folder.parent, self.folder, self.home, self.temporary):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def link_dataset(self, rows: Path, name: str) -> Path:
+        """Give the file of the dataset its name; return the path relative to the work tree."""
+        link = self.folder / "datasets" / f"{_ODD.sub('-', name)}{rows.suffix}"
+        link.parent.mkdir(mode=0o700, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(rows)
+        return Path("..") / link.relative_to(self.folder)
+
+    def journal(self) -> Path | None:
+        """Return the journal of the evaluation, once there is one."""
+        return next(iter(self.kept.glob(f"*/{JOURNAL}")), None)
+
+    def has_begun(self) -> bool:
+        """Return whether an earlier attempt has written a journal."""
+        return self.journal() is not None
+
+    def clean(self) -> None:
+        """Remove everything but the journal, the output and the report."""
+        for folder in (self.source, self.home, self.temporary):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,68 @@
+"""Takes runs that wait, and executes some at a time, each in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from .execute import Services, execute
+
+IDLE_S = 0.5
+_log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Executes what was submitted, from `start` to `stop`."""
+
+    def __init__(self, services: Services, *, max_runs: int) -> None:
+        self._services = services
+        self._free = threading.Semaphore(max_runs)
+        self._threads: set[threading.Thread] = set()
+        self._taker = threading.Thread(
+            target=self._take_runs, name="osmosis-scheduler", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to take runs."""
+        self._taker.start()
+
+    def stop(self) -> None:
+        """End what is executed, which goes on with the next start; return once all has ended."""
+        self._services.shutdown.set()
+        self._taker.join()
+        for thread in [*self._threads]:
+            thread.join()
+
+    def _take_runs(self) -> None:
+        shutdown = self._services.shutdown
+        while not shutdown.is_set():
+            if not self._free.acquire(timeout=IDLE_S):
+                continue
+            run_id = self._take()
+            if run_id is None:
+                self._free.release()
+                shutdown.wait(IDLE_S)
+                continue
+            thread = threading.Thread(
+                target=self._execute, args=(run_id,), name=f"run-{run_id}", daemon=True
+            )
+            self._threads.add(thread)
+            thread.start()
+
+    def _take(self) -> str | None:
+        try:
+            return self._services.claims.take()
+        except SQLAlchemyError as error:  # it may be locked or full for a while
+            _log.error("no run can be taken: %s", type(error).__name__)
+            return None
+
+    def _execute(self, run_id: str) -> None:
+        try:
+            execute(self._services, run_id)
+        except SQLAlchemyError as error:  # its lease ends, and it is taken again
+            _log.error("run %s: %s", run_id, type(error).__name__)
+        finally:
+            self._free.release()
+            self._threads.discard(threading.current_thread())

@@ -1,0 +1,101 @@
+"""What an execution writes into the database about its run: lines of its log, figures, its end.
+
+All of it is without the values of the run's secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from osmosis_ai.secret import Redactor
+
+from ..database.models import Run
+from ..runs import logs
+from .claims import Claims, finish
+
+LINES = 5000
+"""Of a program's output that a log takes."""
+LINE_LENGTH = 2000
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """One run in the database, while it is executed."""
+
+    claims: Claims
+    run_id: str
+    redact: Redactor = field(default_factory=Redactor)
+    _lines: int = 0
+
+    def say(self, message: str, *, step: str, level: str = "info") -> None:
+        """Add a line to the log."""
+        text = self.redact(message)
+        self._change(lambda session, run: logs.add(session, run, text, level=level, step=step))
+
+    def add_output(self, lines: Iterable[str], *, step: str) -> None:
+        """Add what a program has printed, up to a limit."""
+        found = [text for line in lines if (text := line.rstrip())]
+        room = max(0, LINES - self._lines)
+        taken = [self.redact(text)[:LINE_LENGTH] for text in found[:room]]
+        if self._lines < LINES <= self._lines + len(found):
+            taken.append(f"the log takes {LINES:,} lines; what comes now is left out")
+        self._lines += len(found)
+        if not taken:
+            return
+
+        def add(session: Session, run: Run) -> None:
+            for text in taken:
+                logs.add(session, run, text.replace("\0", ""), step=step)
+
+        self._change(add)
+
+    def note(self, **facts: Any) -> None:
+        """Keep facts of the execution with the results."""
+        self._change(lambda session, run: self._note(run, facts))
+
+    def set_metrics(self, metrics: dict[str, Any]) -> None:
+        """Replace the figures."""
+
+        def set_(session: Session, run: Run) -> None:
+            run.metrics = metrics
+
+        self._change(set_)
+
+    def set_report(self, report: dict[str, Any], metrics: dict[str, Any]) -> None:
+        """Keep the report and its figures."""
+
+        def set_(session: Session, run: Run) -> None:
+            run.report = report
+            run.metrics = metrics
+
+        self._change(set_)
+
+    def end(self, status: str, message: str, *, step: str) -> None:
+        """End the run, unless it has ended already; a failure's message is its reason."""
+        text = self.redact(message)
+
+        def end(session: Session, run: Run) -> None:
+            if not self.claims.owns(run):
+                return
+            failed = status == "failed"
+            if failed:
+                self._note(run, {"error": text})
+            finish(session, run, status)
+            logs.add(session, run, text, level="error" if failed else "info", step=step)
+
+        self._change(end)
+
+    @staticmethod
+    def _note(run: Run, facts: dict[str, Any]) -> None:
+        run.results = {**(run.results or {}), **facts}
+
+    def _change(self, change: Callable[[Session, Run], None]) -> None:
+        """Change the run, if no other scheduler has it meanwhile."""
+        with self.claims.database.writing() as session:
+            run = session.get(Run, self.run_id)
+            if run is not None and run.executed_by == self.claims.owner:
+                change(session, run)

@@ -1,0 +1,29 @@
+"""A platform's data, which no server serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from osmosis_platform.database.connection import Database
+from osmosis_platform.database.models import Base
+from osmosis_platform.execution.claims import Claims
+from osmosis_platform.settings import Settings
+from osmosis_platform.vault.cipher import open_vault
+from tests.platform_server import PlatformServer
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[PlatformServer]:
+    """A platform whose data alone is there."""
+    database = Database.in_folder(tmp_path)
+    Base.metadata.create_all(database.engine)
+    yield PlatformServer("", database, Settings(data=tmp_path), open_vault(tmp_path, None))
+    database.close()
+
+
+@pytest.fixture
+def claims(platform: PlatformServer) -> Claims:
+    return Claims(platform.database, "first")

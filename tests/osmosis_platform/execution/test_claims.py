@@ -1,0 +1,99 @@
+"""Which scheduler executes which run, and what a run that is executed writes."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from osmosis_ai.secret import Redactor, Secret
+from osmosis_platform.database.models import now
+from osmosis_platform.execution import writing
+from osmosis_platform.execution.claims import Claims
+from osmosis_platform.execution.watch import LOOK_S, NotToGoOn, Watch
+from osmosis_platform.execution.writing import RunRecord
+from tests.platform_server import PlatformServer
+from tests.submitted_runs import log_of, run_of
+
+SECRET = "sk-the-value-of-a-secret"
+
+
+def test_the_oldest_evaluation_that_waits_is_taken_by_one_scheduler(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    moment = now()
+    newer = platform.add_run(created_at=moment)
+    older = platform.add_run(created_at=moment - timedelta(seconds=1))
+    platform.add_run("training")
+    for status in ("finished", "stopped", "failed"):
+        platform.add_run(status=status)
+    other = replace(claims, owner="second")
+    assert [claims.take(), other.take(), claims.take()] == [older, newer, None]
+    run = run_of(platform, older)
+    assert (run.status, run.executed_by) == ("running", "first")
+    assert run.started_at is not None
+
+
+def test_a_run_whose_scheduler_is_gone_is_taken_again_and_no_longer_its_own(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    run_id = platform.add_run()
+    other = replace(claims, owner="second")
+    assert claims.take() == run_id
+    assert (claims.keep(run_id), other.take(), other.status(run_id)) == (None, None, "running")
+    platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
+    assert other.take() == run_id
+    assert (claims.keep(run_id), claims.status(run_id)) == ("running", "running")
+    assert log_of(platform, run_id)[0].startswith("warning run: interrupted: the platform was")
+    RunRecord(claims, run_id).end("failed", "too late", step="run")
+    assert run_of(platform, run_id).status == "running"
+    other.give_back(run_id)
+    assert claims.take() == run_id
+
+
+def test_a_watch_says_that_a_run_was_stopped_and_that_the_platform_ends(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    run_id = platform.add_run()
+    claims.take()
+    times = iter([0.0, 0.1, LOOK_S, 100.0, 200.0])
+    shutdown = threading.Event()
+    watch = Watch(claims, run_id, shutdown, clock=lambda: next(times))
+    platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
+    watch.check()  # looks at nothing yet
+    watch.check()
+    watch.check()  # and puts the lease off
+    lease = run_of(platform, run_id).lease_until
+    assert lease is not None
+    assert lease > now()
+    platform.set_run(run_id, status="stopped")
+    with pytest.raises(NotToGoOn) as stopped:
+        watch.check()
+    shutdown.set()
+    with pytest.raises(NotToGoOn) as ended:
+        watch.check()
+    assert (stopped.value.reason, ended.value.reason) == ("stopped", "shutdown")
+
+
+def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
+    platform: PlatformServer, claims: Claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "LINES", 3)
+    run_id = platform.add_run()
+    claims.take()
+    record = RunRecord(claims, run_id, Redactor([Secret(SECRET, "KEY")]))
+    record.say(f"it is {SECRET}", step="clone")
+    for _ in range(3):
+        record.add_output([f"{SECRET}\0\n", "\n", "x" * 5000], step="run")
+    record.note(a=1)
+    record.end("failed", f"because of {SECRET}", step="run")
+    lines = log_of(platform, run_id)
+    told = "info run: the log takes 3 lines; what comes now is left out"
+    long = "info run: " + "x" * writing.LINE_LENGTH
+    output = ["info run: ***", long, "info run: ***", told]
+    assert lines == ["info clone: it is ***", *output, "error run: because of ***"]
+    results: Any = run_of(platform, run_id).results
+    assert results == {"a": 1, "error": "because of ***"}

@@ -1,0 +1,255 @@
+"""Submitted evaluations that are executed: to their end, until they are stopped, after a kill."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from osmosis_executors.local import LocalExecutor
+from osmosis_platform.database.connection import Database
+from osmosis_platform.database.models import Workspace, now
+from osmosis_platform.database.schema import upgrade
+from osmosis_platform.datasets.files import DatasetFiles
+from osmosis_platform.execution.claims import Claims
+from osmosis_platform.execution.execute import Services
+from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.scheduler import Scheduler
+from osmosis_platform.settings import Settings
+from osmosis_platform.vault.cipher import open_vault
+from tests.platform_server import PlatformServer, serving
+from tests.pushed_workspace import commit, git, make_workspace
+from tests.submitted_runs import log_of, run_of
+
+pytestmark = pytest.mark.slow
+EVALS = "/api/cli/eval-runs"
+SECRET = "sk-of-the-run-0123456789"
+PATIENCE_S = 120.0
+FIRST = 2
+"""Rollouts that end before the others wait."""
+WAITS = """
+        import asyncio, os, pathlib
+
+        folder = pathlib.Path(os.environ["FOLDER"])
+        with (folder / "starts").open("a") as file:
+            file.write(ctx.prompt[-1]["content"].splitlines()[0] + chr(10))
+        while len((folder / "starts").read_text().splitlines()) > 2:
+            if (folder / "gate").exists():
+                break
+            await asyncio.sleep(0.02)
+"""
+
+
+def until(is_so: Callable[[], bool], told: Callable[[], object]) -> None:
+    """Return once it is so."""
+    end = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < end, told()
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace whose rollout asks the embedded model, and waits in runs beyond the first two."""
+    root = make_workspace(tmp_path, monkeypatch)
+    monkeypatch.chdir(root)
+    assert run(cli, ["rollout", "init", "answers"]) == 0
+    config = root / "configs/eval/answers.toml"
+    text = config.read_text().replace("openai/gpt-5-mini", "embedded")
+    text = text.replace("OPENAI_API_KEY", "SOME_KEY").replace("# limit = 200", "limit = 5")
+    config.write_text(f'{text}\n[env]\nFOLDER = "{tmp_path}"\n')
+    main = root / "rollouts/answers/main.py"
+    before, after = main.read_text().split("        rollout = get_rollout_context()", 1)
+    main.write_text(f"{before}{WAITS}        rollout = get_rollout_context(){after}")
+    commit(root)
+    git(root, "push", "--quiet", "origin", "main")
+    return root
+
+
+def starts(folder: Path) -> list[str]:
+    """The prompts of the rollouts that were started."""
+    path = folder / "starts"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def prepare(platform: PlatformServer, workspace: Path) -> None:
+    """Give a platform the dataset, the secret and the repository of the workspace."""
+    rows = (workspace / "datasets/answers.jsonl").read_bytes()
+    count = rows.count(b"\n")
+    dataset_id = platform.add_dataset("answers", row_count=count, file_size=len(rows))
+    files = DatasetFiles(platform.settings.data, dataset_id, "jsonl")
+    files.make()
+    files.rows.write_bytes(rows)
+    platform.add_secret("SOME_KEY", value=SECRET)
+    with platform.database.writing() as session:
+        found = session.get_one(Workspace, platform.account.workspace_id)
+        found.clone_url = str(workspace.parent / "bare.git")
+
+
+@contextmanager
+def executing(platform: PlatformServer) -> Iterator[Scheduler]:
+    """Execute what a platform is given."""
+    claims = Claims(platform.database, "scheduler", lease_s=600)
+    services = Services(
+        platform.settings.data, claims, platform.vault, LocalExecutor(), threading.Event()
+    )
+    scheduler = Scheduler(services, max_runs=1)
+    scheduler.start()
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop()
+
+
+@pytest.fixture
+def platform(workspace: Path, tmp_path: Path) -> Iterator[PlatformServer]:
+    with serving(tmp_path / "data") as server:
+        prepare(server, workspace)
+        with executing(server):
+            yield server
+
+
+@pytest.fixture
+def osmosis(
+    platform: PlatformServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """The command as the user of the platform, which must succeed."""
+    for name, value in platform.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def command(*words: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert run(cli, words) == status, capsys.readouterr()
+        said = capsys.readouterr()
+        assert SECRET not in said.out + said.err
+        return said.out
+
+    return command
+
+
+def test_a_submitted_evaluation_has_the_figures_of_a_local_one(
+    osmosis: Callable[..., str], platform: PlatformServer, workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "gate").touch()
+    config = "configs/eval/answers.toml"
+    name = json.loads(osmosis("eval", "submit", config, "--yes", "--json"))["eval_run"]["name"]
+    shown = osmosis("eval", "info", name, "--watch")
+    assert f"{name}  finished" in shown
+    assert f"commit      {git(workspace, 'rev-parse', 'HEAD')}" in shown
+    osmosis("eval", "download", name, "-o", "theirs.json")
+    environment = {**os.environ, "SOME_KEY": SECRET}
+    words = ["eval", config, "--rows", "@theirs.json", "-o", "ours.json"]
+    subprocess.run(
+        [sys.executable, "-m", "osmosis_cli", *words],
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    theirs, ours = (json.loads(Path(file).read_text()) for file in ("theirs.json", "ours.json"))
+    assert theirs["summary"]["eval_fns"] == ours["summary"]["eval_fns"]
+    assert [_runs(row) for row in theirs["rows"]] == [_runs(row) for row in ours["rows"]]
+    assert theirs["config"]["data"] == "datasets/answers.jsonl"
+    for path in (tmp_path / "data" / "runs").rglob("*"):
+        assert path.is_dir() or SECRET.encode() not in path.read_bytes()
+    logs = osmosis("eval", "logs", name)
+    assert [word for word in ("clone:", "build:", "run:", "report:") if word not in logs] == []
+    assert str(tmp_path / "data") not in logs
+
+
+def _runs(row: dict[str, Any]) -> list[tuple[Any, ...]]:
+    kept = ("run_index", "success", "scores", "passed", "tokens")
+    return [(row["row_index"], *(run[name] for name in kept)) for run in row["runs"]]
+
+
+def test_stopping_ends_every_process_and_keeps_what_was_finished(
+    osmosis: Callable[..., str], platform: PlatformServer, tmp_path: Path
+) -> None:
+    told = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
+    run_id = told["eval_run"]["id"]
+    until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))
+    osmosis("eval", "stop", run_id, "--yes")
+    osmosis("eval", "info", run_id, "--watch", status=1)
+    ended = "info stop: everything of the run was ended; what was finished is kept"
+    until(lambda: ended in log_of(platform, run_id), lambda: log_of(platform, run_id))
+    _lock(platform, run_id, fcntl.LOCK_NB)  # no process of it is left
+    found = run_of(platform, run_id)
+    assert found.status == "stopped"
+    assert found.metrics is not None
+    assert found.metrics["overview"]["passed"] == FIRST
+    osmosis("eval", "download", run_id, "-o", "stopped.json")
+
+
+def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
+    workspace: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    database = Database.in_folder(data)
+    upgrade(database)
+    platform = PlatformServer("", database, Settings(data=data), open_vault(data, None))
+    prepare(platform, workspace)
+    submission = {
+        "experiment_config": {
+            "rollout": "answers", "entrypoint": "main.py", "model_path": "embedded",
+            "dataset": "answers",
+        },
+        "evaluation_config": {"limit": 5},
+        "env_config": {"FOLDER": str(tmp_path)},
+        "secrets": {"required": ["SOME_KEY"]},
+    }  # fmt: skip
+    with _served(data) as (url, process):
+        answer = httpx.post(f"{url}{EVALS}", json=submission, headers=platform.account.headers)
+        run_id = answer.json()["id"]
+        until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))
+        os.kill(process.pid, signal.SIGKILL)
+    assert run_of(platform, run_id).status == "running"
+    _lock(platform, run_id)  # until its processes have ended
+    (tmp_path / "gate").touch()
+    platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
+    with _served(data):
+        until(
+            lambda: run_of(platform, run_id).status != "running", lambda: log_of(platform, run_id)
+        )
+    found = run_of(platform, run_id)
+    assert found.status == "finished", log_of(platform, run_id)
+    assert found.metrics is not None
+    assert found.metrics["overview"]["passed"] == 5
+    begun = starts(tmp_path)
+    assert [begun.count(prompt) for prompt in dict.fromkeys(begun)] == [1, 1, 2, 1, 1]
+    assert any("interrupted: " in line for line in log_of(platform, run_id))
+    database.close()
+
+
+def _lock(platform: PlatformServer, run_id: str, how: int = 0) -> None:
+    with Room.of_run(platform.settings.data, run_id).lock.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | how)
+
+
+@contextmanager
+def _served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A platform in a process of its own; its address."""
+    words = ["platform", "serve", "--port", "0", "--data", str(data), "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "osmosis_cli", *words], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["url"], process
+        finally:
+            process.terminate()

@@ -1,0 +1,126 @@
+"""What a child is started with, and what its files say of its figures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_ai.secret import Secret
+from osmosis_platform.execution.figures import Progress
+from osmosis_platform.execution.following import GrowingFile
+from osmosis_platform.execution.orders import Rows, child_environment, evaluation_words
+from osmosis_platform.execution.room import Room
+from pytest_osmosis.storage.journal import end_line, run_line, session_line
+
+RUN_ID = "0000002a" + "0" * 24
+SUBMISSION: dict[str, Any] = {
+    "experiment_config": {
+        "rollout": "my-rollout",
+        "entrypoint": "main.py",
+        "model_path": "embedded",
+        "dataset": "d",
+    }
+}
+
+
+def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: Path) -> None:
+    own = {"PATH": "/bin", "LANG": "C", "https_proxy": "http://p", "OSMOSIS_TOKEN": "t", "A": "b"}
+    secrets = [Secret("sk-1", "KEY"), Secret("sk-2", "OTHER")]
+    found = child_environment(Room(tmp_path), {"LEVEL": "INFO", "TMPDIR": "/x"}, secrets, own)
+    assert found == {
+        "LANG": "C",
+        "https_proxy": "http://p",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}/bin",
+        "HOME": str(tmp_path / "home"),
+        "TMPDIR": "/x",
+        "PYTHONUNBUFFERED": "1",
+        "OSMOSIS_SECRET_NAMES": "KEY OTHER",
+        "LEVEL": "INFO",
+        "KEY": "sk-1",
+        "OTHER": "sk-2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "words", "facts"),
+    [
+        ({}, ["--osmosis-sample=10%", "--osmosis-sample-seed=42"],
+         {"sample": "10%", "sample_seed": 42}),
+        ({"limit": 3}, ["--osmosis-limit=3"], {"limit": 3}),
+    ],
+)  # fmt: skip
+def test_rows_are_the_first_ones_or_a_tenth_that_each_attempt_has_again(
+    evaluation: dict[str, Any], words: list[str], facts: dict[str, Any]
+) -> None:
+    rows = Rows.of_run(RUN_ID, {**SUBMISSION, "evaluation_config": evaluation})
+    assert (rows.words, rows.facts) == (words, facts)
+
+
+def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended() -> None:
+    evaluation = {"n": 2, "limit": 3, "grader_timeout_s": 5.0}
+    submission = {**SUBMISSION, "evaluation_config": evaluation}
+    rows = Rows.of_run(RUN_ID, submission)
+    room = Room(Path("/room"))
+    words = evaluation_words(submission, rows, room, Path("../d.jsonl"), resumes=False)
+    assert words[words.index("--osmosis-only") :] == [
+        "--osmosis-only",
+        "--osmosis-agent=rollouts/my-rollout/main.py",
+        "--osmosis-model=embedded",
+        "--osmosis-data=../d.jsonl",
+        "--osmosis-limit=3",
+        "--osmosis-n=2",
+        "--osmosis-grader-timeout=5.0",
+        "--osmosis-output=/room/report.json",
+        "--osmosis-run-dir=/room/kept",
+    ]
+    again = evaluation_words(submission, rows, room, Path("../d.jsonl"), resumes=True)
+    assert again == [*words, "--osmosis-extend"]
+
+
+def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").touch()
+    (tmp_path / "room").mkdir()
+    for name, linked in (("my data", "my-data"), ("../x", "-.-x"), (".", "-"), ("a", "a")):
+        link = Room(tmp_path / "room").link_dataset(tmp_path / "rows.jsonl", name)
+        assert link == Path("../datasets") / f"{linked}.jsonl"
+        assert (tmp_path / "room" / "source" / link).parent.name == "datasets"
+
+
+def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:
+    file = GrowingFile(tmp_path / "x")
+    assert [*file.lines()] == []
+    with (tmp_path / "x").open("wb", buffering=0) as writer:
+        writer.write(b"one\ntw")
+        assert [*file.lines()] == [b"one\n"]
+        writer.write(b"o\n")
+        assert [*file.lines()] == [b"two\n"]
+        assert [*file.lines()] == []
+
+
+def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path) -> None:
+    plan = {"n": 2, "rows": [[0, 3]], "digests": ""}
+    lines = [
+        session_line({"plan": plan}),
+        run_line('{"row_index":0,"run_index":0,"passed":false}', ""),
+        run_line('{"row_index":0,"run_index":0,"passed":true,"scores":{"a":1.0},"tokens":7}', ""),
+        run_line('{"row_index":0,"run_index":1,"passed":false,"scores":{"a":0.0}}', ""),
+        b'{"torn',
+    ]
+    (tmp_path / "journal").write_bytes(b"".join(lines))
+    progress = Progress(tmp_path / "journal")
+    assert progress.update()
+    assert progress.overview == {
+        "total_samples": 6,
+        "completed_samples": 2,
+        "graded": 2,
+        "passed": 1,
+        "failed": 1,
+        "pass_rate": 0.5,
+        "tokens_used": 7,
+    }
+    assert not progress.update()
+    assert end_line()
