@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from osmosis_ai.platform.workspace import DATASETS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor, Secret
-from osmosis_executors.job import Executor, Job, Running
+from osmosis_executors.job import Executor, Job
 
 from ..database.models import Dataset, Run, Workspace
 from ..datasets.files import DatasetFiles
@@ -35,7 +35,8 @@ EVALUATED = (0, 1)
 """Statuses of pytest where every run of a row has ended: all passed, or some did not."""
 REPORT_BYTES = 512 * 1024 * 1024
 _POLL_S = 0.25
-_ENDING_S = 15.0
+_ENDING_S = 10.0
+"""How long what is killed may take to end."""
 _END_BYTES = 64 * 1024
 """Of the output, in which the mistake is looked for."""
 _USAGE_ERROR = re.compile(r"ERROR: (.+)")
@@ -72,6 +73,8 @@ class Services:
     executor: Executor
     shutdown: threading.Event
     checkout: CheckoutLimits = field(default_factory=CheckoutLimits)
+    grace_s: float = 4.0
+    """How long an evaluation may take to end after it was asked to."""
 
 
 def execute(services: Services, run_id: str) -> None:
@@ -241,6 +244,7 @@ class _Execution:
             ),
             printed,
             lock=self._room.lock,
+            grace_s=self._services.grace_s,
         )
         running = self._services.executor.start(job)
         try:
@@ -248,7 +252,8 @@ class _Execution:
                 self._follow(output)
                 self._watch.check()
         finally:
-            _end(running)
+            running.stop()
+            running.wait(self._services.grace_s + _ENDING_S)
             self._follow(output)
         return status
 
@@ -295,9 +300,3 @@ class _Execution:
         if found:
             return self._without_paths(found[-1])
         return f"the evaluation ended with exit status {status}; the log has its output"
-
-
-def _end(running: Running) -> None:
-    """Wait until nothing of a program is left."""
-    running.stop()
-    running.wait(_ENDING_S)

@@ -56,10 +56,15 @@ def test_a_program_has_its_own_environment_alone_and_its_status_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OF_THE_PLATFORM", "x")
-    code = "import os; print(sorted(os.environ), os.getcwd()); raise SystemExit(7)"
+    code = (
+        "import os, time; print(sorted(os.environ), os.getcwd())\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\n"
+        "raise SystemExit(7)"
+    )
     with start(tmp_path, code, {"LC_ALL": "C", "KEY": VALUE}) as run:
         assert VALUE not in Path(f"/proc/{run.pid}/cmdline").read_text()
         assert VALUE not in Path(f"/proc/{run.pid}/environ").read_text()
+        (tmp_path / "go").touch()
         assert run.wait(PATIENCE_S) == 7
     assert (tmp_path / "out").read_text() == f"['KEY', 'LC_ALL'] {tmp_path}\n"
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600

@@ -26,4 +26,4 @@ def platform(tmp_path: Path) -> Iterator[PlatformServer]:
 
 @pytest.fixture
 def claims(platform: PlatformServer) -> Claims:
-    return Claims(platform.database, "first")
+    return Claims(platform.database, "first", lease_s=600)

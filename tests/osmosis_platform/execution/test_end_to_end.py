@@ -106,7 +106,12 @@ def executing(platform: PlatformServer) -> Iterator[Scheduler]:
     """Execute what a platform is given."""
     claims = Claims(platform.database, "scheduler", lease_s=600)
     services = Services(
-        platform.settings.data, claims, platform.vault, LocalExecutor(), threading.Event()
+        platform.settings.data,
+        claims,
+        platform.vault,
+        LocalExecutor(),
+        threading.Event(),
+        grace_s=PATIENCE_S,
     )
     scheduler = Scheduler(services, max_runs=1)
     scheduler.start()
@@ -213,7 +218,9 @@ def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
         "secrets": {"required": ["SOME_KEY"]},
     }  # fmt: skip
     with _served(data) as (url, process):
-        answer = httpx.post(f"{url}{EVALS}", json=submission, headers=platform.account.headers)
+        answer = httpx.post(
+            f"{url}{EVALS}", json=submission, headers=platform.account.headers, timeout=PATIENCE_S
+        )
         run_id = answer.json()["id"]
         until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))
         os.kill(process.pid, signal.SIGKILL)
