@@ -1,4 +1,4 @@
 """A platform to host yourself: takes submitted runs, datasets and secrets, and keeps them.
 
-Speaks the API that the `osmosis` command speaks. Runs are recorded; nothing executes them yet.
+Speaks the API that the `osmosis` command speaks. Executes submitted evaluations.
 """

@@ -59,7 +59,7 @@ def test_a_watch_says_that_a_run_was_stopped_and_that_the_platform_ends(
 ) -> None:
     run_id = platform.add_run()
     claims.take()
-    times = iter([0.0, 0.1, LOOK_S, 100.0, 200.0])
+    times = iter([0.0, 0.1, LOOK_S, 1000.0, 2000.0])
     shutdown = threading.Event()
     watch = Watch(claims, run_id, shutdown, clock=lambda: next(times))
     platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
