@@ -209,13 +209,13 @@ def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
 
 
 def _wrong(kind: type[RunConfig], path: KeyPath, value: object) -> str:
-    """Return what a value must be, and what it is; of [env], which may hold a key, the type."""
+    """Return what a value must be, and what it is; where it may be a key its type alone."""
     rule = f"must be {rule_of(kind, path)}"
     if len(path) > 1 and path[0] == "advanced":
         return rule  # the value may be a table that is wrong deep inside
     if path[0] == "env" and isinstance(value, str):
         return rule
-    return f"{rule}, not {_described(value, hidden=path[0] == 'env')}"
+    return f"{rule}, not {_described(value, hidden=path[0] in ('env', 'secrets'))}"
 
 
 def _described(value: object, *, hidden: bool) -> str:

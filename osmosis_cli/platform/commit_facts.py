@@ -111,7 +111,15 @@ def _not_this_branch(facts: GitFacts, what: str) -> Finding:
 
 
 def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:
-    if facts.unpushed:
+    if facts.unpushed and not facts.is_known_there:
+        yield Finding(
+            severity=Severity.WARNING,
+            code="unpushed",
+            message="nothing was ever pushed to the origin, as far as is known here, so there is "
+            "no commit that could run",
+            cure="`git push`, or `git fetch` where it was pushed from elsewhere",
+        )
+    elif facts.unpushed:
         commits = "1 commit is" if facts.unpushed == 1 else f"{facts.unpushed} commits are"
         yield Finding(
             severity=Severity.WARNING,

@@ -19,6 +19,8 @@ from ..buffered_output import printable
 
 _NOT_THEIRS = ("OSMOSIS_TOKEN", "PYTEST_ADDOPTS")
 """The login to the platform, and options for sessions of the user's own."""
+_MOST = 600
+"""Characters of an error that are shown: its beginning, and its end, which names the place."""
 _LAST_WORDS = 20_000
 
 
@@ -91,4 +93,5 @@ class RolloutProcesses:
 
     def shown(self, text: str) -> str:
         """Return text from such a process in one printable line, without secrets."""
-        return printable(" ".join(self.redact(text).split()))
+        told = printable(" ".join(self.redact(text).split()))
+        return told if len(told) <= _MOST else f"{told[: _MOST - 150]} ... {told[-150:]}"

@@ -29,7 +29,7 @@ class Preflight:
 
 
 _OPTIONS = (
-    click.option("--strict", is_flag=True, help="Do not submit where pre-flight finds something."),
+    click.option("--strict", is_flag=True, help="Do not submit where trying the code fails."),
     click.option(
         "--preflight",
         is_flag=True,

@@ -16,6 +16,7 @@ import click
 
 from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.answers import ENDED, LogLine, RunMetrics, RunRecord, moment_of
+from osmosis_ai.platform.server_text import one_line
 from pytest_osmosis.escaping import escape_control_chars
 
 from ..buffered_output import printable
@@ -25,6 +26,8 @@ UNKNOWN = "unknown"
 _MONTH_S = 30 * 86400
 _HEADER = ("name", "status", "model", "dataset", "rollout", "created", "by")
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)
+_MOST = 100
+"""Characters of a name that are shown."""
 _LEAST_FIRST = ("by", "rollout", "dataset", "model")
 """Columns that a narrow terminal does without, in this order."""
 
@@ -121,8 +124,8 @@ def log_lines(line: LogLine) -> Iterator[str]:
 
 
 def shown(text: str | None) -> str:
-    """Return text of the server on one line, `unknown` where there is none."""
-    return printable(text) if text else UNKNOWN
+    """Return text of the server on one line, cut where it is long; `unknown` without any."""
+    return one_line(text, _MOST) if text and text.strip() else UNKNOWN
 
 
 def copyable(run: RunRecord) -> str:

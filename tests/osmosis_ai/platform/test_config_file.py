@@ -251,11 +251,12 @@ VALUES: list[tuple[str, str, str]] = [
         "env.LOG_LEVEL: too long: a program is started with values of up to 131,071 bytes with "
         "their name",
     ),
-    ("required", '"A"', "secrets.required: must be an array of strings, not 'A'"),
+    ("required", '"A"', "secrets.required: must be an array of strings, not a string"),
     (
         "required",
         "[5]",
-        "secrets.required: entry 1: must be the name of a secret, as [A-Z][A-Z0-9_]*, not 5",
+        "secrets.required: entry 1: must be the name of a secret, as [A-Z][A-Z0-9_]*, not an "
+        "integer",
     ),
     ("required", '["_A"]', "secrets.required: '_A' is no name of a secret: [A-Z][A-Z0-9_]*"),
     ("required", '["a"]', "secrets.required: 'a' is no name of a secret: [A-Z][A-Z0-9_]*"),
