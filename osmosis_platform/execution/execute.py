@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from osmosis_ai.platform.workspace import DATASETS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor, Secret
 from osmosis_executors.job import Executor, Job
+from pytest_osmosis.spec import ModelSpec
 
 from ..database.models import Dataset, Run, Workspace
 from ..datasets.files import DatasetFiles
@@ -196,6 +197,8 @@ class _Execution:
 
     def _ask_model(self) -> None:
         model = self._order.submission["experiment_config"]["model_path"]
+        if ModelSpec(model).persona is not None:
+            return  # the evaluation itself has it
         answer = self._room.folder / "answer"
         answer.unlink(missing_ok=True)
         self._record.say(f"asking {model} one question", step="model")
