@@ -256,6 +256,8 @@ class PlatformClient:
         asked_s = error.retry_after_s
         if not error.is_passing or tries >= self.limits.tries:
             return None
+        if error.elapsed_s >= self.limits.tries_s:
+            return None
         if error.was_sent and not is_safe:
             return None
         if asked_s is not None and asked_s > self.limits.longest_pause_s:

@@ -38,6 +38,8 @@ class Limits:
     """A file, to its end."""
     file_bytes: int = 512 << 20
     tries: int = 4
+    tries_s: float = 45.0
+    """After so long no other try begins."""
     longest_pause_s: float = 30.0
     """A platform that asks for a longer one is not waited for."""
 

@@ -15,7 +15,7 @@ from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url
 from ..errors import CommandError
-from ..eval.lines import say
+from ..eval.lines import columns, say, wrapped
 from .account_text import document, lines, shown_expiry, shown_user, shown_workspace
 from .connection import active_login, client_of, login_problems
 
@@ -53,7 +53,8 @@ def whoami_command(as_json: bool) -> None:
     if login.workspace is None:
         parts["token"] = f"of {store.TOKEN}"
     for line in lines(parts):
-        say(line)
+        for part in wrapped(line, columns(), below=13):
+            say(part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,14 +89,13 @@ def _opened(path: Path) -> Iterator[int]:
 def _check_taken(record: dict[str, Any], path: Path) -> None:
     """Raise CommandError where the platform has the file and cannot use it."""
     from osmosis_ai.platform.answers import text_of
-
-    from .run_text import shown
+    from osmosis_ai.platform.server_text import one_line
 
     if record.get("status") != "failed":
         return
-    why = text_of(record, "error") or text_of(record, "message")
+    why = text_of(record, "error") or text_of(record, "message") or "the reason is unknown"
     raise CommandError(
-        f"the platform has {printable(path.name)}, but cannot use it: {shown(why)}",
+        f"the platform has {printable(path.name)}, but cannot use it: {one_line(why)}",
         code="dataset_failed",
         details={"id": record.get("id")},
     )

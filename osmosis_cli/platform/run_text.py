@@ -26,7 +26,7 @@ UNKNOWN = "unknown"
 _MONTH_S = 30 * 86400
 _HEADER = ("name", "status", "model", "dataset", "rollout", "created", "by")
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)
-_MOST = 100
+_MOST = 200
 """Characters of a name that are shown."""
 _LEAST_FIRST = ("by", "rollout", "dataset", "model")
 """Columns that a narrow terminal does without, in this order."""

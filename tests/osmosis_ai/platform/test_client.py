@@ -99,8 +99,8 @@ SENTENCES = {
 }  # fmt: skip
 IMPATIENT = {"silent": {"read_s": 0.05}, "trickle": {"answer_s": 0.05}}
 """For faults that never end; anything else may take its time on a busy machine."""
-TRIED_AGAIN = {"429", "slow", "trickle", "silent", "hang up"}
-NO_REQUEST_ID = TRIED_AGAIN - {"429"} | {"huge"}
+TRIED_AGAIN = {"429", "trickle", "silent", "hang up"}
+NO_REQUEST_ID = TRIED_AGAIN - {"429"} | {"slow", "huge"}
 
 
 def test_each_fault_has_its_sentence():
@@ -145,6 +145,18 @@ def test_what_a_server_says_of_its_refusal_is_kept_for_programs(
     assert (caught.value.status, caught.value.field) == (422, "limit")
     assert caught.value.document() == {"status": 422, "field": "limit", "request_id": "req-77"}
     assert caught.value.details == {"least": 1}
+
+
+def test_a_platform_that_lets_wait_is_not_asked_again_after_a_while(
+    platform: FakePlatform, clock: Clock
+):
+    platform.fault, clock.step = "429", 50.0
+    client = PlatformClient(
+        platform.url, token=None, version="1", limits=LIMITS, clock=clock, sleep=clock.sleep
+    )
+    with client, pytest.raises(PlatformError):
+        client.get(RUNS)
+    assert len(platform.requests) == 1
 
 
 def test_a_platform_that_is_not_there_is_said_after_some_tries(clock: Clock):
