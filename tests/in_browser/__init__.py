@@ -1,0 +1,1 @@
+"""Pages in headless Chromium; `tox -e browser` has what they need."""
