@@ -1,4 +1,4 @@
-"""A program to run, what runs it, and one that is running: the interface of every executor."""
+"""What is to run, what runs it, and what is running: the interface of every executor."""
 
 from __future__ import annotations
 
@@ -41,6 +41,35 @@ class Job:
     """How long it may take to end after it was asked to."""
 
 
+PYTEST = ("-m", "pytest")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """An evaluation by the plugin; an executor runs it whole, or spreads it over machines.
+
+    However it runs, its options say where the journal and the report go, `job.output` takes what it
+    prints, and its exit status is pytest's.
+    """
+
+    job: Job
+    """As one machine runs it: an interpreter, `-m pytest`, and the options."""
+    secrets: Sequence[str] = ()
+    """The names of the variables in the job's environment that hold secrets."""
+    project: Path | None = None
+    """The pyproject.toml of its code, where the interpreter's environment was built from one."""
+
+    @property
+    def python(self) -> str:
+        """The interpreter of its environment."""
+        return self.job.words[0]
+
+    @property
+    def options(self) -> Sequence[str]:
+        """Those of pytest."""
+        return self.job.words[1 + len(PYTEST) :]
+
+
 class Running(Protocol):
     """A program that was started."""
 
@@ -52,7 +81,10 @@ class Running(Protocol):
 
 
 class Executor(Protocol):
-    """What runs programs."""
+    """What runs programs and evaluations."""
 
     def start(self, job: Job) -> Running:
-        """Start a program; raise OSError where none can be."""
+        """Start a program on this machine; raise OSError where none can be."""
+
+    def evaluate(self, evaluation: Evaluation) -> Running:
+        """Start an evaluation; raise OSError where none can be."""

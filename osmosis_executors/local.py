@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
-from .job import Job
+from .job import Evaluation, Job
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _OWN_VARIABLES = ("PATH", "SYSTEMROOT", "TMPDIR")
@@ -42,6 +42,10 @@ class LocalExecutor:
         started = LocalRun(process, job.grace_s)
         started.send(_order(job))
         return started
+
+    def evaluate(self, evaluation: Evaluation) -> LocalRun:
+        """Start an evaluation as one program."""
+        return self.start(evaluation.job)
 
 
 class LocalRun:

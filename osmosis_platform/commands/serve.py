@@ -11,10 +11,14 @@ from urllib.parse import urlsplit
 
 import click
 
+from osmosis_executors.choice import EXECUTORS
+
 from .options import data_option, default_data, json_option, needs_extra, opened
 
 if TYPE_CHECKING:
     from socket import socket
+
+    from osmosis_executors.job import Executor
 
     from ..database.connection import Database
     from ..execution.scheduler import Scheduler
@@ -51,6 +55,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="Evaluations executed at once; 0 executes none, and records them.",
 )
+@click.option(
+    "--executor",
+    type=click.Choice(EXECUTORS),
+    default="local",
+    show_default=True,
+    help="What runs evaluations: child processes of this machine, or a Ray cluster.",
+)
+@click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    help="The cluster of --executor ray, as its driver knows it; by default one of this machine.",
+)
 @data_option
 @json_option
 @needs_extra
@@ -59,6 +75,8 @@ def serve_command(
     port: int,
     public_url: str | None,
     max_runs: int,
+    executor: str,
+    ray_address: str | None,
     data: Path | None,
     as_json: bool,
 ) -> None:
@@ -83,6 +101,7 @@ def serve_command(
     from ..settings import Settings
 
     folder = data or default_data()
+    runs_them = _executor(executor, ray_address)
     hosts = _hosts(host, public_url)
     settings = Settings(data=folder, public_url=public_url, allowed_hosts=hosts)
     _log_to_stderr()
@@ -92,17 +111,26 @@ def serve_command(
         bound = _bind(host, port)
         with bound:
             _say(bound, folder, as_json=as_json)
-            scheduler = _scheduler(folder, database, vault, max_runs)
+            scheduler = _scheduler(folder, database, vault, max_runs, runs_them)
             app = create_app(settings, database, vault, scheduler)
             server = uvicorn.Server(configure(app))
             server.run(sockets=[bound])
 
 
-def _scheduler(folder: Path, database: Database, vault: Vault, max_runs: int) -> Scheduler | None:
+def _executor(name: str, ray_address: str | None) -> Executor:
+    from osmosis_executors.choice import NoExecutor, choose_executor
+
+    try:
+        return choose_executor(name, ray_address=ray_address)
+    except NoExecutor as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _scheduler(
+    folder: Path, database: Database, vault: Vault, max_runs: int, executor: Executor
+) -> Scheduler | None:
     """Return what executes runs; None where none are to be."""
     import threading
-
-    from osmosis_executors.local import LocalExecutor
 
     from ..execution.claims import Claims
     from ..execution.execute import Services
@@ -112,7 +140,7 @@ def _scheduler(folder: Path, database: Database, vault: Vault, max_runs: int) ->
     if max_runs == 0:
         return None
     claims = Claims(database, new_id())
-    services = Services(folder, claims, vault, LocalExecutor(), threading.Event())
+    services = Services(folder, claims, vault, executor, threading.Event())
     return Scheduler(services, max_runs=max_runs)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from osmosis_ai.platform.workspace import DATASETS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor, Secret
-from osmosis_executors.job import Executor, Job
+from osmosis_executors.job import Evaluation, Executor, Job, Running
 from pytest_osmosis.spec import ModelSpec
 
 from ..database.models import Dataset, Run, Workspace
@@ -202,7 +202,7 @@ class _Execution:
         answer = self._room.folder / "answer"
         answer.unlink(missing_ok=True)
         self._record.say(f"asking {model} one question", step="model")
-        if self._run_child(question_words(model), answer) == 0:
+        if self._wait(self._services.executor.start(self._job(question_words(model), answer))) == 0:
             return
         told = answer.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no answer"]
         raise RunFailed(f"the model does not answer: {told[0]}", "model")
@@ -221,7 +221,9 @@ class _Execution:
         self._room.output.touch(mode=0o600)
         output = GrowingFile(self._room.output, self._room.output.stat().st_size)
         try:
-            status = self._run_child(words, self._room.output, output)
+            job = self._job(words, self._room.output)
+            names = [secret.name for secret in self._order.secrets]
+            status = self._wait(self._services.executor.evaluate(Evaluation(job, names)), output)
         except NotToGoOn as error:
             if error.reason == "stopped":
                 self._take_report()
@@ -235,11 +237,9 @@ class _Execution:
             raise RunFailed(taken, "run")
         self._record.end("finished", "the report is there", step="report")
 
-    def _run_child(
-        self, words: Sequence[str], printed: Path, output: GrowingFile | None = None
-    ) -> int:
-        """Run a child to its end; follow what it prints and keeps where `output` is given."""
-        job = Job(
+    def _job(self, words: Sequence[str], printed: Path) -> Job:
+        """Return a child of the run, with its environment."""
+        return Job(
             words,
             self._room.source,
             child_environment(
@@ -249,7 +249,9 @@ class _Execution:
             lock=self._room.lock,
             grace_s=self._services.grace_s,
         )
-        running = self._services.executor.start(job)
+
+    def _wait(self, running: Running, output: GrowingFile | None = None) -> int:
+        """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
         try:
             while (status := running.wait(_POLL_S)) is None:
                 self._follow(output)

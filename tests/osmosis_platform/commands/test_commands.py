@@ -112,6 +112,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--host", "0.0.0.0"), 2, "say with --public-url where"),
         (("serve", "--public-url", "example.com"), 2, "must be https://HOST"),
         (("serve", "--port", "99999"), 2, "--port"),
+        (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
     ],
 )
 def test_a_mistake_is_one_sentence(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from osmosis_executors.job import Job
+from osmosis_executors.job import Evaluation, Job
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.execution.claims import Claims
@@ -82,6 +82,11 @@ class Children:
         if not is_question and self.report is not None:
             (job.folder.parent / "report.json").write_text(self.report.model_dump_json())
         return Ended(status, (lambda: None) if is_question else self.on_wait)
+
+    def evaluate(self, evaluation: Evaluation) -> Ended:
+        assert evaluation.options[0] == "-p"
+        assert evaluation.secrets == ["KEY"]
+        return self.start(evaluation.job)
 
 
 @dataclass
