@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -16,11 +17,21 @@ from .api.uploads import UPLOADS
 from .database.connection import Database
 from .errors import Refused
 from .execution.scheduler import Scheduler
-from .http.hardening import Hardening, on_database_error, on_failure, on_http_error, on_refused
+from .http.hardening import (
+    Hardening,
+    on_data_error,
+    on_database_error,
+    on_failure,
+    on_http_error,
+    on_refused,
+)
 from .pages.routes import PAGES
 from .pages.throttle import LoginThrottle
 from .settings import Settings
 from .vault.cipher import Vault
+
+_DATABASE_BUSY = (OperationalError, InterfaceError, IntegrityError, PoolTimeout)
+"""It is locked, full or away, all connections are taken, or another request was first."""
 
 
 def create_app(
@@ -37,8 +48,8 @@ def create_app(
         exception_handlers={
             Refused: on_refused,
             HTTPException: on_http_error,
-            OperationalError: on_database_error,
-            IntegrityError: on_database_error,
+            **dict.fromkeys(_DATABASE_BUSY, on_database_error),
+            DataError: on_data_error,
             Exception: on_failure,
         },
     )

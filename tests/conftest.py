@@ -46,7 +46,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-pytest_plugins = ["pytester", "tests.platform_server"]
+pytest_plugins = ["pytester", "tests.platform_database", "tests.platform_server"]
 
 FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_XDIST_", "GITHUB_")
 """Prefixes of variables that would change what a session under test does."""

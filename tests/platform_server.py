@@ -1,4 +1,4 @@
-"""A platform that a test can talk to: uvicorn in a thread of this process, SQLite in a tmp folder.
+"""A platform that a test can talk to: uvicorn in a thread of this process, data in a tmp folder.
 
 The fixture `platform_server` is there for every test; it is started once a module. A test that must
 not see what others do in it makes a workspace of its own with `add_workspace`.
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.platform_database import new_database
 
 if TYPE_CHECKING:
     from osmosis_platform.database.connection import Database
@@ -246,16 +248,13 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
 
     from osmosis_ai.rollout_server.http.uvicorn import configure, listen
     from osmosis_platform.app import create_app
-    from osmosis_platform.database.connection import Database
-    from osmosis_platform.database.models import Base
     from osmosis_platform.settings import Limits, Settings
     from osmosis_platform.vault.cipher import open_vault
 
     # A test polls without waiting.
     changes = {"limits": Limits(device_interval_s=0), **changes}
     settings = Settings(data=data, **changes)
-    database = Database.in_folder(data)
-    Base.metadata.create_all(database.engine)
+    database = new_database(data)
     vault = open_vault(data, None)
     socket = listen("127.0.0.1", 0)
     server = uvicorn.Server(configure(create_app(settings, database, vault)))

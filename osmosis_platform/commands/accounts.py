@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import IO
 
 import click
 
 from ..accounts.roles import ROLES
-from .options import changing, data_option, json_option, needs_extra, show
+from .options import json_option, needs_extra, show
+from .place import Place, changing, place_options
 
 _PASSWORD_LIMIT = 4096
 
@@ -34,14 +34,14 @@ def user_group() -> None:
     help="A file with the password, or - for standard input. Without it a terminal is asked; "
     "elsewhere the user gets no password, and can only use tokens.",
 )
-@data_option
+@place_options
 @json_option
 @needs_extra
 def add_user(
     name: str,
     email: str | None,
     password_file: IO[bytes] | None,
-    data: Path | None,
+    place: Place,
     as_json: bool,
 ) -> None:
     """Add a user.
@@ -54,7 +54,7 @@ def add_user(
     from ..accounts import registry
 
     password = _password(password_file)
-    with changing(data) as session:
+    with changing(place) as session:
         user = registry.add_user(session, name, email=email, password=password)
     has_password = password is not None
     how = "" if has_password else " without a password: only tokens log this user in"
@@ -98,11 +98,11 @@ def workspace_group() -> None:
     metavar="URL",
     help="Where to clone it from instead of GitHub: https, ssh, or a folder of this machine.",
 )
-@data_option
+@place_options
 @json_option
 @needs_extra
 def add_workspace(
-    name: str, repository: str, clone_url: str | None, data: Path | None, as_json: bool
+    name: str, repository: str, clone_url: str | None, place: Place, as_json: bool
 ) -> None:
     """Add the workspace of a repository.
 
@@ -119,7 +119,7 @@ def add_workspace(
         checked = None if clone_url is None else check_clone_url(clone_url)
     except CloneUrlError as error:
         raise click.UsageError(f"--clone-url: {error}") from None
-    with changing(data) as session:
+    with changing(place) as session:
         workspace = registry.add_workspace(session, name, repository, clone_url=checked)
     document = {
         "id": workspace.id,
@@ -150,10 +150,10 @@ def member_group() -> None:
     show_default=True,
     help="A viewer can only look.",
 )
-@data_option
+@place_options
 @json_option
 @needs_extra
-def add_member(workspace: str, user: str, role: str, data: Path | None, as_json: bool) -> None:
+def add_member(workspace: str, user: str, role: str, place: Place, as_json: bool) -> None:
     """Make a user a member of a workspace, or change the role of one who is.
 
     \b
@@ -162,7 +162,7 @@ def add_member(workspace: str, user: str, role: str, data: Path | None, as_json:
     """
     from ..accounts import registry
 
-    with changing(data) as session:
+    with changing(place) as session:
         found = registry.find_workspace(session, workspace)
         registry.add_member(session, found, registry.find_user(session, user), role)
     document = {"workspace": workspace, "user": user, "role": role}
@@ -194,11 +194,11 @@ def token_group() -> None:
     metavar="DAYS",
     help="How long it serves.",
 )
-@data_option
+@place_options
 @json_option
 @needs_extra
 def create_token(
-    user: str, workspace: str | None, expires_in_days: int, data: Path | None, as_json: bool
+    user: str, workspace: str | None, expires_in_days: int, place: Place, as_json: bool
 ) -> None:
     """Create a token and print it, this once.
 
@@ -211,7 +211,7 @@ def create_token(
     from ..accounts import registry, tokens
     from ..timestamps import timestamp
 
-    with changing(data) as session:
+    with changing(place) as session:
         owner = registry.find_user(session, user)
         home = registry.choose_workspace(session, owner, workspace)
         token, text = tokens.issue(

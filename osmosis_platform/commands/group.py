@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from .accounts import member_group, token_group, user_group, workspace_group
+from .database import database_group
 from .serve import serve_command
 
 
@@ -24,5 +25,12 @@ def platform_group() -> None:
     """
 
 
-for _command in (serve_command, user_group, workspace_group, member_group, token_group):
+for _command in (
+    serve_command,
+    user_group,
+    workspace_group,
+    member_group,
+    token_group,
+    database_group,
+):
     platform_group.add_command(_command)

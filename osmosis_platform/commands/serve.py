@@ -13,7 +13,8 @@ import click
 
 from osmosis_executors.choice import EXECUTORS
 
-from .options import data_option, default_data, json_option, needs_extra, opened
+from .options import json_option, needs_extra
+from .place import Place, opened, place_options
 
 if TYPE_CHECKING:
     from socket import socket
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="The cluster of --executor ray, as its driver knows it; by default one of this machine.",
 )
-@data_option
+@place_options
 @json_option
 @needs_extra
 def serve_command(
@@ -77,7 +78,7 @@ def serve_command(
     max_runs: int,
     executor: str,
     ray_address: str | None,
-    data: Path | None,
+    place: Place,
     as_json: bool,
 ) -> None:
     """Serve a platform until Ctrl-C.
@@ -100,12 +101,12 @@ def serve_command(
     from ..datasets.cleanup import remove_abandoned
     from ..settings import Settings
 
-    folder = data or default_data()
+    folder = place.data
     runs_them = _executor(executor, ray_address)
     hosts = _hosts(host, public_url)
     settings = Settings(data=folder, public_url=public_url, allowed_hosts=hosts)
     _log_to_stderr()
-    with opened(data) as database:
+    with opened(place) as database:
         vault = _vault(folder, database)
         remove_abandoned(database, folder)
         bound = _bind(host, port)

@@ -1,6 +1,7 @@
 """The connection to the database: transactions that read, and transactions that write.
 
-Knows SQLite and nothing else that is particular to a database; a URL of another serves too.
+On SQLite one that writes has the database to itself. On PostgreSQL it has what it locks: a row that
+is changed by what it holds is read with `FOR UPDATE`, which SQLite does without.
 """
 
 from __future__ import annotations
@@ -11,20 +12,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.orm import Session
 
 BUSY_TIMEOUT_MS = 10_000
 FILE_NAME = "platform.sqlite3"
+_POSTGRESQL: dict[str, Any] = {
+    "pool_pre_ping": True,  # the server may have been started anew
+    "pool_size": 10,
+    "max_overflow": 30,
+    "pool_timeout": BUSY_TIMEOUT_MS / 1000,
+    "connect_args": {"connect_timeout": 10, "application_name": "osmosis platform"},
+}
 
 
 class Database:
     """What opens sessions."""
 
     def __init__(self, url: URL | str) -> None:
-        self.engine = create_engine(url)
-        if self.engine.dialect.name == "sqlite":
+        address = make_url(url)
+        if address.get_backend_name() == "sqlite":
+            self.engine = create_engine(address)
             _tune_sqlite(self.engine)
+        else:
+            self.engine = create_engine(address, **_POSTGRESQL)
+            _tune_postgresql(self.engine)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file in the data folder."""
+        return self.engine.dialect.name == "sqlite"
 
     @classmethod
     def in_folder(cls, data: Path) -> Database:
@@ -69,3 +86,11 @@ def _tune_sqlite(engine: Engine) -> None:
         # One that reads first and writes later could be refused without waiting.
         writes = connection.get_execution_options().get("osmosis_writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _tune_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        connection.execute(f"SET lock_timeout = {BUSY_TIMEOUT_MS}")
+        connection.execute("SET TIME ZONE 'UTC'")
+        connection.commit()

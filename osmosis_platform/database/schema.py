@@ -1,27 +1,44 @@
-"""Bringing the tables of a database up to date."""
+"""The tables of a database: made, checked, and brought up to date."""
 
 from __future__ import annotations
 
-from sqlalchemy import inspect, text
+from sqlalchemy import func, inspect, select, text
 
 from .connection import Database
 
 NEWEST = "0002"
 """The revision of the tables that this version uses."""
+_LOCK = 0x05105150
+"""The advisory lock of PostgreSQL under which tables are changed."""
 
 
 class SchemaProblem(Exception):
     """Tables that this version cannot use; a sentence for the operator."""
 
 
-def upgrade(database: Database) -> None:
+def prepare(database: Database) -> None:
+    """Make the tables of an empty database; change those of no other.
+
+    Raises:
+        SchemaProblem: when they are those of another version.
+    """
+    found = revision(database)
+    if found == NEWEST:
+        return
+    if found is not None and found < NEWEST:
+        raise SchemaProblem(
+            f"the database is at revision {found}, and this version needs {NEWEST}: back it up, "
+            "then run `osmosis platform db upgrade`"
+        )
+    upgrade(database)
+
+
+def upgrade(database: Database, to: str = "head") -> None:
     """Make the tables, or change those of an older version.
 
     Raises:
         SchemaProblem: when a newer version has changed them already.
     """
-    if _revision(database) == NEWEST:
-        return
     from alembic import command  # takes time that only the first start needs
     from alembic.config import Config
     from alembic.util import CommandError
@@ -32,9 +49,11 @@ def upgrade(database: Database) -> None:
         database.engine.connect().execution_options(osmosis_writes=True) as connection,
         connection.begin(),
     ):
+        if not database.is_sqlite:  # another process may do the same
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
         config.attributes["connection"] = connection
         try:
-            command.upgrade(config, "head")
+            command.upgrade(config, to)
         except CommandError:
             raise SchemaProblem(
                 "the database is of a newer version of the platform; "
@@ -42,7 +61,8 @@ def upgrade(database: Database) -> None:
             ) from None
 
 
-def _revision(database: Database) -> str | None:
+def revision(database: Database) -> str | None:
+    """Return the revision of the tables; None where there are none."""
     with database.engine.connect() as connection:
         if not inspect(connection).has_table("alembic_version"):
             return None

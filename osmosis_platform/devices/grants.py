@@ -46,7 +46,8 @@ def poll(session: Session, code: str, limits: Limits) -> tuple[Token, str] | Ref
 
     Returned, not raised: that the device asked is to be remembered.
     """
-    grant = session.scalar(select(DeviceGrant).where(DeviceGrant.device_digest == digest(code)))
+    wanted = select(DeviceGrant).where(DeviceGrant.device_digest == digest(code))
+    grant = session.scalar(wanted.with_for_update())  # it is used once
     if grant is None or grant.expires_at <= now() or grant.status == "used":
         return _not_yet("expired_token")
     if grant.status == "denied":
@@ -67,9 +68,8 @@ def poll(session: Session, code: str, limits: Limits) -> tuple[Token, str] | Ref
 def find_pending(session: Session, user_code: str) -> DeviceGrant | None:
     """Return the grant that waits for a decision on a code, however the code is typed."""
     letters = "".join(character for character in user_code.upper() if character.isalpha())
-    grant = session.scalar(
-        select(DeviceGrant).where(DeviceGrant.user_code == f"{letters[:4]}-{letters[4:]}")
-    )
+    wanted = select(DeviceGrant).where(DeviceGrant.user_code == f"{letters[:4]}-{letters[4:]}")
+    grant = session.scalar(wanted.with_for_update())
     if grant is None or grant.status != "pending" or grant.expires_at <= now():
         return None
     return grant

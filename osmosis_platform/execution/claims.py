@@ -49,7 +49,7 @@ class Claims:
     def keep(self, run_id: str) -> str | None:
         """Put the lease off; return None, or the status of a run that is not ours any more."""
         with self.database.writing() as session:
-            run = session.get(Run, run_id)
+            run = session.get(Run, run_id, with_for_update=True)
             if run is None or not self.owns(run):
                 return "gone" if run is None else run.status
             self._hold(run)
@@ -68,7 +68,7 @@ class Claims:
     def give_back(self, run_id: str) -> None:
         """Let any scheduler take a run at once that has not ended."""
         with self.database.writing() as session:
-            run = session.get(Run, run_id)
+            run = session.get(Run, run_id, with_for_update=True)
             if run is not None and self.owns(run):
                 run.lease_until = now()
 

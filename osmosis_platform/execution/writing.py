@@ -96,6 +96,6 @@ class RunRecord:
     def _change(self, change: Callable[[Session, Run], None]) -> None:
         """Change the run, if no other scheduler has it meanwhile."""
         with self.claims.database.writing() as session:
-            run = session.get(Run, self.run_id)
+            run = session.get(Run, self.run_id, with_for_update=True)
             if run is not None and run.executed_by == self.claims.owner:
                 change(session, run)

@@ -101,6 +101,12 @@ async def on_database_error(request: Request, error: Exception) -> Response:
     return error_response(busy())
 
 
+async def on_data_error(request: Request, error: Exception) -> Response:
+    """Answer a request with a value that no column can hold, as a NUL character in PostgreSQL."""
+    _log(request, error)
+    return error_response(Refused(422, "invalid", "a value has a character that cannot be stored"))
+
+
 async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met an error of ours; its text, which may hold values, is not sent."""
     _log(request, error)

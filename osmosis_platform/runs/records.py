@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sqlalchemy import func, or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import Caller, CallerWorkspace
@@ -32,15 +34,9 @@ def submit(
 
     What a new one needs is looked for by `find_dataset`, which refuses it where that is missing.
     """
-    known = _submitted(session, kind, caller, workspace, idempotency_key)
-    if known is not None:
-        if known.submission_digest != submission.digest:
-            raise Refused(
-                409,
-                "idempotency_conflict",
-                "this Idempotency-Key was used for another submission; use a new one",
-            )
-        return known, False
+    known = partial(_submitted, session, kind, submission, caller, workspace, idempotency_key)
+    if (earlier := known()) is not None:
+        return earlier, False
     dataset = find_dataset()
     run = Run(
         workspace_id=workspace.id,
@@ -52,8 +48,13 @@ def submit(
         idempotency_key=idempotency_key,
         dataset_id=dataset.id,
     )
-    session.add(run)
-    session.flush()
+    try:
+        with session.begin_nested():
+            session.add(run)
+    except IntegrityError:  # the same request came twice at once
+        if (other := known()) is None:
+            raise
+        return other, False
     logs.add(session, run, "the run was submitted; it waits to be executed", step="submit")
     return run, True
 
@@ -80,6 +81,7 @@ def newest(
 
 def stop(session: Session, kind: RunKind, run: Run) -> Run:
     """Stop a run; one that is stopped already stays as it is."""
+    session.refresh(run, with_for_update=True)  # it may end at this moment
     if run.status == "stopped":
         return run
     if run.status in ENDED:
@@ -95,13 +97,15 @@ def stop(session: Session, kind: RunKind, run: Run) -> Run:
 def _submitted(
     session: Session,
     kind: RunKind,
+    submission: Submission,
     caller: Caller,
     workspace: CallerWorkspace,
     idempotency_key: str | None,
 ) -> Run | None:
+    """Return the run that a request with this key has made; refuse a key of another submission."""
     if idempotency_key is None:
         return None
-    return session.scalar(
+    found = session.scalar(
         select(Run).where(
             Run.workspace_id == workspace.id,
             Run.creator_id == caller.user_id,
@@ -109,6 +113,13 @@ def _submitted(
             Run.idempotency_key == idempotency_key,
         )
     )
+    if found is not None and found.submission_digest != submission.digest:
+        raise Refused(
+            409,
+            "idempotency_conflict",
+            "this Idempotency-Key was used for another submission; use a new one",
+        )
+    return found
 
 
 def _free_name(session: Session, workspace_id: str) -> str:

@@ -9,9 +9,12 @@ import hashlib
 import hmac
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
+
+from ..identifiers import new_id
 
 KEY_VARIABLE = "OSMOSIS_PLATFORM_SECRET_KEY"
 FILE_NAME = "secret.key"
@@ -72,16 +75,23 @@ def open_vault(data: Path, key: str | None) -> Vault:
 
 def _read_or_make(path: Path) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        _make(path)
+    return _read(path)
+
+
+def _make(path: Path) -> None:
+    """Make the file, whole from the first moment on; another process may do so before."""
+    own = path.with_name(f"{path.name}.{new_id()}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read(path)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        key = Fernet.generate_key().decode("ascii")
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
-    return key
+        with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(Fernet.generate_key())
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(own, path)
+    finally:
+        own.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str:

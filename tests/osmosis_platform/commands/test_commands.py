@@ -21,6 +21,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_platform.accounts.passwords import matches
 from osmosis_platform.accounts.tokens import find_caller
+from osmosis_platform.database.address import parse_address, shown
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import User
 from osmosis_platform.database.schema import upgrade
@@ -113,6 +114,11 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--public-url", "example.com"), 2, "must be https://HOST"),
         (("serve", "--port", "99999"), 2, "--port"),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
+        (("serve", "--database", "sqlite:///x"), 2, "--database: must be postgresql://USER@HOST"),
+        (("serve", "--database", "postgresql://a@b"), 2, "must be postgresql://USER@HOST/DATABASE"),
+        (("serve", "--database", "postgresql://a:hidden@b/c"), 2, "every user of this machine can"),
+        (("serve", "--database", "postgres://b/c?password=hidden"), 2, "every user of this"),
+        (("serve", "--database-password-file", "x"), 2, "needs --database"),
     ],
 )
 def test_a_mistake_is_one_sentence(
@@ -121,6 +127,27 @@ def test_a_mistake_is_one_sentence(
     found, out, err = platform(*words)
     assert (found, out) == (status, "")
     assert told in err
+    assert "hidden" not in err
+
+
+def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
+    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "password"
+    assert parse_address("postgres://a:x%40y@b/c").password == "x@y"
+    file.write_text("x@y\n")
+    url = parse_address("postgresql://a@b:1/c", file)
+    assert (url.password, shown(url)) == ("x@y", "postgresql://a@b:1/c")
+    monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a:hidden@b/c")
+    monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE_PASSWORD_FILE", str(file))
+    told = "OSMOSIS_PLATFORM_DATABASE: has a password, and there is a file with one"
+    assert told in platform("user", "add", "ann")[2]
+    monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a@b/c")
+    for content, told in ((b"", "is empty"), (b"\xff", "is not UTF-8")):
+        file.write_bytes(content)
+        assert told in platform("user", "add", "ann")[2]
+    file.unlink()
+    assert "No such file" in platform("user", "add", "ann")[2]
 
 
 def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:

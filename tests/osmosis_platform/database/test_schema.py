@@ -1,38 +1,72 @@
-"""The tables that migrations make are those of the models."""
+"""The tables that migrations make are those of the models; one of another version is not served."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
+from osmosis_platform.database import migrations
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import Base
-from osmosis_platform.database.schema import NEWEST, SchemaProblem, upgrade
+from osmosis_platform.database.schema import NEWEST, SchemaProblem, prepare, revision, upgrade
+from tests.platform_database import empty_database
+
+REVISIONS = sorted(
+    each.revision for each in ScriptDirectory(migrations.__path__[0]).walk_revisions()
+)
 
 
-def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(tmp_path: Path) -> None:
-    database = Database.in_folder(tmp_path)
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Database]:
+    database = empty_database(tmp_path)
+    yield database
+    database.close()
+
+
+def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(empty: Database) -> None:
     for _ in range(2):
-        upgrade(database)
-    with database.engine.connect() as connection:
+        prepare(empty)
+        upgrade(empty)
+    with empty.engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, Base.metadata) == []
-        assert context.get_current_revision() == NEWEST
-    database.close()
+    assert revision(empty) == NEWEST == REVISIONS[-1]
 
 
-def test_the_tables_of_a_newer_version_are_left_alone(tmp_path: Path) -> None:
-    database = Database.in_folder(tmp_path)
-    upgrade(database)
-    with database.writing() as session:
+@pytest.mark.parametrize("older", REVISIONS[:-1])
+def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
+    empty: Database, older: str
+) -> None:
+    upgrade(empty, older)
+    with empty.writing() as session:
+        session.connection().exec_driver_sql(
+            "INSERT INTO users (id, name, created_at) VALUES ('1', 'ann', '2026-01-02 03:04:05')"
+        )
+    told = f"at revision {older}, and this version needs {NEWEST}: .* `osmosis platform db upgrade`"
+    with pytest.raises(SchemaProblem, match=told):
+        prepare(empty)
+    upgrade(empty)
+    prepare(empty)
+    with empty.reading() as session:
+        found = session.connection().exec_driver_sql("SELECT name FROM users").all()
+        assert [*found] == [("ann",)]
+        context = MigrationContext.configure(session.connection())
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_the_tables_of_a_newer_version_are_left_alone(empty: Database) -> None:
+    upgrade(empty)
+    with empty.writing() as session:
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(SchemaProblem, match="newer version"):
-        upgrade(database)
-    database.close()
+    for change in (prepare, upgrade):
+        with pytest.raises(SchemaProblem, match="newer version"):
+            change(empty)
 
 
 def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:

@@ -7,19 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_platform.database.connection import Database
-from osmosis_platform.database.models import Base
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
+from tests.platform_database import new_database
 from tests.platform_server import PlatformServer
 
 
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[PlatformServer]:
     """A platform whose data alone is there."""
-    database = Database.in_folder(tmp_path)
-    Base.metadata.create_all(database.engine)
+    database = new_database(tmp_path)
     yield PlatformServer("", database, Settings(data=tmp_path), open_vault(tmp_path, None))
     database.close()
 

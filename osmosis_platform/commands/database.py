@@ -1,0 +1,44 @@
+"""`osmosis platform db`: the tables of the platform's database."""
+
+from __future__ import annotations
+
+import click
+
+from .options import json_option, needs_extra, show
+from .place import Place, connected, place_options
+
+
+@click.group("db")
+def database_group() -> None:
+    """Bring the tables of the database up to date.
+
+    \b
+    Example:
+      osmosis platform db upgrade
+    """
+
+
+@database_group.command("upgrade")
+@place_options
+@json_option
+@needs_extra
+def upgrade_command(place: Place, as_json: bool) -> None:
+    """Change the tables of an older version to those of this one.
+
+    Back the platform up, and end it, before: the older version cannot use the new tables.
+
+    \b
+    Example:
+      osmosis platform db upgrade
+    """
+    from ..database.schema import revision, upgrade
+
+    with connected(place) as database:
+        before = revision(database)
+        upgrade(database)
+        after = revision(database)
+    told = f"The database is at revision {after}"
+    sentence = f"{told} already." if before == after else f"{told} now; it was at {before}."
+    if before is None:
+        sentence = f"{told}: its tables were made."
+    show({"before": before, "revision": after}, sentence, as_json=as_json)

@@ -1,0 +1,182 @@
+"""Where a platform has its data: the options `--data` and `--database`, and what they open.
+
+A password is never typed on the command line, which every user of the machine can read.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+    from sqlalchemy.orm import Session
+
+    from ..database.connection import Database
+
+DATA_VARIABLE = "OSMOSIS_PLATFORM_DATA"
+DATABASE_VARIABLE = "OSMOSIS_PLATFORM_DATABASE"
+PASSWORD_FILE_VARIABLE = "OSMOSIS_PLATFORM_DATABASE_PASSWORD_FILE"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The data folder of a platform, and its database where that is not in it."""
+
+    data: Path
+    url: URL | None = field(default=None, repr=False)
+
+    @property
+    def database_shown(self) -> str:
+        """What a message calls the database."""
+        from ..database.address import shown
+
+        return f"--data {self.data}" if self.url is None else f"--database {shown(self.url)}"
+
+    def connect(self) -> Database:
+        """Return the database, which need not be reachable."""
+        from ..database.connection import Database
+
+        if self.url is not None:
+            return Database(self.url)
+        try:
+            return Database.in_folder(self.data)
+        except OSError as error:
+            raise click.ClickException(f"--data {self.data}: {error.strerror}") from None
+
+
+def place_options(function: F) -> F:
+    """Give a command the options that say where the platform's data is, as `place`."""
+
+    @functools.wraps(function)
+    def placed(
+        *args: Any,
+        data: Path | None,
+        database: str | None,
+        database_password_file: Path | None,
+        **values: Any,
+    ) -> Any:
+        url = None if database is None else _address(database, database_password_file)
+        if database is None and database_password_file is not None:
+            raise click.UsageError("--database-password-file needs --database")
+        return function(*args, place=Place(data or _default_data(), url), **values)
+
+    for option in reversed(_OPTIONS):
+        placed = option(placed)
+    return placed  # type: ignore[return-value]
+
+
+def _default_data() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(home).expanduser() / "osmosis" / "platform"
+
+
+_OPTIONS = (
+    click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar=DATA_VARIABLE,
+        metavar="DIR",
+        help=f"The platform's folder: database, datasets, key. Also by {DATA_VARIABLE}; by default "
+        "osmosis/platform in the user's data folder.",
+    ),
+    click.option(
+        "--database",
+        envvar=DATABASE_VARIABLE,
+        metavar="URL",
+        help="A PostgreSQL database, as postgresql://osmosis@db.example.com/osmosis, in place of "
+        f"the folder's SQLite. Also by {DATABASE_VARIABLE}, where alone the URL may have the "
+        "password.",
+    ),
+    click.option(
+        "--database-password-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar=PASSWORD_FILE_VARIABLE,
+        metavar="FILE",
+        help=f"A file with the password of --database. Also by {PASSWORD_FILE_VARIABLE}; "
+        "PGPASSFILE and ~/.pgpass serve too.",
+    ),
+)
+
+
+def _address(text: str, password_file: Path | None) -> URL:
+    """Return the URL of the database; refuse a password that was typed, without repeating it."""
+    if not find_spec("sqlalchemy"):
+        raise _no_extra()
+    from ..database.address import AddressProblem, parse_address
+
+    source = click.get_current_context().get_parameter_source("database")
+    was_typed = source is ParameterSource.COMMANDLINE
+    name = "--database" if was_typed else DATABASE_VARIABLE
+    try:
+        url = parse_address(text, password_file)
+        typed_password = was_typed and ("password" in url.query or parse_address(text).password)
+    except AddressProblem as error:
+        raise click.UsageError(f"{name}: {error}") from None
+    if typed_password:
+        raise click.UsageError(
+            "--database: every user of this machine can read a password there: write it in the "
+            f"file of --database-password-file, or the whole URL in {DATABASE_VARIABLE}"
+        )
+    if not find_spec("psycopg"):
+        raise _no_extra()
+    return url
+
+
+def _no_extra() -> click.ClickException:
+    install = "pip install 'pytest-osmosis[platform,postgres]'"
+    return click.ClickException(f"--database needs an extra: {install}")
+
+
+@contextmanager
+def connected(place: Place) -> Iterator[Database]:
+    """Open the database as it is; what is wrong with it is one sentence."""
+    from sqlalchemy.exc import DBAPIError
+
+    from ..database.schema import SchemaProblem
+
+    database = place.connect()
+    try:
+        yield database
+    except SchemaProblem as error:
+        raise click.ClickException(f"{place.database_shown}: {error}") from None
+    except DBAPIError as error:
+        told = next(iter(str(error.orig).splitlines()), type(error.orig).__name__)
+        raise click.ClickException(f"{place.database_shown}: the database: {told}") from None
+    finally:
+        database.close()
+
+
+@contextmanager
+def opened(place: Place) -> Iterator[Database]:
+    """Open the database with its tables, which must be those of this version."""
+    with connected(place) as database:
+        from ..database.schema import prepare
+
+        prepare(database)
+        yield database
+
+
+@contextmanager
+def changing(place: Place) -> Iterator[Session]:
+    """Open a transaction in which accounts are changed; what they refuse is a usage error."""
+    from ..accounts.registry import AccountError, WrongValue
+
+    with opened(place) as database:
+        try:
+            with database.writing() as session:
+                yield session
+        except WrongValue as error:
+            raise click.UsageError(str(error)) from None
+        except AccountError as error:
+            raise click.ClickException(str(error)) from None
