@@ -19,7 +19,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -34,6 +34,8 @@ COMPLETION_VARIABLE = "_OSMOSIS_COMPLETE"
 INTERRUPTED = 130
 TERMINATED = 143
 TRACEBACK_VARIABLE = "OSMOSIS_TRACEBACK"
+ENDS_BY_SIGNAL = "osmosis.ends_by_signal"
+"""In `meta` of a command's context: a signal is how it ends, and no error to print."""
 
 
 class CommandError(click.ClickException):
@@ -66,6 +68,8 @@ class Outcome:
     code: str = "failed"
     is_complete: bool = field(default=False)
     """Whether stdout is complete output although the status is not 0."""
+    is_usual: bool = field(default=False)
+    """Whether it is how the command is meant to end, so that people are told nothing."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -99,7 +103,7 @@ def wants_json(args: Sequence[str]) -> bool:
 
 def _run_plain(command: click.Command, args: Sequence[str]) -> int:
     outcome = _outcome(command, args, streams=None)
-    if outcome.failure:
+    if outcome.failure and not outcome.is_usual:
         outcome.failure.show()
     return outcome.status
 
@@ -119,8 +123,10 @@ def _run_json(command: click.Command, args: Sequence[str]) -> int:
 def _outcome(
     command: click.Command, args: Sequence[str], streams: BufferedStreams | None
 ) -> Outcome:
+    meta: Mapping[str, Any] = {}
     try:
         with command.make_context(PROGRAM, list(args), obj=streams, color=_color()) as context:
+            meta = context.meta
             command.invoke(context)
         return Outcome(0)
     except click.exceptions.Exit as end:
@@ -132,9 +138,10 @@ def _outcome(
     except click.ClickException as error:
         return Outcome(error.exit_code, error)
     except (KeyboardInterrupt, click.Abort) as stop:
-        return _stopped(stop)
+        return replace(_stopped(stop), is_usual=ENDS_BY_SIGNAL in meta)
     except _Terminated:
-        return Outcome(TERMINATED, CommandError("terminated"), "terminated")
+        failure = CommandError("terminated")
+        return Outcome(TERMINATED, failure, "terminated", is_usual=ENDS_BY_SIGNAL in meta)
     except Exception as error:  # the boundary: users see a message instead of a traceback
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             raise

@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from osmosis_ai.secret import Secret, check_api_key
 
 from ..buffered_output import BufferedStreams, printable
+from ..errors import ENDS_BY_SIGNAL
 from ..shared_options import agent_option, complete_folders, mcp_option, require_agent
 from .server import (
     KEY_VARIABLE,
@@ -161,6 +162,7 @@ def serve_command(
         plan = replace(plan, port=bound.getsockname()[1])
         _announce(ctx, plan, key, note, as_json=as_json)
         log_to_stderr(plan, key)
+        ctx.meta[ENDS_BY_SIGNAL] = True
         if reload:
             serve_with_reload(plan, key, bound)
         else:

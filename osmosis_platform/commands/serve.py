@@ -114,6 +114,8 @@ def serve_command(
             _say(bound, folder, as_json=as_json)
             scheduler = _scheduler(folder, database, vault, max_runs, runs_them)
             app = create_app(settings, database, vault, scheduler)
+            # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
+            click.get_current_context().meta["osmosis.ends_by_signal"] = True
             server = uvicorn.Server(configure(app))
             server.run(sockets=[bound])
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.buffered_output import printable
-from osmosis_cli.errors import CommandError, run
+from osmosis_cli.errors import ENDS_BY_SIGNAL, CommandError, _Terminated, run
 from osmosis_cli.lazy_group import Entry, LazyGroup, entry_points_of
 from osmosis_cli.main import COMMANDS, cli, main
 
@@ -222,6 +222,23 @@ def test_sigterm_ends_the_command_with_143_and_runs_its_cleanup():
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stdout == "cleaned up\n"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("stop", "status"), [(KeyboardInterrupt(), 130), (_Terminated(), 143)])
+def test_a_command_that_a_signal_is_meant_to_end_says_nothing_of_it_to_people(
+    stop: BaseException, status: int, capsys: pytest.CaptureFixture[str]
+):
+    @click.command()
+    @click.option("--json", is_flag=True)
+    @click.pass_context
+    def command(ctx: click.Context, json: bool) -> None:
+        ctx.meta[ENDS_BY_SIGNAL] = True
+        raise stop
+
+    assert run(command, []) == status
+    assert capsys.readouterr() == ("", "")
+    assert run(command, ["--json"]) == status
+    assert json.loads(capsys.readouterr().err)["error"]["exit_code"] == status
 
 
 def test_a_reader_that_goes_away_is_no_traceback():

@@ -273,6 +273,7 @@ def test_skip_register_needs_no_login_and_keeps_the_key(serve: Serve):
     assert get(running.port, "/platform/health")[0] == 401
     assert get(running.port, "/platform/health", **bearer(running.key))[0] == 200
     assert running.stop() == 143
+    assert "Error" not in running.log.read_text()
     assert len(running.key) >= 32
 
 
