@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import importlib.metadata
+import logging
 import os
 import signal
 import sys
@@ -55,6 +56,7 @@ TERMINAL = {"CI", "BUILD_NUMBER", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "PY_COLO
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
 IMPORT_LITELLM = (
+    "test_files_of_functions.py",
     "test_litellm_client.py",
     "test_litellm_end_to_end.py",
     "test_litellm_model.py",
@@ -148,6 +150,20 @@ def litellm(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
         gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_logs() -> Iterator[None]:
+    """Remove the handler that a server's command in this process has put on the root logger.
+
+    It would write what later tests log to the closed stderr of an earlier one.
+    """
+    level = logging.root.level
+    yield
+    logging.root.setLevel(level)
+    for handler in list(logging.root.handlers):
+        if type(handler) is logging.StreamHandler:
+            logging.root.removeHandler(handler)
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ def run(pytester: pytest.Pytester, name: str, *options: str) -> tuple[Any, dict[
     return result, json.loads((pytester.path / "out.json").read_text())
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, workers: int) -> None:
     result, report = run(
@@ -35,6 +36,7 @@ def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, work
     assert {run["llm_calls"] for row in report["rows"] for run in row["runs"]} == {2}
 
 
+@pytest.mark.slow
 def test_a_model_that_errs_gets_half_for_an_answer_that_was_right(
     pytester: pytest.Pytester,
 ) -> None:
@@ -46,6 +48,7 @@ def test_a_model_that_errs_gets_half_for_an_answer_that_was_right(
     assert rewards <= {0.0, 0.5, 1.0} and len(rewards) > 1
 
 
+@pytest.mark.slow
 @each_mode
 def test_an_agent_with_openais_client_calls_its_tools(
     pytester: pytest.Pytester, workers: int
@@ -60,6 +63,7 @@ def test_an_agent_with_openais_client_calls_its_tools(
     assert sum(run["tool_calls"] for run in runs) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

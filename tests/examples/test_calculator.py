@@ -137,6 +137,7 @@ COMMAND = [
 ]
 
 
+@pytest.mark.slow
 def test_a_perfect_model_passes_every_row_and_eval_function(example: pytest.Pytester) -> None:
     others = [f"--eval-fn=rewards:{name}" for name in ("exact_match", "conversation_quality")]
     result = example.runpytest_inprocess(*COMMAND, *others, "--osmosis-model=embedded/perfect")

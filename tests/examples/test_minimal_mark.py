@@ -28,6 +28,7 @@ def test_each_row_and_run_is_a_test(example: pytest.Pytester, workers: int) -> N
     assert result.ret == 0
 
 
+@pytest.mark.slow
 def test_the_tests_own_asserts_decide(example: pytest.Pytester) -> None:
     result = example.runpytest_inprocess("--osmosis-model", "embedded/broken")
     result.assert_outcomes(passed=5, failed=5 * 3)

@@ -38,6 +38,7 @@ def test_reward_functions_tell_right_from_close_from_wrong(pytester: pytest.Pyte
     assert summary["rewards:short"]["mean"] == 1.0
 
 
+@pytest.mark.slow
 def test_rubric_functions_ask_their_judge(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def test_help_lists_the_installed_commands_and_imports_none_of_them():
     assert "validate " in done.stdout
 
 
+@pytest.mark.slow
 def test_a_command_about_submitted_runs_imports_neither_pytest_nor_an_event_loop(
     tmp_path: Path,
 ):

@@ -7,12 +7,11 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
-import openai
 import pytest
 
 from osmosis_ai.bridge import Account, Bridge
@@ -22,6 +21,9 @@ from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, completion, error_reply, tool_call
+
+if TYPE_CHECKING:
+    import openai
 
 PROVIDER_KEY = "sk-provider-0123456789abcdef"
 HTTP = httpx.Client(trust_env=False, verify=False)
@@ -67,6 +69,8 @@ def account(bridge: Bridge) -> Account:
 
 @pytest.fixture
 def client(account: Account) -> Iterator[openai.OpenAI]:
+    import openai
+
     with openai.OpenAI(base_url=account.url, api_key=account.key.reveal()) as client:
         yield client
 
@@ -80,6 +84,7 @@ def posted(account: Account, body: Any, *, path: str = "/chat/completions") -> h
     )
 
 
+@pytest.mark.slow
 def test_an_openai_client_is_answered_by_the_evaluated_model(
     endpoint: Endpoint, account: Account, client: openai.OpenAI
 ) -> None:
@@ -242,7 +247,9 @@ def test_the_providers_refusal_reaches_the_client_once(
     endpoint: Endpoint, account: Account, client: openai.OpenAI
 ) -> None:
     endpoint.answers = lambda ask: [error_reply(503, f"busy; your key is {PROVIDER_KEY}")]
-    with pytest.raises(openai.InternalServerError) as caught:
+    from openai import InternalServerError
+
+    with pytest.raises(InternalServerError) as caught:
         client.chat.completions.create(model="m", messages=[USER])
     assert caught.value.status_code == 503
     assert "busy" in str(caught.value)
@@ -323,6 +330,7 @@ def test_the_accounts_params_go_with_every_call_that_says_nothing_else(
     assert sent == [(0.2, 7), (1.0, None)]
 
 
+@pytest.mark.slow
 def test_every_account_counts_its_own_calls_and_the_sums_are_the_endpoints() -> None:
     def used(ask: Ask) -> dict[str, Any]:
         number = int(ask.row)

@@ -104,6 +104,7 @@ def test_nothing_but_the_users_own_words_reaches_the_terminal(
         assert chatter not in session.stderr.partition("their warning")[0]
 
 
+@pytest.mark.slow
 def test_what_others_log_through_litellm_is_left_alone(
     session: subprocess.CompletedProcess[str],
 ) -> None:

@@ -395,6 +395,7 @@ def test_the_obedient_judge_does_obey_what_stands_outside() -> None:
     assert found == 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["solution_str", "ground_truth", "original_input", "metadata"])
 def test_no_text_reaches_the_judge_as_an_order(place: str) -> None:
     async def attack(judge: Endpoint, text: str) -> float:

@@ -96,6 +96,7 @@ def test_verbose_shows_the_tools_too(
     assert lines[2:4] == [["ok", "get_tools", "add"], ["add()"]]
 
 
+@pytest.mark.slow
 def test_the_checks_are_one_json_document(project: Path):
     done = validate(project, "--module", "my_agent:agent_loop", "--json")
     assert done.returncode == 0, done.stderr
@@ -138,6 +139,7 @@ def test_a_failed_check_is_named_and_the_status_is_1(
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_failed_check_with_json_is_one_error_document(project: Path):
     done = validate(project, "-m", "my_agent:Sync", "--json")
     assert (done.returncode, done.stdout) == (1, "")

@@ -257,6 +257,7 @@ def test_an_evaluation_runs_and_nothing_else_of_the_project(
     assert "test_ordinary" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_dataset_of_the_ini_file_is_evaluated_alone(project: Path, command: Command):
     (project / "pytest.ini").write_text(
         "[pytest]\nosmosis_data = data.jsonl\nosmosis_agent = server:agent_loop\n"
@@ -267,6 +268,7 @@ def test_a_dataset_of_the_ini_file_is_evaluated_alone(project: Path, command: Co
     assert "test_ordinary" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("eval_fn", "status", "output"),
     [("always", 0, []), ("never", 1, ["-o", "results.json"])],
@@ -289,6 +291,7 @@ def test_json_is_the_report_alone_on_stdout(
         assert json.loads((project / "results.json").read_text()) == report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "part"),
     [
@@ -379,6 +382,7 @@ def test_another_unknown_option_is_answered_with_the_nearest(
     assert said in done.stderr.replace("'", "") and "pytest go" not in done.stderr
 
 
+@pytest.mark.slow
 def test_no_row_to_run_is_status_5(command: Command):
     done = command(*ASKED, "--eval-fn", "server:always", "--offset", "9", "--json")
     assert (done.returncode, done.stdout) == (5, "")

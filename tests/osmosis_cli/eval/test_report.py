@@ -53,6 +53,7 @@ def evaluated(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_what_is_rendered_later_is_what_was_shown_then(
     saved: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +95,7 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     assert not Path("-").exists()
 
 
+@pytest.mark.slow
 def test_a_table_has_the_columns_of_rows_that_the_dataset_still_holds(
     saved: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +121,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(Path(name).read_text().splitlines()))
 
 
+@pytest.mark.slow
 def test_without_its_conversations_it_has_the_figures(
     saved: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +149,7 @@ def test_what_is_no_report_is_named(
     assert (done.exit_code, said in done.output) == (status, True), done.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "said"),
     [

@@ -359,6 +359,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
         yield server
 
 
+@pytest.mark.slow
 def test_the_platform_takes_what_is_uploaded_and_lists_it(
     real: PlatformServer, osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
 ):

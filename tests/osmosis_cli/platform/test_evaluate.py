@@ -276,6 +276,7 @@ def test_the_help_shows_how_it_is_typed(osmosis: Command):
     assert "--secrets-file" in out
 
 
+@pytest.mark.slow
 def test_it_evaluates_with_the_variables_of_the_file_and_shows_no_secret(workspace: Path):
     words = ["configs/eval/one.toml", "--model", "embedded", "--json", "--", "-rP", "-n0"]
     quick = "-p no:hypothesispytest -p no:anyio"

@@ -104,6 +104,7 @@ IMPORTED = {"is_workflow": True, "has_grader": True}
 # ---- the import, in a process of its own
 
 
+@pytest.mark.slow
 def test_code_that_is_in_order_is_not_talked_about(file: ConfigFile[EvalConfig]):
     told: list[str] = []
     assert try_rollout(file, Preflight(), root=Path.cwd(), tell=told.append) == []

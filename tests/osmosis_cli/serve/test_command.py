@@ -267,6 +267,7 @@ def test_with_a_login_the_server_registers_itself(serve: Serve, platform: Platfo
     assert running.key not in running.log.read_text()
 
 
+@pytest.mark.slow
 def test_skip_register_needs_no_login_and_keeps_the_key(serve: Serve):
     running = serve(SEED_LINES[2])
     assert get(running.port, "/health")[0] == 200
@@ -277,6 +278,7 @@ def test_skip_register_needs_no_login_and_keeps_the_key(serve: Serve):
     assert len(running.key) >= 32
 
 
+@pytest.mark.slow
 def test_local_has_neither_key_nor_login_and_is_on_loopback(serve: Serve):
     running = serve(SEED_LINES[3])
     assert running.host == "127.0.0.1"
@@ -286,6 +288,7 @@ def test_local_has_neither_key_nor_login_and_is_on_loopback(serve: Serve):
     assert running.stop() == 143
 
 
+@pytest.mark.slow
 def test_a_key_can_be_given_and_is_not_printed(serve: Serve):
     running = serve(SEED_LINES[4])
     assert get(running.port, "/platform/health", **bearer(MY_API_KEY))[0] == 200
@@ -315,6 +318,7 @@ def test_local_on_an_outer_address_has_a_key_all_the_same(serve: Serve):
     assert get(running.port, "/platform/health", **bearer(running.key))[0] == 200
 
 
+@pytest.mark.slow
 def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
     platform.answers = [(401, {"error": f"{TOKEN} has expired"})]
     running = serve(SEED_LINES[0], **platform.environment)
@@ -354,6 +358,7 @@ def test_an_agent_that_fails_its_checks_is_not_served(fails: Fails):
     assert "--no-validate" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_validation_it_is_served_all_the_same(serve: Serve):
     running = serve("osmosis serve -m my_agent:sync --local --no-validate")
     assert get(running.port, "/health")[1]["agent_loop"] == "my-agent"
@@ -428,6 +433,7 @@ def test_a_port_that_is_taken_is_said(fails: Fails):
     assert "-p/--port" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_allowed_trainer_is_the_only_one(serve: Serve):
     running = serve(f"{SEED_LINES[3]} --allow-trainer http://127.0.0.1:9")
     for url, status in (("http://127.0.0.1:9", 202), ("http://127.0.0.1:10", 422)):

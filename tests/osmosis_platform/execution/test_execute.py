@@ -203,6 +203,7 @@ def test_a_repository_that_cannot_be_cloned_fails_the_run(submitted: Submitted) 
     assert "error clone: the workspace's clone URL must be" in submitted.log
 
 
+@pytest.mark.slow
 def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> None:
     children = submitted.children
     children.evaluation = (None, "")

@@ -323,6 +323,7 @@ def test_unruly_code_costs_its_own_run_alone(unruly: Project, workers: int) -> N
         assert words in run["error"], wish
 
 
+@pytest.mark.slow
 def test_an_eval_function_that_spins_costs_its_own_run_alone(
     unruly: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +362,7 @@ def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project
     random.setstate(state)
 
 
+@pytest.mark.slow
 def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Project) -> None:
     project.write(
         "agent.py",

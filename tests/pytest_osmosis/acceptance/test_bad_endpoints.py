@@ -231,6 +231,7 @@ def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
     assert faulty.endpoint.wait_until(lambda e: e.open_connections == 0)
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_fails_every_third_call_ends_every_row_alike_twice(
     faulty: Project,
 ) -> None:

@@ -62,6 +62,7 @@ def test_zero_selected_rows_are_nothing_to_run(three: Project) -> None:
     assert not (three.path / "out.json").exists()
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: int) -> None:
     process = subprocess.Popen(

@@ -54,6 +54,7 @@ def summary(session: Session) -> str:
     return "\n".join(session.section("osmosis summary"))
 
 
+@pytest.mark.slow
 @each_mode
 def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     compared: Project, workers: int
@@ -82,6 +83,7 @@ def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     assert "row-4  2/2 → 0/2" in text
 
 
+@pytest.mark.slow
 def test_interval_and_p_of_a_difference_agree(project: Project, model: Model) -> None:
     project.run("--osmosis-no-journal", output="base.json")
     for wrong, found_out in ((2, False), (5, True)):
@@ -110,6 +112,7 @@ def test_what_is_not_known_of_either_side_leaves_a_gate_open(
     assert "2 runs here without a score for rewards:exact: counted as 0.0" in summary(session)
 
 
+@pytest.mark.slow
 def test_other_data_n_and_threshold_are_told_and_what_matches_is_compared(
     compared: Project,
 ) -> None:
@@ -125,6 +128,7 @@ def test_other_data_n_and_threshold_are_told_and_what_matches_is_compared(
     assert notes in " ".join(summary(session).split())
 
 
+@pytest.mark.slow
 def test_a_report_that_knows_no_rows_content_is_compared_and_that_is_told(
     compared: Project,
 ) -> None:
@@ -162,6 +166,7 @@ def test_a_file_that_is_no_report_is_a_usage_error(
 class TestLast:
     """The suite's previous complete evaluation."""
 
+    @pytest.mark.slow
     def test_it_is_the_one_before_however_that_was_reported(
         self, project: Project, model: Model
     ) -> None:
@@ -175,6 +180,7 @@ class TestLast:
         assert len(exact(session.report)["mended"]) == 3
         assert "osmosis: data.jsonl is compared with m of " in session.out
 
+    @pytest.mark.slow
     def test_one_that_was_not_complete_is_passed_over(self, project: Project, model: Model) -> None:
         project.run()
         model.down = {NAMES[0]}

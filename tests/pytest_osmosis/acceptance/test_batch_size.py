@@ -64,6 +64,7 @@ def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
     assert slow.endpoint.max_in_flight == 2
 
 
+@pytest.mark.slow
 def test_a_batch_size_of_its_own_starts_workers(
     slow: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

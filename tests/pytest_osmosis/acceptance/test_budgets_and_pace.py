@@ -21,6 +21,7 @@ def stopped(session: Session) -> str:
     return line
 
 
+@pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize(
     ("option", "said"),
@@ -62,6 +63,7 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
     assert {run["outcome"] for run in session.runs} == {"passed"}
 
 
+@pytest.mark.slow
 def test_a_budget_in_dollars_needs_a_price(project: Project, endpoint: Endpoint) -> None:
     project.rows("a", "b", "c")
     refused = project.run("--osmosis-max-cost=1")

@@ -10,6 +10,7 @@ from tests.project import Project
 KEY = "sk-a-key-that-nobody-may-see"
 
 
+@pytest.mark.slow
 @each_mode
 def test_summary_and_reports_have_a_table_by_the_column(
     project: Project, workers: int, monkeypatch: pytest.MonkeyPatch

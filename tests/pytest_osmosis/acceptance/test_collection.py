@@ -32,6 +32,7 @@ def chosen(session: Session) -> list[tuple[int, int]]:
     return [(row["row_index"], run["run_index"]) for row in rows for run in row["runs"]]
 
 
+@pytest.mark.slow
 def test_node_ids_are_stable_and_select_what_failed(three: Project) -> None:
     collected = three.run("--collect-only", "-q", n="2")
     assert collected.lines[: len(IDS)] == IDS
@@ -56,6 +57,7 @@ def test_node_ids_do_not_depend_on_where_the_session_starts(
     ]
 
 
+@pytest.mark.slow
 def test_a_unique_id_column_names_the_rows(project: Project) -> None:
     project.rows(
         {"user_prompt": "a", "ground_truth": "a", "id": "easy one"},
@@ -134,6 +136,7 @@ def test_the_last_failures_are_run_again(three: Project) -> None:
     assert first.report["summary"]["complete"] is True
 
 
+@pytest.mark.slow
 def test_runs_are_not_kept_for_nf_unless_it_is_asked_for(three: Project) -> None:
     """Later sessions would read and write a name of every run that there ever was."""
     three.write("test_other.py", "def test_other(): pass\n")
@@ -172,6 +175,7 @@ def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> N
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
 
 
+@pytest.mark.slow
 def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     stopped = three.run("--sw")

@@ -60,6 +60,7 @@ CHILD = """subprocess.Popen([sys.executable, "-S", "-c", "import time; time.slee
 ANSWER = 'print(asked(request["messages"])["content"])'
 
 
+@pytest.mark.slow
 @each_mode
 def test_plain_text_is_the_last_assistant_message(project: Project, workers: int) -> None:
     project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
@@ -94,6 +95,7 @@ def test_the_request_comes_on_standard_input(project: Project) -> None:
     assert rollout_id == "eval-0-run-0"
 
 
+@pytest.mark.slow
 def test_messages_and_a_reward_may_be_printed_as_json(project: Project) -> None:
     project.rows("a")
     body = (
@@ -223,6 +225,7 @@ def ended(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @each_mode
 def test_the_providers_key_is_not_in_its_environment(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -292,6 +295,7 @@ def test_a_program_of_the_projects_own_folder_is_found(project: Project) -> None
     assert project.run(agent="cmd:./agent.sh").outcomes == {"passed": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
 def test_an_agent_in_another_language(project: Project) -> None:
     project.write(

@@ -35,6 +35,7 @@ def test_a_file_that_the_ini_file_names_sets_no_login(pytester: pytest.Pytester)
     result.stdout.fnmatch_lines(["osmosis: x.env sets SOME_API_KEY, ignores OSMOSIS_TOKEN, which*"])
 
 
+@pytest.mark.slow
 def test_no_other_session_reads_one(pytester: pytest.Pytester):
     pytester.path.joinpath("x.env").rename(pytester.path / ".env")
     assert pytester.runpytest_inprocess("-q").ret == 1

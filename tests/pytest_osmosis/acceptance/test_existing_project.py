@@ -91,6 +91,7 @@ def test_events_of_the_agent_are_written_where_asked(
     assert first["event"] == "pre_run"
 
 
+@pytest.mark.slow
 def test_the_documented_command_runs_it(
     project: pytest.Pytester, endpoint: EmbeddedEndpoint
 ) -> None:

@@ -68,6 +68,7 @@ def test_options_say_how_much_is_shown(wrong: Project, option: str) -> None:
         assert shown[-1] == "1 more row: out.html"
 
 
+@pytest.mark.slow
 def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> None:
     project.rows("give up", "raise", "a", "give up", "raise")
     project.write("test_unit.py", "def test_unit():\n    assert 1 == 2\n")
@@ -202,6 +203,7 @@ def test_answer(rollout):
     assert "  user       b" in gated.section("FAILURES")
 
 
+@pytest.mark.slow
 def test_a_run_below_the_threshold_is_one_where_gates_decide(wrong: Project) -> None:
     lines = wrong.run("--osmosis-gate=mean >= 0").lines
     assert any(line.startswith("data.jsonl .-----------") for line in lines)
@@ -209,6 +211,7 @@ def test_a_run_below_the_threshold_is_one_where_gates_decide(wrong: Project) -> 
     assert any(line.startswith("data.jsonl::row-1[run-0] BELOW") for line in lines)
 
 
+@pytest.mark.slow
 def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     wrong.write("judges.py", "def how_far_it_is_from_the_truth(solution_str): return 0.25\n")
@@ -232,6 +235,7 @@ def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPat
     assert any(line.startswith("gate  mean[exact] >= 0.99") for line in lines)
 
 
+@pytest.mark.slow
 def test_where_the_terminal_has_ascii_alone_nothing_is_escaped(
     wrong: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +246,7 @@ def test_where_the_terminal_has_ascii_alone_nothing_is_escaped(
     assert any(line.startswith("  system ") and line.endswith(" ...") for line in session.lines)
 
 
+@pytest.mark.slow
 def test_no_key_is_in_what_is_shown_of_a_conversation(
     wrong: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

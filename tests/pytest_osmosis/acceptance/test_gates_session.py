@@ -6,10 +6,10 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import pytest
-from scipy.stats import norm
 
 from tests.endpoints import Ask, error_reply
 from tests.modes import each_mode
@@ -71,13 +71,14 @@ class Bounds:
 
 
 def agresti_coull(passes: int, rows: int, confidence: float) -> tuple[float, float]:
-    more = norm.ppf((1 + confidence) / 2) ** 2
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    more = z**2
     share = (passes + more / 2) / (rows + more)
     error = math.sqrt(share * (1 - share) / (rows + more))
-    low, high = norm.interval(confidence, share, error)
-    return max(0.0, float(low)), min(1.0, float(high))
+    return max(0.0, share - z * error), min(1.0, share + z * error)
 
 
+@pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize("confidence", [None, "0.9"])
 def test_every_operator_around_the_bounds_gives_its_verdict(
@@ -152,6 +153,7 @@ def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project) ->
 class TestRuns:
     """What runs are reported as where gates decide."""
 
+    @pytest.mark.slow
     def test_a_low_run_is_below_with_its_reason(self, partly_known: Project) -> None:
         session = gated(partly_known, PASSES, "scored > 0.5", workers=0, output="out.json")
         assert session.outcomes["gates"] == 2
@@ -239,6 +241,7 @@ class TestAsTests:
         assert "repeat 1 run to settle it" in " ".join(line.strip() for line in summary)
         assert max(map(len, summary)) <= 80
 
+    @pytest.mark.slow
     def test_lf_runs_again_what_a_failed_gate_needs(
         self, partly_known: Project, workers: int
     ) -> None:

@@ -76,12 +76,14 @@ def modules(project: Project, process: str) -> set[str]:
     return set((project.path / f"{process}.txt").read_text().split())
 
 
+@pytest.mark.slow
 def test_aiohttp_itself_imports_the_standard_clients():
     loaded = "import sys, aiohttp; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert set(found.stdout.split()) >= CLIENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, workers: int) -> None:
     project.write("conftest.py", TELLS_MODULES)

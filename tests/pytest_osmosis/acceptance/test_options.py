@@ -394,6 +394,7 @@ class TestSpellings:
         assert config["eval_fns"] == ["rewards:exact", "rewards:length"]
         assert "2 in flight" in session.out
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("where", ["conftest.py", "other.py"])
     def test_one_that_another_plugin_has_is_left_to_it(
         self, project: Project, monkeypatch: pytest.MonkeyPatch, where: str
@@ -505,6 +506,7 @@ def test_answer(rollout):
         assert shown[-3:] == ["-", "-", "2/4"]
         assert [run["passed"] for run in session.runs] == [True, True, False, False]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [

@@ -236,6 +236,7 @@ agent_loop = Patient()
 """
 
 
+@pytest.mark.slow
 def test_a_timeout_in_the_middle_of_a_long_model_call_is_the_endpoints(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +317,7 @@ def judged(solution_str):
 """
 
 
+@pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize(
     ("eval_fn", "tools", "said"),
@@ -419,6 +421,7 @@ def test_what_no_row_can_survive_stops_the_session_at_the_first_rollout(
     assert KEY not in session.out
 
 
+@pytest.mark.slow
 def test_under_xdist_it_stops_every_worker(project: Project) -> None:
     unknown = unknown_model(project, pytest.MonkeyPatch())
     project.rows(*"abcdefghij")

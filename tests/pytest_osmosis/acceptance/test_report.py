@@ -112,6 +112,7 @@ def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None
     assert 0 < summary["eval_fns"]["rewards:exact"]["mean"] < 1
 
 
+@pytest.mark.slow
 def test_the_report_does_not_depend_on_the_batch_size(mixed: Project) -> None:
     texts = []
     for size in (1, 7):
@@ -292,6 +293,7 @@ def test_the_report_says_what_was_asked(project: Project) -> None:
     assert (settings["max_turns"], settings["limit"], settings["offset"]) == (4, 2, 1)
 
 
+@pytest.mark.slow
 def test_the_same_rows_have_the_same_digest_and_others_another(project: Project) -> None:
     project.rows("a", "b")
     first = project.run().report["config"]["data_sha256"]

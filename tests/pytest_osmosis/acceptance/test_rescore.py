@@ -44,6 +44,7 @@ def rescore(project: Project, *more: str, workers: int = 0):
     )
 
 
+@pytest.mark.slow
 @each_mode
 def test_other_functions_score_what_was_said_without_any_call(
     recorded: Project, endpoint: Endpoint, workers: int
@@ -70,6 +71,7 @@ def test_other_functions_score_what_was_said_without_any_call(
     assert session.report["config"]["model"] == "m"
 
 
+@pytest.mark.slow
 def test_the_same_functions_give_the_same_scores(recorded: Project):
     before = json.loads((recorded.path / "out.json").read_text())
     after = rescore(recorded).report
@@ -89,6 +91,7 @@ def test_what_was_kept_stays_as_it_was(recorded: Project):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_an_unfinished_evaluation_is_scored_as_far_as_it_went(recorded: Project):
     recorded.run("--osmosis-max-total-tokens=1", "--osmosis-seed=1")
     session = rescore(recorded)
@@ -96,6 +99,7 @@ def test_an_unfinished_evaluation_is_scored_as_far_as_it_went(recorded: Project)
     assert session.report["summary"]["total"] == 4
 
 
+@pytest.mark.slow
 def test_an_earlier_evaluation_is_named_with_its_time(recorded: Project):
     recorded.run("--osmosis-fresh", "--osmosis-seed=1")
     [aside] = [path.name for path in (recorded.path / ".osmosis" / "runs").glob("data-m@*")]

@@ -93,6 +93,7 @@ def section(session: Session, title: str) -> list[str]:
     return [line for line in lines[start + 1 : ends[0]] if line[:3] not in ("[gw", "- g")]
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_kept_run_is_reported_as_it_was(project: Project, model: Flaky, workers: int):
     project.rows(*ROWS, "raise")
@@ -154,6 +155,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "told"), CHANGES.values(), ids=CHANGES)
 def test_a_changed_option_starts_anew_and_is_named(unfinished, model, options, told):
     refused = unfinished.run("--osmosis-resume", *options)
@@ -174,6 +176,7 @@ def test_a_changed_endpoint_starts_anew_and_is_named(unfinished, model):
     assert len(model.asked) == len(ROWS)
 
 
+@pytest.mark.slow
 def test_another_model_starts_anew_and_the_unfinished_one_stays(unfinished, model):
     refused = unfinished.run("--osmosis-resume", model="n")
     assert refused.ret == 4
@@ -204,6 +207,7 @@ def test_changed_source_starts_anew_and_is_named(project, model, file, text):
     assert model.asked["a"] == 2
 
 
+@pytest.mark.slow
 def test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named(unfinished, model):
     unfinished.write("prompts/one/short.txt", "Be short.")
     unfinished.write("pytest.ini", "[pytest]\nosmosis_inputs = prompts/**/*.txt\n")
@@ -222,6 +226,7 @@ def test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named(unfinished
     assert wrong.mistake.endswith("promts/*.txt': no file matches")
 
 
+@pytest.mark.slow
 def test_changed_rows_start_anew_and_are_counted(unfinished, model):
     unfinished.rows("a", "B", "C", *ROWS[3:])
     told = "dataset changed since (2 of 6 rows differ)"
@@ -239,6 +244,7 @@ def test_throughput_changes_nothing(unfinished, model):
     assert model.asked == {"c": 1, "e": 1}
 
 
+@pytest.mark.slow
 @each_mode
 def test_more_runs_and_rows_use_what_is_done_only_when_asked(project, model, workers):
     project.rows("a", "b")
@@ -270,6 +276,7 @@ def test_what_cannot_be_extended_is_refused_and_names_the_change(unfinished, mod
     assert not model.asked
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_selected_part_is_run_for_real_and_leaves_an_unfinished_evaluation(
     unfinished, model, workers
@@ -290,6 +297,7 @@ def test_a_selected_part_is_run_for_real_and_leaves_an_unfinished_evaluation(
     assert model.asked == {"c": 1, "e": 1}
 
 
+@pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize(
     ("options", "first"),
@@ -325,6 +333,7 @@ def test_resume_with_nothing_kept_is_refused(project, model):
     assert not model.asked
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, model):
     project.rows("a")
     project.run()
@@ -457,6 +466,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_goes_on_elsewhere_is_refused(project, model):
     project.rows("a")
     folder = project.path / ".osmosis" / "runs" / "data-m"
@@ -476,6 +486,7 @@ def test_an_evaluation_that_goes_on_elsewhere_is_refused(project, model):
     assert project.run().ret == 0
 
 
+@pytest.mark.slow
 def test_a_report_that_another_session_writes_is_refused(project, model):
     project.rows("a", "b")
     project.rows("a", name="other.jsonl")
@@ -501,6 +512,7 @@ def test_a_torn_line_is_dropped_and_said(unfinished, model):
     assert model.asked == {"c": 1, "e": 1}
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_refused_by_its_line(unfinished, model):
     path = journal_of(unfinished)
     path.write_bytes(path.read_bytes().replace(b'"answer":"b"', b'"answer":"x"'))
@@ -524,6 +536,7 @@ def test_a_run_that_the_journal_never_heard_of_is_recovered(unfinished, model):
     assert model.asked == {"c": 1, "e": 1}
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
     project, model, workers, monkeypatch

@@ -140,6 +140,7 @@ def sliced(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rival", ["--osmosis-baseline-model=other", "--osmosis-baseline=old.json"])
 def test_slices_and_baselines_are_judged_over_all_shards(sliced: Project, rival: str):
     sliced.run("--osmosis-no-journal", n="2", output="old.json")

@@ -154,6 +154,7 @@ def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project) -> None:
     assert (session.ret, len(session.runs), session.report["saved"]) == (0, 20, None)
 
 
+@pytest.mark.slow
 def test_extending_without_it_runs_what_was_left_out(easy: Project) -> None:
     gate = "--osmosis-gate=mean >= 0.25"
     assert len(easy.run(STOP, gate).runs) == 5

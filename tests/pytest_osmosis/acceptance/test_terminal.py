@@ -60,6 +60,7 @@ class TestHeader:
 
 
 class TestSummary:
+    @pytest.mark.slow
     def test_long_names_and_large_scores_stay_within_80_columns(self, ten: Project) -> None:
         long = "a_function_whose_name_is_longer_than_any_table_has_room_for"
         ten.write("rewards.py", f"def {long}(solution_str):\n    return 123456.789\n")
@@ -93,6 +94,7 @@ class TestSummary:
         assert "report: out.json" in lines
         assert "2 answers were cut by length" in lines
 
+    @pytest.mark.slow
     def test_it_is_the_last_thing_before_the_short_summary(self, ten: Project) -> None:
         titles = [
             line.strip("= ") for line in ten.run().lines if line.startswith("=") and "==" in line
@@ -156,6 +158,7 @@ class TestQuiet:
         assert len(session.runs) == 10
 
 
+@pytest.mark.slow
 def test_no_line_of_the_summary_is_wider_than_80_columns(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +182,7 @@ def test_no_escape_is_written_where_colour_is_not_wanted(
     assert "\x1b" not in session.out
 
 
+@pytest.mark.slow
 def test_colour_does_not_change_what_is_said(ten: Project) -> None:
     plain = ten.run("--color=no").section("osmosis summary")
     coloured = ten.run("--color=yes")
@@ -217,6 +221,7 @@ class TestOutput:
         logging.getLogger("agent").warning("log <%s>", wish)
         answer = await"""
 
+    @pytest.mark.slow
     def test_what_a_rollout_prints_and_logs_is_shown_with_its_own_failure(
         self, project: Project
     ) -> None:

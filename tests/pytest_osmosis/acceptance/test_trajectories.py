@@ -82,6 +82,7 @@ def test_without_a_journal_conversations_are_there_and_nothing_else_stays(
     assert not list(tmp_path.glob("osmosis-*"))
 
 
+@pytest.mark.slow
 def test_a_session_begins_anew_unless_it_resumes(project: Project):
     project.rows("one", "two")
     project.run("-k", "row-0")

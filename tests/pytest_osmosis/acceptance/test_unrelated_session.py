@@ -101,6 +101,7 @@ def test_it_can_be_switched_off(plain: pytest.Pytester) -> None:
     plain.runpytest_inprocess("-p", "no:osmosis").assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves(
     plain: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ def test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves(
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_its_marker_and_options_are_told(plain: pytest.Pytester) -> None:
     plain.runpytest_inprocess("--markers").stdout.fnmatch_lines(["*(agent, data, n,*max_turns)*"])
     plain.runpytest_inprocess("--help").stdout.fnmatch_lines(["osmosis: evaluate LLM agents*"])

@@ -121,6 +121,7 @@ def test_what_cannot_be_used_is_no_matter_of_other_sessions(with_ini, endpoint, 
     assert with_ini.plain().mistake == "osmosis_n 'many': expected a whole number of at least 1"
 
 
+@pytest.mark.slow
 def test_a_breakpoint_in_a_unit_test_works_and_nothing_is_loaded_for_nothing(with_ini, endpoint):
     with_ini.write("tests/test_breaks.py", BREAKS)
     done = subprocess.run(
@@ -131,6 +132,7 @@ def test_a_breakpoint_in_a_unit_test_works_and_nothing_is_loaded_for_nothing(wit
     assert endpoint.requests == 0
 
 
+@pytest.mark.slow
 def test_workers_are_started_for_its_items_alone(with_ini, endpoint):
     assert "created: " in with_ini.plain().out
     nothing = with_ini.plain("data.jsonl", "-k", "nothing")
@@ -145,6 +147,7 @@ def test_an_expression_that_is_none_is_a_usage_error(with_ini: Project, option: 
     assert session.mistake.startswith("wrong expression 'row-0 and': ")
 
 
+@pytest.mark.slow
 def test_lf_evaluates_where_a_run_has_failed(with_ini, endpoint):
     with_ini.write("tests/test_unit.py", "def test_unit(): assert False")
     assert with_ini.plain("tests").ret == 1

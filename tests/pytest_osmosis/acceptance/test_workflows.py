@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import openai  # noqa: F401 - imported here, so that sessions in this process need not do it again
 import pytest
 
 from osmosis_ai.models.litellm.library import load
@@ -153,6 +152,7 @@ def test_what_the_workflow_does_not_tell_was_recorded(flows: Project) -> None:
     assert session.runs[0]["llm_calls"] == 2
 
 
+@pytest.mark.slow
 def test_a_client_that_blocks_gets_its_answers(flows: Project) -> None:
     flows.rows("a", "b")
     assert run(flows, "flow.py:Blocking", "--batch-size=2").outcomes["passed"] == 2
@@ -327,6 +327,7 @@ class Own(Grader):
 '''
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_hundred_at_once_see_their_own_context_alone(flows: Project, workers: int) -> None:
     def used(ask: Ask) -> Iterator[float | bytes]:
@@ -367,6 +368,7 @@ print("imported with the key:", "OPENAI_API_KEY" in os.environ, file=sys.stderr)
 """
 
 
+@pytest.mark.slow
 @each_mode
 def test_the_providers_key_is_in_no_artefact(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -457,6 +459,7 @@ def test_the_environment_is_left_alone_for_code_in_our_process(
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 def test_a_marked_test_gets_a_workflows_rollout(flows: Project) -> None:
     flows.rows("a", "b")
     flows.write(

@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.row_matching import match_rows
@@ -131,7 +130,7 @@ def test_the_figures_are_those_of_the_matched_rows():
 # --- how sure -----------------------------------------------------------------------------------
 
 
-def test_few_changed_rows_get_the_published_interval_with_t_for_z():
+def test_few_changed_rows_get_the_published_interval_with_t_for_z(stats):
     # Agresti and Min 2005: (c - b) / M -+ z sqrt((b + c + 1) - (c - b)^2 / M) / M with M = N + 2,
     # there after 2 rows were added, here after 8 / (D + 4).
     for broken, fixed, rows in ((0, 0, 40), (4, 9, 40), (12, 3, 40), (1, 0, 2)):
@@ -147,7 +146,7 @@ def test_few_changed_rows_get_the_published_interval_with_t_for_z():
         assert found.interval.method == found.p_method == "agresti-min"
 
 
-def test_many_differing_rows_get_students_t():
+def test_many_differing_rows_get_students_t(stats):
     differences = list(np.random.default_rng(3).normal(0.02, 0.2, size=400))
     found = paired(differences)
     truth = stats.ttest_1samp(differences, 0.0)

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 import scipy
-from scipy import special, stats
 
 from pytest_osmosis.analysis.statistics import student_t
 from pytest_osmosis.analysis.statistics.estimators import pass_at_k, pass_hat_k
@@ -23,7 +22,7 @@ from pytest_osmosis.analysis.statistics.intervals import (
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4, 5.5, 9, 30, 99, 999, 4_999, 5_000, 20_000, 1e6, 1e9])
 @pytest.mark.parametrize("p", [1e-9, 0.005, 0.025, 0.3, 0.6, 0.9, 0.95, 0.975, 0.995, 0.9999])
-def test_the_quantile_of_students_t_is_scipys(df, p):
+def test_the_quantile_of_students_t_is_scipys(stats, df, p):
     assert student_t.quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-10)
 
 
@@ -42,7 +41,7 @@ def test_the_quantile_of_students_t_is_symmetric_and_refuses_what_is_no_chance()
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
-def test_the_t_interval_is_scipys(confidence):
+def test_the_t_interval_is_scipys(stats, confidence):
     values = [0.1, 0.4, 0.4, 0.9, 1.0, 0.0]
     truth = stats.t.interval(confidence, 5, np.mean(values), stats.sem(values))
     found = t_interval(values, confidence=confidence)
@@ -53,7 +52,7 @@ def test_the_t_interval_is_scipys(confidence):
 
 @pytest.mark.parametrize("rows", [1, 2, 10, 500])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_agresti_coull_is_the_plain_interval_after_more_rows_of_each_kind(rows, confidence):
+def test_agresti_coull_is_the_plain_interval_after_more_rows_of_each_kind(stats, rows, confidence):
     z = stats.norm.ppf((1 + confidence) / 2)
     for passes in range(0, rows + 1, max(1, rows // 7)):
         n, share = rows + z**2, (passes + z**2 / 2) / (rows + z**2)
@@ -63,7 +62,7 @@ def test_agresti_coull_is_the_plain_interval_after_more_rows_of_each_kind(rows, 
         assert found.method == "agresti-coull"
 
 
-def test_agresti_coull_holds_wilsons_interval():
+def test_agresti_coull_holds_wilsons_interval(stats):
     # Agresti and Coull 1998, and Brown, Cai and DasGupta 2001, Statistical Science 16:101, (6).
     for rows in (5, 20, 300):
         for passes in range(rows + 1):
@@ -111,7 +110,7 @@ def test_rare_rows_away_from_the_common_end_are_believed_less_the_larger_k_is():
 
 
 @pytest.mark.parametrize("df", [1, 4, 40, 4_999, 100_000])
-def test_the_tail_of_students_t_is_scipys(df):
+def test_the_tail_of_students_t_is_scipys(stats, df):
     for t in (0.0, 0.3, 1.96, 7.0):
         assert student_t.tail(t, df) == pytest.approx(stats.t.sf(t, df), rel=1e-8)
     assert student_t.tail(1.5, math.inf) == pytest.approx(stats.norm.sf(1.5), rel=1e-12)
@@ -140,6 +139,8 @@ def coverage_of_scores(a: float, b: float, rows: int, simulations: int) -> float
 
 def coverage(a: float, b: float, rows: int, n: int, k: int, estimate=pass_at_k) -> float:
     """How often the interval of a pass@k (or pass^k) of beta-binomial rows holds its truth."""
+    from scipy import special
+
     chance = special.betaln(a, b + k) if estimate is pass_at_k else special.betaln(a + k, b)
     chance = math.exp(chance - special.betaln(a, b))
     rng = np.random.default_rng(rows)

@@ -17,6 +17,7 @@ from pytest_osmosis.gates.parser import parse_gate
 from tests.random_suites import Suite, outcomes, random_gate, suites
 
 
+@pytest.mark.slow
 def test_on_200_random_suites_the_verdicts_are_those_of_a_full_run():
     saved = total = 0
     seen = set()
@@ -175,6 +176,7 @@ def follow(rows: int, n: int, confidence: float | None) -> float:
     return time.thread_time() - started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [None, 0.95])
 @pytest.mark.parametrize(("rows", "n"), [(20_000, 1), (1_000, 20)])
 def test_following_a_run_costs_as_little_among_20_000_as_among_2_000(rows, n, confidence):

@@ -79,6 +79,7 @@ def test_answer(rollout):
 """
 
 
+@pytest.mark.slow
 @each_mode
 def test_tables_carry_the_rows_without_keys(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int

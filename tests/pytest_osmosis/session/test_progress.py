@@ -209,6 +209,7 @@ def slow(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_line_is_drawn_and_nothing_of_it_is_left(slow: Project):
     seen = on_terminal(slow, *slow.options("-n0"))
     assert re.search(r"\x1b\[K[01]/2 .* 1 in flight", seen)

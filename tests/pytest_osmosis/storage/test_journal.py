@@ -70,6 +70,7 @@ def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, f
         assert kept.dropped <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
 def test_whatever_call_fails_a_report_is_the_old_or_the_new_one(tmp_path, fault):
     tried = attempts("report", fault, tmp_path)
