@@ -25,6 +25,8 @@ from .http.hardening import (
     on_http_error,
     on_refused,
 )
+from .pages.live import Streams
+from .pages.report_page import Rendered
 from .pages.routes import PAGES
 from .pages.throttle import LoginThrottle
 from .settings import Settings
@@ -58,6 +60,8 @@ def create_app(
     app.state.database = database
     app.state.vault = vault
     app.state.throttle = LoginThrottle()
+    app.state.streams = Streams()
+    app.state.rendered = Rendered()
     return app
 
 

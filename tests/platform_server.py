@@ -19,6 +19,7 @@ from tests.platform_database import new_database
 
 if TYPE_CHECKING:
     from osmosis_platform.database.connection import Database
+    from osmosis_platform.pages.live import Streams
     from osmosis_platform.settings import Settings
     from osmosis_platform.vault.cipher import Vault
 
@@ -49,6 +50,9 @@ class Account:
 
 class PlatformServer:
     """A platform with one user in one workspace: `owner` in `acme`, of `acme/agents`."""
+
+    streams: Streams
+    """The pages that are followed live, where the platform is served."""
 
     def __init__(self, url: str, database: Database, settings: Settings, vault: Vault) -> None:
         self.url = url
@@ -257,15 +261,18 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
     database = new_database(data)
     vault = open_vault(data, None)
     socket = listen("127.0.0.1", 0)
-    server = uvicorn.Server(configure(create_app(settings, database, vault)))
+    app = create_app(settings, database, vault)
+    server = uvicorn.Server(configure(app))
     thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
     thread.start()
     try:
         # The socket listens already: what is asked before the server runs is answered later.
-        yield PlatformServer(
-            f"http://127.0.0.1:{socket.getsockname()[1]}", database, settings, vault
-        )
+        url = f"http://127.0.0.1:{socket.getsockname()[1]}"
+        platform = PlatformServer(url, database, settings, vault)
+        platform.streams = app.state.streams
+        yield platform
     finally:
+        app.state.streams.is_closing = True
         server.should_exit = True
         thread.join(START_TIMEOUT_S)
         socket.close()

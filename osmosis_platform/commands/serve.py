@@ -19,6 +19,8 @@ from .place import Place, opened, place_options
 if TYPE_CHECKING:
     from socket import socket
 
+    from starlette.applications import Starlette
+
     from osmosis_executors.job import Executor
 
     from ..database.connection import Database
@@ -93,10 +95,6 @@ def serve_command(
       osmosis platform serve --host 0.0.0.0 \\
           --public-url https://osmosis.example.com
     """
-    import uvicorn
-
-    from osmosis_ai.rollout_server.http.uvicorn import configure
-
     from ..app import create_app
     from ..datasets.cleanup import remove_abandoned
     from ..settings import Settings
@@ -116,8 +114,21 @@ def serve_command(
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
             click.get_current_context().meta["osmosis.ends_by_signal"] = True
-            server = uvicorn.Server(configure(app))
-            server.run(sockets=[bound])
+            _serve(app, bound)
+
+
+def _serve(app: Starlette, bound: socket) -> None:
+    """Answer requests until a signal; what follows a page live is then ended at once."""
+    import uvicorn
+
+    from osmosis_ai.rollout_server.http.uvicorn import configure
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket] | None = None) -> None:
+            app.state.streams.is_closing = True
+            await super().shutdown(sockets)
+
+    Server(configure(app)).run(sockets=[bound])
 
 
 def _executor(name: str, ray_address: str | None) -> Executor:

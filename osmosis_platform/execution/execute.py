@@ -271,7 +271,7 @@ class _Execution:
         if self._progress is None and journal is not None:
             self._progress = Progress(journal)
         if self._progress is not None and self._progress.update():
-            self._record.set_metrics({"overview": self._progress.overview})
+            self._record.set_metrics(self._progress.metrics)
 
     def _take_report(self) -> str | None:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
+from pytest_osmosis.results import passes
 from pytest_osmosis.storage.lines import verify_checksum
 
 from .following import GrowingFile
@@ -57,6 +59,14 @@ class Progress:
             "tokens_used": sum(run["tokens"] for run in runs),
         }
 
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The counts, and pass@1 of the rows that have a run."""
+        by_row: dict[int, list[bool]] = {}
+        for (row_index, _), run in self._runs.items():
+            by_row.setdefault(row_index, []).append(run["passed"])
+        return {"overview": self.overview, "pass_at_1": _pass_at_1(by_row.values())}
+
 
 def _planned(session: Mapping[str, Any]) -> int:
     """How many runs a session of the journal was to have; 0 where it does not say."""
@@ -86,7 +96,28 @@ def metrics_of(report: Report) -> dict[str, Any]:
         },
         "reward_stats": {} if name is None else _statistics(runs, name),
         "pass_at_k": [] if name is None else _pass_at(summary, name),
+        "pass_at_1": None if name is None else _pass_at_1(_passes(report, name)),
     }
+
+
+def _passes(report: Report, name: str) -> Iterator[list[bool]]:
+    """Yield whether the runs of each row pass a function."""
+    threshold = report.summary.eval_fns[name].threshold
+    if threshold is None:
+        threshold = report.config.pass_threshold
+    for row in report.rows:
+        if row.runs:
+            yield [passes(run.scores.get(name, 0.0), threshold) for run in row.runs]
+
+
+def _pass_at_1(rows: Iterable[Sequence[bool]]) -> dict[str, float | None] | None:
+    """The figure with its interval over rows; None without rows."""
+    values = [sum(row) / len(row) for row in rows]
+    interval = unit_interval(values)
+    if interval is None:
+        return None
+    value = statistics.fmean(values)
+    return {"value": value, "low": interval.low, "high": interval.high}
 
 
 def _statistics(runs: list[CoreRun], name: str) -> dict[str, float]:

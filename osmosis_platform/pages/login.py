@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 from urllib.parse import quote
 
@@ -23,19 +24,23 @@ from .rendering import go_to, render, set_cookie
 from .throttle import LoginThrottle
 
 _FORM_AGE_S = 3600
+_IS_OURS = re.compile(r"/(w/|device)[\w/.~%?=&+-]{0,500}", re.ASCII)
+"""A page that a login may lead to; none of another site."""
 _AT_ONCE = 2
 """Passwords that are checked at once: each takes memory and a processor."""
 
 
 async def show_login(request: Request) -> Response:
     """Show the form."""
-    return _form(request, code=request.query_params.get("code", ""))
+    query = request.query_params
+    return _form(request, code=query.get("code", ""), onward=query.get("next", ""))
 
 
 async def log_in(request: Request) -> Response:
     """Check the form, and go on to the device that waits."""
     fields = await read_form(request, LOGIN_COOKIE)
-    name, password, code = (fields.get(field, "") for field in ("name", "password", "code"))
+    name, password = fields.get("name", ""), fields.get("password", "")
+    code, onward = fields.get("code", ""), fields.get("next", "")
     throttle: LoginThrottle = request.app.state.throttle
     if wait_s := throttle.wait_s(name):
         minutes = math.ceil(wait_s / 60)
@@ -56,11 +61,11 @@ async def log_in(request: Request) -> Response:
     if not is_right or user is None:
         throttle.failed(name)
         told = "The name or the password is wrong."
-        return _form(request, code=code, name=name, told=told, status=403)
+        return _form(request, code=code, onward=onward, name=name, told=told, status=403)
     throttle.succeeded(name)
     age_s = request.app.state.settings.limits.session_expires_s
     cookie = await run_in_threadpool(_start, database, user, age_s)
-    response = go_to(_device_page(code))
+    response = go_to(_page_after(code, onward))
     set_cookie(request, response, SESSION_COOKIE, cookie, age_s)
     response.delete_cookie(LOGIN_COOKIE, path="/", httponly=True, samesite="strict")
     return response
@@ -86,7 +91,13 @@ def _limiter(request: Request) -> anyio.CapacityLimiter:
 
 
 def _form(
-    request: Request, *, code: str, name: str = "", told: str = "", status: int = 200
+    request: Request,
+    *,
+    code: str,
+    onward: str = "",
+    name: str = "",
+    told: str = "",
+    status: int = 200,
 ) -> Response:
     cookie = request.cookies.get(LOGIN_COOKIE) or new_token()
     response = render(
@@ -94,6 +105,7 @@ def _form(
         status=status,
         token=form_token(request.app.state.vault, cookie),
         code=code[:32],
+        onward=onward if _IS_OURS.fullmatch(onward) else "",
         name=name[:64],
         told=told,
     )
@@ -101,8 +113,10 @@ def _form(
     return response
 
 
-def _device_page(code: str) -> str:
-    return f"/device?code={quote(code, safe='')}" if code else "/device"
+def _page_after(code: str, onward: str) -> str:
+    if code:
+        return f"/device?code={quote(code, safe='')}"
+    return onward if _IS_OURS.fullmatch(onward) else "/"
 
 
 def _find(database: Database, name: str) -> User | None:

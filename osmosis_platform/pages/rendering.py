@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,6 +11,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ..errors import Refused
 from ..http.endpoints import base_url
+from . import wording
+from .static_files import static_url
 
 _TEMPLATES = Environment(
     loader=PackageLoader("osmosis_platform.pages"),
@@ -20,10 +21,14 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-STYLE = (files(__package__) / "templates" / "page.css").read_text("utf-8")
+_TEMPLATES.filters.update(wording.FILTERS)
+_TEMPLATES.globals["static_url"] = static_url
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": _POLICY,
     # Under `no-referrer` browsers send forms without their origin.
     "Referrer-Policy": "same-origin",
 }
@@ -31,10 +36,22 @@ _HEADERS = {
 Page = Callable[[Request], Awaitable[Response]]
 
 
+class ElsewhereFirst(Exception):
+    """A browser that has to go to another page first."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def text_of(template: str, **values: Any) -> str:
+    """Return what a template makes of values."""
+    return _TEMPLATES.get_template(template).render(**values)
+
+
 def render(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page."""
-    text = _TEMPLATES.get_template(template).render(**values)
-    return HTMLResponse(text, status_code=status, headers=_HEADERS)
+    return HTMLResponse(text_of(template, **values), status_code=status, headers=_HEADERS)
 
 
 def go_to(path: str) -> RedirectResponse:
@@ -61,24 +78,19 @@ def page(respond: Page) -> Page:
     async def answer(request: Request) -> Response:
         try:
             return await respond(request)
+        except ElsewhereFirst as error:
+            if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
+                # Browsers send no strict cookie along a link of another site: once more, from here.
+                return render("onward.html")
+            return go_to(error.path)
         except Refused as error:
             shown = render(
                 "message.html",
                 status=error.status,
-                title="This did not work",
+                title="There is no such page" if error.status == 404 else "This did not work",
                 message=error.message,
             )
             shown.headers.update(error.headers or {})
             return shown
 
     return answer
-
-
-async def home(request: Request) -> Response:
-    """Lead a browser that comes without a path to the page for devices."""
-    return go_to("/device")
-
-
-async def style(request: Request) -> Response:
-    """Answer with the style sheet."""
-    return Response(STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})

@@ -166,7 +166,7 @@ def test_pages_let_nothing_in_and_cookies_stay_at_home(
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
-    assert browser.get("/page.css").headers["content-type"].startswith("text/css")
+    assert browser.get("/static/page.css").headers["content-type"].startswith("text/css")
 
 
 def test_a_wrong_name_and_a_wrong_password_are_answered_alike(

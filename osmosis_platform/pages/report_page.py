@@ -1,0 +1,80 @@
+"""The HTML report of a run: a document of its own, in a sandbox without our origin.
+
+What a model wrote is in it. Its scripts can read no cookie and no page of ours, and load nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from starlette.responses import HTMLResponse, Response
+
+from ..errors import Refused
+from .run_page import attachment, find_run, report_of
+from .visits import Visit
+
+_HEADERS = {
+    "Content-Security-Policy": "sandbox allow-scripts; default-src 'none'; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+_KEPT = 4
+_KEPT_BYTES = 8 * 1024 * 1024
+
+
+class Rendered:
+    """The reports that were rendered last: a large one takes seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pages: OrderedDict[str, str] = OrderedDict()
+
+    def page(self, key: str, report: dict[str, Any]) -> str:
+        """Return the page of a report, one at a time."""
+        with self._lock:
+            page = self._pages.pop(key, None) or _rendered(report)
+            if len(page) <= _KEPT_BYTES:
+                self._pages[key] = page
+            while len(self._pages) > _KEPT:
+                self._pages.popitem(last=False)
+            return page
+
+
+def show_report(visit: Visit) -> Response:
+    """Show the report, for the frame in the page of its run, or by itself."""
+    return HTMLResponse(_page(visit), headers=_HEADERS)
+
+
+def download_html(visit: Visit) -> Response:
+    """Answer with the report's page as a file."""
+    _, run = find_run(visit)
+    return attachment(f"{run.name}.html", "text/html", _page(visit).encode("utf-8", "replace"))
+
+
+def _page(visit: Visit) -> str:
+    _, run = find_run(visit)
+    rendered: Rendered = visit.request.app.state.rendered
+    return rendered.page(f"{run.id} {run.status}", report_of(run))
+
+
+def _rendered(report: dict[str, Any]) -> str:
+    from pytest_osmosis.reports import html
+    from pytest_osmosis.reports.json_reader import UnreadableReport
+    from pytest_osmosis.reports.saved_report import read_saved
+
+    with TemporaryDirectory(prefix="osmosis-report-") as folder:
+        path = Path(folder) / "report.json"
+        path.write_text(json.dumps(report), "utf-8")
+        try:
+            saved = read_saved(path)
+        except UnreadableReport:
+            raise Refused(
+                422, "unreadable_report", "the report is not one that this version reads"
+            ) from None
+    return html.render(saved.result, saved.sections)

@@ -1,0 +1,127 @@
+"""A run as pages show it: its status, how far it is, its first figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..database.models import Run, now
+from ..runs.kinds import ENDED, EVALUATION
+
+_TONES = {
+    "finished": "good",
+    "running": "live",
+    "pending": "quiet",
+    "queued": "quiet",
+    "stopped": "quiet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A share of 0 to 1 with its confidence interval, where there is one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What runs have in common that can be compared over time."""
+
+    rollout: str
+    entrypoint: str
+    model: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run."""
+
+    id: str
+    name: str
+    is_evaluation: bool
+    status: str
+    config: Config
+    creator: str
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    commit: str | None
+    error: str | None
+    total: int
+    done: int
+    passed: int
+    tokens: int
+    pass_at_1: Figure | None
+    pass_at_k: tuple[tuple[int, float], ...]
+    rewards: dict[str, float]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it changes any more."""
+        return self.status in ENDED
+
+    @property
+    def tone(self) -> str:
+        """How its status is coloured."""
+        return _TONES.get(self.status, "bad")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it has taken so far."""
+        if self.started_at is None:
+            return None
+        return ((self.completed_at or now()) - self.started_at).total_seconds()
+
+    @property
+    def failed(self) -> int:
+        """Rollouts that have ended and not passed."""
+        return self.done - self.passed
+
+
+def view_of(run: Run) -> RunView:
+    """Return what pages show of a run."""
+    metrics, results = run.metrics or {}, run.results or {}
+    overview = metrics.get("overview", {})
+    config = config_of(run.submission)
+    return RunView(
+        id=run.id,
+        name=run.name,
+        is_evaluation=run.kind == EVALUATION.name,
+        status=run.status,
+        config=config,
+        creator=run.creator.name,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        completed_at=run.completed_at,
+        commit=results.get("commit_sha") or run.submission["experiment_config"].get("commit_sha"),
+        error=results.get("error"),
+        total=overview.get("total_samples", 0),
+        done=overview.get("completed_samples", 0),
+        passed=overview.get("passed", 0),
+        tokens=overview.get("tokens_used", 0),
+        pass_at_1=figure_of(metrics),
+        pass_at_k=tuple((each["k"], each["value"]) for each in metrics.get("pass_at_k", [])),
+        rewards=metrics.get("reward_stats", {}),
+    )
+
+
+def config_of(submission: dict[str, Any]) -> Config:
+    """Return the config of a submission."""
+    experiment = submission["experiment_config"]
+    keys = ("rollout", "entrypoint", "model_path", "dataset")
+    return Config(*(experiment[key] for key in keys))
+
+
+def figure_of(metrics: dict[str, Any] | None) -> Figure | None:
+    """Return pass@1 of a run's metrics; of those without an interval the value alone."""
+    metrics = metrics or {}
+    if found := metrics.get("pass_at_1"):
+        return Figure(found["value"], found["low"], found["high"])
+    first = next((each["value"] for each in metrics.get("pass_at_k", []) if each["k"] == 1), None)
+    value = metrics.get("overview", {}).get("pass_rate") if first is None else first
+    return None if value is None else Figure(value)

@@ -1,0 +1,38 @@
+"""The style sheet, the script and the icon: files in `static/`, their URL with a digest of them."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from types import MappingProxyType
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..errors import Refused
+
+_TYPES = MappingProxyType(
+    {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+)
+_CONTENTS = {
+    name: (files(__package__) / "static" / name).read_text("utf-8").encode() for name in _TYPES
+}
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def static_url(name: str) -> str:
+    """Return the URL of a file; another one when the file has changed, so browsers keep it."""
+    return f"/static/{name}?v={hashlib.sha256(_CONTENTS[name]).hexdigest()[:12]}"
+
+
+async def static_file(request: Request) -> Response:
+    """Answer with a file."""
+    name = request.path_params["name"]
+    if name not in _CONTENTS:
+        raise Refused(404, "not_found", "there is no such file")
+    kept = _FOREVER if "v" in request.query_params else "no-cache"
+    return Response(_CONTENTS[name], media_type=_TYPES[name], headers={"Cache-Control": kept})
+
+
+STATIC = [Route("/static/{name}", static_file, methods=["GET"])]

@@ -1,0 +1,172 @@
+"""The pages of runs: the list with its trends, one run, its report, stopping it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from osmosis_platform.database.models import now
+from osmosis_platform.execution.figures import metrics_of
+from pytest_osmosis.reports.json_writer import report_of
+from tests.made_results import NASTY, result_of, suite_of
+from tests.platform_server import Account, PlatformServer
+from tests.submitted_runs import run_of
+
+from .conftest import Browser
+
+
+def finished(
+    platform: PlatformServer, account: Account, name: str, *rows: float, **more: Any
+) -> str:
+    """Add a finished run whose rows have these scores."""
+    report = report_of(result_of(suite_of([[score] for score in rows], answer=NASTY)))
+    return platform.add_run(
+        account=account,
+        name=name,
+        status="finished",
+        started_at=now(),
+        completed_at=now(),
+        metrics=metrics_of(report),
+        report=json.loads(report.model_dump_json()),
+        **more,
+    )
+
+
+def test_the_list_shows_each_run_and_the_trend_of_its_config(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    finished(platform_server, browser.account, "first-run", 1.0, 0.0)
+    finished(platform_server, browser.account, "second-run", 1.0, 1.0)
+    platform_server.add_run(
+        account=browser.account,
+        name="third-run",
+        status="running",
+        metrics={"overview": {"total_samples": 8, "completed_samples": 3, "passed": 2}},
+    )
+    page = browser.get("runs").text
+    assert [page.index(f"{name}-run</a>") for name in ("third", "second", "first")] == sorted(
+        page.index(f"{name}-run</a>") for name in ("third", "second", "first")
+    )
+    assert "3 of 8 rollouts done, 2 passed" in page
+    assert "of the last 2 finished runs, the oldest first: 50.0%, 100.0%" in page
+    assert "+50.0 points since the run before" in page
+    assert "9.5% to 90.5%" in page  # Agresti-Coull, one of two rows
+    key = page.partition("?config=")[2][:16]
+    assert "third-run</a>" in browser.get(f"runs?config={key}").text
+    assert "-run</a>" not in browser.get("runs?config=0123").text
+    assert "-run</a>" not in browser.get("runs?kind=training").text
+    assert "-run</a>" not in browser.get("runs?offset=50").text
+
+
+def test_a_workspace_without_runs_shows_how_to_submit_one(browser: Browser) -> None:
+    assert "osmosis eval submit" in browser.get("runs").text
+    assert "osmosis train submit" in browser.get("runs?kind=training").text
+
+
+def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    run_id = platform_server.add_run(
+        account=browser.account,
+        name="red-run",
+        status="failed",
+        results={"error": NASTY, "commit_sha": "4f1c" * 10},
+        submission={
+            "experiment_config": {
+                "rollout": NASTY, "entrypoint": NASTY, "model_path": NASTY, "dataset": NASTY,
+            },
+            "evaluation_config": {"limit": 7},
+            "env_config": {"LEVEL": "the-value-of-a-variable"},
+            "secrets": {"required": ["SOME_KEY"]},
+        },
+    )  # fmt: skip
+    platform_server.add_log(run_id, f"{NASTY}\x1b[31m", level="error", step=NASTY[:30])
+    for text in (browser.get("runs/red-run").text, browser.get("runs").text):
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert "\x1b" not in text
+    page = browser.get(f"runs/{run_id}").text
+    for shown in ("evaluation.limit</dt><dd>7<", "4f1c" * 10, "LEVEL", "SOME_KEY"):
+        assert shown in page
+    assert "the-value-of-a-variable" not in page
+    assert "The run has left no report." in page
+    saved = browser.get("runs/red-run/log.txt")
+    assert saved.headers["content-disposition"] == 'attachment; filename="red-run.log"'
+    assert saved.headers["content-type"].startswith("text/plain")
+
+
+def test_a_long_log_is_shown_from_its_end_in_pages(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    run_id = platform_server.add_run(account=browser.account, name="long-run", status="stopped")
+    for number in range(205):
+        platform_server.add_log(run_id, f"line {number}.")
+    page = browser.get("runs/long-run").text
+    assert "line 204." in page
+    assert "line 4." not in page
+    before = page.partition("?before=")[2].partition("#")[0]
+    earlier = browser.get(f"runs/long-run?before={before}").text
+    assert "line 4." in earlier
+    assert "line 5." not in earlier
+    assert "Earlier lines" not in earlier
+
+
+def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    run_id = finished(platform_server, browser.account, "good-run", 1.0, 0.0)
+    page = browser.get("runs/good-run").text
+    assert 'sandbox="allow-scripts"' in page
+    report = browser.get("runs/good-run/report")
+    policy = report.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts; default-src 'none'")
+    assert "allow-same-origin" not in policy
+    assert "frame-ancestors 'self'" in policy
+    assert report.headers["x-frame-options"] == "SAMEORIGIN"
+    assert "<script>alert" not in report.text
+    assert "1 of 2" in report.text or "50" in report.text
+    document = browser.get("runs/good-run/report.json")
+    assert document.json() == run_of(platform_server, run_id).report
+    assert "attachment" in document.headers["content-disposition"]
+    assert "attachment" in browser.get("runs/good-run/report.html").headers["content-disposition"]
+    platform_server.add_run(account=browser.account, name="bare-run")
+    for file in ("report", "report.json", "report.html"):
+        assert browser.get(f"runs/bare-run/{file}").status_code == 404
+    platform_server.set_run(run_id, report={"schema_version": 1}, status="failed")
+    assert browser.get("runs/good-run/report").status_code == 422
+
+
+def test_a_run_is_stopped_once_and_by_who_may(
+    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+) -> None:
+    run_id = platform_server.add_run(account=browser.account, name="slow-run", status="running")
+    viewer = log_in(
+        platform_server.add_user(
+            f"viewer-of-{browser.account.workspace}",
+            workspace=browser.account.workspace,
+            role="viewer",
+        )
+    )
+    assert "Stop this run" not in viewer.get("runs/slow-run").text
+    assert viewer.post("runs/slow-run/stop").status_code == 403
+    assert run_of(platform_server, run_id).status == "running"
+    stopped = browser.post("runs/slow-run/stop")
+    assert (stopped.status_code, run_of(platform_server, run_id).status) == (303, "stopped")
+    assert "What was finished is kept." in browser.get(stopped.headers["location"]).text
+    platform_server.set_run(run_id, status="finished")
+    again = browser.post("runs/slow-run/stop")
+    assert again.status_code == 409
+    assert "has ended already" in again.text
+
+
+def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None:
+    for query in ("done=<b>hacked", "done=x", "kind=<b>hacked", "config=<b>hacked&offset=-1"):
+        assert "hacked" not in browser.get(f"runs?{query}").text.replace("%3Cb%3Ehacked", "")
+
+
+@pytest.mark.parametrize("offset", ["0", "-1", "9" * 30, "x", "٣"])
+def test_an_odd_offset_is_no_failure(browser: Browser, offset: str) -> None:
+    assert browser.get(f"runs?offset={offset}").status_code == 200
