@@ -9,13 +9,17 @@ Evaluation                    session/evaluation.py
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
-from .session.evaluation import Evaluation
-from .spec import SessionSpec
 
-EVALUATION = pytest.StashKey[Evaluation]()
+if TYPE_CHECKING:
+    from .session.evaluation import Evaluation
+    from .spec import SessionSpec
+
+EVALUATION = pytest.StashKey["Evaluation"]()
 
 
 def of(config: pytest.Config) -> Evaluation | None:
@@ -25,14 +29,18 @@ def of(config: pytest.Config) -> Evaluation | None:
 
 def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
     """Return the evaluation for the part that this process has."""
-    if is_worker(config):
-        from .distributed.worker_evaluation import WorkerEvaluation
-
-        return WorkerEvaluation(config, spec)
     if is_controller(config):
         from .distributed.controller_evaluation import ControllerEvaluation
 
         return ControllerEvaluation(config, spec)
+    if not config.option.collectonly:
+        from osmosis_ai.models.transport.import_ahead import import_ahead
+
+        import_ahead()
+    if is_worker(config):
+        from .distributed.worker_evaluation import WorkerEvaluation
+
+        return WorkerEvaluation(config, spec)
     from .session.reporting_evaluation import LocalEvaluation
 
     return LocalEvaluation(config, spec, indifferent=WORKER_PACKAGES)

@@ -256,7 +256,6 @@ def _choose_processes(config: pytest.Config) -> None:
 def _set_up(config: pytest.Config) -> Evaluation:
     # The evaluation registers the recorder and the gates, which have hooks too.
     from .evaluation import EVALUATION, evaluation_for
-    from .items.marker import MarkerPlugin
     from .options import mistyped
     from .session import preflight
 
@@ -264,6 +263,8 @@ def _set_up(config: pytest.Config) -> Evaluation:
     evaluation = evaluation_for(config, preflight.session_of(config))
     config.stash[EVALUATION] = evaluation
     config.stash[_ASKED] = True
+    from .items.marker import MarkerPlugin
+
     config.pluginmanager.register(MarkerPlugin(evaluation), "osmosis-marked")
     return evaluation
 
