@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from osmosis_executors.choice import EXECUTORS
-
+from .execution_options import Executing, execution_options
 from .options import json_option, needs_extra
 from .place import Place, opened, place_options
 
@@ -50,26 +49,7 @@ if TYPE_CHECKING:
     help="Where users reach the platform, as https://osmosis.example.com behind a proxy that "
     "speaks TLS.",
 )
-@click.option(
-    "--max-runs",
-    metavar="N",
-    type=click.IntRange(0, 1000),
-    default=2,
-    show_default=True,
-    help="Evaluations executed at once; 0 executes none, and records them.",
-)
-@click.option(
-    "--executor",
-    type=click.Choice(EXECUTORS),
-    default="local",
-    show_default=True,
-    help="What runs evaluations: child processes of this machine, or a Ray cluster.",
-)
-@click.option(
-    "--ray-address",
-    metavar="ADDRESS",
-    help="The cluster of --executor ray, as its driver knows it; by default one of this machine.",
-)
+@execution_options
 @place_options
 @json_option
 @needs_extra
@@ -77,9 +57,7 @@ def serve_command(
     host: str,
     port: int,
     public_url: str | None,
-    max_runs: int,
-    executor: str,
-    ray_address: str | None,
+    executing: Executing,
     place: Place,
     as_json: bool,
 ) -> None:
@@ -100,7 +78,7 @@ def serve_command(
     from ..settings import Settings
 
     folder = place.data
-    runs_them = _executor(executor, ray_address)
+    executor = executing.choose_executor()
     hosts = _hosts(host, public_url)
     settings = Settings(data=folder, public_url=public_url, allowed_hosts=hosts)
     _log_to_stderr()
@@ -110,7 +88,7 @@ def serve_command(
         bound = _bind(host, port)
         with bound:
             _say(bound, folder, as_json=as_json)
-            scheduler = _scheduler(folder, database, vault, max_runs, runs_them)
+            scheduler = _scheduler(folder, database, vault, executing, executor)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
             click.get_current_context().meta["osmosis.ends_by_signal"] = True
@@ -131,31 +109,27 @@ def _serve(app: Starlette, bound: socket) -> None:
     Server(configure(app)).run(sockets=[bound])
 
 
-def _executor(name: str, ray_address: str | None) -> Executor:
-    from osmosis_executors.choice import NoExecutor, choose_executor
-
-    try:
-        return choose_executor(name, ray_address=ray_address)
-    except NoExecutor as error:
-        raise click.UsageError(str(error)) from None
-
-
 def _scheduler(
-    folder: Path, database: Database, vault: Vault, max_runs: int, executor: Executor
+    folder: Path, database: Database, vault: Vault, executing: Executing, executor: Executor
 ) -> Scheduler | None:
     """Return what executes runs; None where none are to be."""
     import threading
 
+    from ..environments.build import Environments
     from ..execution.claims import Claims
     from ..execution.execute import Services
     from ..execution.scheduler import Scheduler
     from ..identifiers import new_id
 
-    if max_runs == 0:
+    if executing.max_runs == 0:
         return None
+    builds = executing.build_settings()
+    environments = None if builds is None else Environments(folder, executor, builds)
+    if environments is not None:
+        environments.sweep()
     claims = Claims(database, new_id())
-    services = Services(folder, claims, vault, executor, threading.Event())
-    return Scheduler(services, max_runs=max_runs)
+    services = Services(folder, claims, vault, executor, threading.Event(), environments)
+    return Scheduler(services, max_runs=executing.max_runs)
 
 
 def _hosts(host: str, public_url: str | None) -> frozenset[str]:

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from osmosis_ai.platform.workspace import DATASETS, EntrypointError, find_entrypoint
-from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
+from osmosis_ai.secret import Redactor
 from osmosis_executors.job import Evaluation, Executor, Job, Running
+from osmosis_executors.waiting import wait_for_end
 from pytest_osmosis.spec import ModelSpec
 
-from ..database.models import Dataset, Run, Workspace
-from ..datasets.files import DatasetFiles
+from ..environments.build import BuildPlace, Environments, PythonEnvironment
+from ..environments.project import EnvironmentProblem
 from ..vault.cipher import Vault
-from ..vault.records import resolve
 from .checkout import CheckoutError, CheckoutLimits, Source, check_out
 from .claims import Claims
-from .figures import Progress, metrics_of
+from .figures import Progress
 from .following import GrowingFile
 from .git_program import GitProgram
 from .orders import Rows, child_environment, evaluation_words, question_words
+from .outcome import ReportProblem, last_mistake, read_outcome
 from .room import Room
+from .submitted import read_submitted
 from .watch import NotToGoOn, Watch
 from .writing import RunRecord
 
 EVALUATED = (0, 1)
 """Statuses of pytest where every run of a row has ended: all passed, or some did not."""
-REPORT_BYTES = 512 * 1024 * 1024
-_POLL_S = 0.25
-_ENDING_S = 10.0
-"""How long what is killed may take to end."""
-_END_BYTES = 64 * 1024
-"""Of the output, in which the mistake is looked for."""
-_USAGE_ERROR = re.compile(r"ERROR: (.+)")
 
 
 class RunFailed(Exception):
@@ -52,19 +45,6 @@ class RunFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a run is, read from the database when it is taken."""
-
-    submission: Mapping[str, Any]
-    repository: str
-    clone_url: str | None
-    dataset: Path
-    secrets: Sequence[Secret]
-    missing: Sequence[str]
-    commit: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Services:
     """What every execution uses."""
 
@@ -73,6 +53,8 @@ class Services:
     vault: Vault
     executor: Executor
     shutdown: threading.Event
+    environments: Environments | None = None
+    """None: every rollout runs in the platform's own environment."""
     checkout: CheckoutLimits = field(default_factory=CheckoutLimits)
     grace_s: float = 4.0
     """How long an evaluation may take to end after it was asked to."""
@@ -111,7 +93,9 @@ class _Execution:
         self._record = record
         self._watch = Watch(services.claims, run_id, services.shutdown)
         self._room = Room.of_run(services.data, run_id)
-        self._order = self._read()
+        self._order = read_submitted(
+            services.claims.database, services.vault, services.data, run_id
+        )
         self._record.redact = Redactor(self._order.secrets)
         self._rows = Rows.of_run(run_id, self._order.submission)
         self._progress: Progress | None = None
@@ -123,9 +107,10 @@ class _Execution:
         self._room.make()
         try:
             self._clone()
-            self._build()
-            self._ask_model()
-            self._evaluate()
+            self._check_files()
+            with self._environment() as environment:
+                self._ask_model()
+                self._evaluate(environment)
         except NotToGoOn as error:
             if error.reason == "stopped":
                 self._room.clean()
@@ -134,26 +119,6 @@ class _Execution:
             self._room.clean()
             raise
         self._room.clean()
-
-    def _read(self) -> Order:
-        with self._services.claims.database.reading() as session:
-            run = session.get_one(Run, self._run_id)
-            workspace = session.get_one(Workspace, run.workspace_id)
-            dataset = session.get_one(Dataset, run.dataset_id)
-            names = run.submission.get("secrets", {}).get("required", [])
-            secrets, missing = resolve(
-                session, self._services.vault, run.workspace_id, run.creator_id, names
-            )
-            files = DatasetFiles(self._services.data.absolute(), dataset.id, dataset.extension)
-            return Order(
-                submission=run.submission,
-                repository=workspace.repository,
-                clone_url=workspace.clone_url,
-                dataset=files.rows,
-                secrets=secrets,
-                missing=missing,
-                commit=run.submission["experiment_config"].get("commit_sha"),
-            )
 
     def _clone(self) -> None:
         """Make the work tree; an earlier attempt's is taken, which its journal belongs to."""
@@ -181,22 +146,47 @@ class _Execution:
         self._record.note(commit_sha=tree.commit, rows=self._rows.facts)
         self._record.say(f"the commit is {tree.commit}", step="clone")
 
-    def _build(self) -> None:
-        experiment = self._order.submission["experiment_config"]
-        rollout = experiment["rollout"]
+    def _check_files(self) -> None:
+        experiment = self._order.experiment
         try:
-            find_entrypoint(self._room.source.resolve(), rollout, experiment["entrypoint"])
+            find_entrypoint(
+                self._room.source.resolve(), experiment["rollout"], experiment["entrypoint"]
+            )
         except EntrypointError as error:
             raise RunFailed(f"experiment_config.{error.key}: {error}", "build") from None
         if not self._order.dataset.is_file():
             raise RunFailed("the file of the dataset is not there; upload it again", "build")
-        told = "the rollout runs in the platform's own Python environment"
-        if (self._room.source / "rollouts" / rollout / "pyproject.toml").is_file():
-            told += "; the dependencies in its pyproject.toml are not installed"
-        self._record.say(told, step="build")
+
+    @contextmanager
+    def _environment(self) -> Iterator[PythonEnvironment]:
+        """Have the Python environment of the rollout."""
+        environments = self._services.environments
+        if environments is None:
+            self._record.say("the platform's own Python environment is used", step="build")
+            yield PythonEnvironment(Path(sys.executable), None)
+            return
+        log = self._room.build_log
+        log.unlink(missing_ok=True)
+        printed = GrowingFile(log)
+        place = BuildPlace(
+            workspace_id=self._order.workspace_id,
+            commit=self._room.commit or "",
+            variables=child_environment(self._room, {}, ()),
+            log=log,
+            say=lambda told: self._record.say(told, step="build"),
+            follow=lambda: self._add_output(printed, "build"),
+            check=self._watch.check,
+        )
+        rollout = self._order.experiment["rollout"]
+        folder = self._room.source / ROLLOUTS / rollout
+        try:
+            with environments.of_rollout(folder, place) as environment:
+                yield environment
+        except EnvironmentProblem as error:
+            raise RunFailed(self._without_paths(str(error)), "build") from None
 
     def _ask_model(self) -> None:
-        model = self._order.submission["experiment_config"]["model_path"]
+        model = self._order.experiment["model_path"]
         if ModelSpec(model).persona is not None:
             return  # the evaluation itself has it
         answer = self._room.folder / "answer"
@@ -207,13 +197,18 @@ class _Execution:
         told = answer.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no answer"]
         raise RunFailed(f"the model does not answer: {told[0]}", "model")
 
-    def _evaluate(self) -> None:
+    def _evaluate(self, environment: PythonEnvironment) -> None:
         resumes = self._room.has_begun()
         self._room.report.unlink(missing_ok=True)
-        name = self._order.submission["experiment_config"]["dataset"]
+        name = self._order.experiment["dataset"]
         dataset = self._room.link_dataset(self._order.dataset, name)
         words = evaluation_words(
-            self._order.submission, self._rows, self._room, dataset, resumes=resumes
+            self._order.submission,
+            self._rows,
+            self._room,
+            dataset,
+            resumes=resumes,
+            python=environment.python,
         )
         facts = self._rows.facts
         which = f"the first {facts['limit']:,}" if "limit" in facts else "a random tenth"
@@ -221,9 +216,10 @@ class _Execution:
         self._room.output.touch(mode=0o600)
         output = GrowingFile(self._room.output, self._room.output.stat().st_size)
         try:
-            job = self._job(words, self._room.output)
+            job = self._job(words, self._room.output, environment.python)
             names = [secret.name for secret in self._order.secrets]
-            status = self._wait(self._services.executor.evaluate(Evaluation(job, names)), output)
+            evaluation = Evaluation(job, names, environment.project)
+            status = self._wait(self._services.executor.evaluate(evaluation), output)
         except NotToGoOn as error:
             if error.reason == "stopped":
                 self._take_report()
@@ -237,14 +233,12 @@ class _Execution:
             raise RunFailed(taken, "run")
         self._record.end("finished", "the report is there", step="report")
 
-    def _job(self, words: Sequence[str], printed: Path) -> Job:
+    def _job(self, words: Sequence[str], printed: Path, python: Path = Path(sys.executable)) -> Job:
         """Return a child of the run, with its environment."""
         return Job(
             words,
             self._room.source,
-            child_environment(
-                self._room, self._order.submission.get("env_config", {}), self._order.secrets
-            ),
+            child_environment(self._room, self._order.env, self._order.secrets, python=python),
             printed,
             lock=self._room.lock,
             grace_s=self._services.grace_s,
@@ -252,56 +246,55 @@ class _Execution:
 
     def _wait(self, running: Running, output: GrowingFile | None = None) -> int:
         """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
-        try:
-            while (status := running.wait(_POLL_S)) is None:
-                self._follow(output)
-                self._watch.check()
-        finally:
-            running.stop()
-            running.wait(self._services.grace_s + _ENDING_S)
+
+        def look() -> None:
             self._follow(output)
+            self._watch.check()
+
+        try:
+            status = wait_for_end(running, look, grace_s=self._services.grace_s)
+        finally:
+            self._follow(output)
+        assert status is not None  # its time is not limited
         return status
 
     def _follow(self, output: GrowingFile | None) -> None:
         if output is None:
             return
-        lines = (line.decode("utf-8", "replace") for line in output.lines())
-        self._record.add_output(map(self._without_paths, lines), step="run")
+        self._add_output(output, "run")
         journal = self._room.journal()
         if self._progress is None and journal is not None:
             self._progress = Progress(journal)
         if self._progress is not None and self._progress.update():
             self._record.set_metrics(self._progress.metrics)
 
+    def _add_output(self, output: GrowingFile, step: str) -> None:
+        lines = (line.decode("utf-8", "replace") for line in output.lines())
+        self._record.add_output(map(self._without_paths, lines), step=step)
+
     def _take_report(self) -> str | None:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""
-        from pydantic import ValidationError
-
-        from pytest_osmosis.reports.json_models import Report
-
         try:
-            if self._room.report.stat().st_size > REPORT_BYTES:
-                raise RunFailed("the report is larger than the platform takes", "report")
-            text = self._record.redact(self._without_paths(self._room.report.read_text("utf-8")))
-            report = Report.model_validate_json(text)
-        except FileNotFoundError:
+            found = read_outcome(
+                self._room.report, lambda text: self._record.redact(self._without_paths(text))
+            )
+        except ReportProblem as error:
+            raise RunFailed(str(error), "report") from None
+        if found is None:
             return None
-        except (ValidationError, UnicodeDecodeError):
-            raise RunFailed("the report is not one of this version", "report") from None
-        self._record.set_report(json.loads(text), metrics_of(report))
-        return report.summary.halted or ""
+        self._record.set_report(found.report, found.metrics)
+        return found.halted
 
     def _without_paths(self, text: str) -> str:
         """Name files as users know them, and not where the platform has them."""
-        name = self._order.submission["experiment_config"]["dataset"]
-        known = f"{DATASETS}/{name}{self._order.dataset.suffix}"
-        return text.replace(str(self._order.dataset), known).replace(f"{self._room.folder}/", "")
+        text = text.replace(str(self._order.dataset), self._order.dataset_name)
+        for folder in (self._room.folder, self._room.data):
+            text = text.replace(f"{folder}/", "")
+        return text
 
     def _reason(self, status: int) -> str:
         """What pytest said last of a mistake, else its exit status."""
-        with self._room.output.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
-            found = _USAGE_ERROR.findall(file.read().decode("utf-8", "replace"))
+        found = last_mistake(self._room.output)
         if found:
-            return self._without_paths(found[-1])
+            return self._without_paths(found)
         return f"the evaluation ended with exit status {status}; the log has its output"

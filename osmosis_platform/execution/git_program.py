@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmosis_ai.platform.git_command import command, complaint, environment
-from osmosis_executors.job import Executor, Job, JobLimits, Running
+from osmosis_executors.job import Executor, Job, JobLimits
+from osmosis_executors.waiting import wait_for_end
 
 _SETTINGS = (
     ("core.symlinks", "false"),  # a symlink becomes a file that holds its target
@@ -30,7 +31,6 @@ _SETTINGS = (
     ("filter.lfs.process", ""),
     ("filter.lfs.required", "false"),
 )
-_POLL_S = 0.25
 _OUTPUT = "git-output"
 _ERRORS = "git-errors"
 _FILE_TOO_LARGE = 128 + signal.SIGXFSZ
@@ -69,22 +69,16 @@ class GitProgram:
         limits = replace(JobLimits(), file_bytes=file_bytes or self.file_bytes)
         variables = environment(_SETTINGS, protocols)
         job = Job(command(*words), folder, variables, output, errors, limits=limits, grace_s=1.0)
-        status = self._wait(self.executor.start(job), words[0])
+        running = self.executor.start(job)
+        status = wait_for_end(
+            running, self.check, time_s=self.time_s, grace_s=job.grace_s, clock=self.clock
+        )
+        if status is None:
+            raise GitProblem(f"`git {words[0]}` took longer than {self.time_s:g} s")
         if status:
             told = errors.read_text("utf-8", "replace")
             raise GitProblem(_sentence(words[0], status, told, file_bytes or self.file_bytes))
         return output.read_text("utf-8", "surrogateescape")
-
-    def _wait(self, running: Running, name: str) -> int:
-        end = self.clock() + self.time_s
-        try:
-            while (status := running.wait(_POLL_S)) is None:
-                self.check()
-                if self.clock() > end:
-                    raise GitProblem(f"`git {name}` took longer than {self.time_s:g} s")
-        finally:
-            running.stop()
-        return status
 
 
 def _sentence(name: str, status: int, told: str, file_bytes: int) -> str:

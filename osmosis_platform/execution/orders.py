@@ -11,6 +11,7 @@ from typing import Any
 
 from osmosis_ai.platform.workspace import ROLLOUTS
 from osmosis_ai.secret import Secret
+from osmosis_executors.job import PYTEST
 from pytest_osmosis.api_keys import SECRET_NAMES
 from pytest_osmosis.config_run import EVALUATION
 
@@ -62,13 +63,19 @@ class Rows:
 
 
 def evaluation_words(
-    submission: Mapping[str, Any], rows: Rows, room: Room, dataset: Path, *, resumes: bool
+    submission: Mapping[str, Any],
+    rows: Rows,
+    room: Room,
+    dataset: Path,
+    *,
+    resumes: bool,
+    python: Path = Path(sys.executable),
 ) -> list[str]:
-    """Return the command that evaluates a submission in its room."""
+    """Return the command that evaluates a submission in its room, with this interpreter."""
     experiment = submission["experiment_config"]
     given = submission.get("evaluation_config", {})
     return [
-        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no"),
+        *(str(python), *PYTEST, "-p", "no:cacheprovider", "--color=no"),
         "--osmosis-only",
         f"--osmosis-agent={ROLLOUTS}/{experiment['rollout']}/{experiment['entrypoint']}",
         f"--osmosis-model={experiment['model_path']}",
@@ -95,9 +102,10 @@ def child_environment(
     env: Mapping[str, str],
     secrets: Sequence[Secret],
     own: Mapping[str, str] = os.environ,
+    python: Path = Path(sys.executable),
 ) -> dict[str, str]:
     """Return the whole environment of a child: nothing of the platform's but how to get out."""
-    programs = [str(Path(sys.executable).parent), own.get("PATH", os.defpath)]
+    programs = [str(python.parent), own.get("PATH", os.defpath)]
     return {
         **{name: own[name] for name in _PASSED_ON if name in own},
         "PATH": os.pathsep.join(programs),

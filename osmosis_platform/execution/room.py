@@ -4,6 +4,7 @@ data/runs/<id>/source/        the work tree; what the commit was is in `commit`
 data/runs/<id>/datasets/      a link to the dataset, by the name that users know
 data/runs/<id>/home/, tmp/    of the child processes
 data/runs/<id>/kept/          journal and transcripts, from which an interrupted run goes on
+data/runs/<id>/build-output   what the build of its environment printed
 data/runs/<id>/output         what pytest printed
 data/runs/<id>/report.json    the JSON report
 """
@@ -31,6 +32,11 @@ class Room:
         return cls(data.absolute() / "runs" / run_id)
 
     @property
+    def data(self) -> Path:
+        """The platform's data."""
+        return self.folder.parent.parent
+
+    @property
     def source(self) -> Path:
         """The work tree."""
         return self.folder / "source"
@@ -54,6 +60,11 @@ class Room:
     def output(self) -> Path:
         """The file of what pytest printed."""
         return self.folder / "output"
+
+    @property
+    def build_log(self) -> Path:
+        """The file of what the build of its environment printed."""
+        return self.folder / "build-output"
 
     @property
     def report(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace, now
 from osmosis_platform.database.schema import upgrade
 from osmosis_platform.datasets.files import DatasetFiles
+from osmosis_platform.environments.build import Environments
+from osmosis_platform.environments.settings import BuildSettings
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.room import Room
@@ -35,6 +38,7 @@ from osmosis_platform.vault.cipher import open_vault
 from tests.platform_server import PlatformServer, serving
 from tests.pushed_workspace import commit, git, make_workspace
 from tests.submitted_runs import log_of, run_of
+from tests.tiny_wheels import write_wheel
 
 pytestmark = pytest.mark.slow
 EVALS = "/api/cli/eval-runs"
@@ -105,12 +109,15 @@ def prepare(platform: PlatformServer, workspace: Path) -> None:
 def executing(platform: PlatformServer) -> Iterator[Scheduler]:
     """Execute what a platform is given."""
     claims = Claims(platform.database, "scheduler", lease_s=600)
+    data = platform.settings.data
+    builds = BuildSettings((data.parent / "wheels",), use_index=False, uv=shutil.which("uv"))
     services = Services(
-        platform.settings.data,
+        data,
         claims,
         platform.vault,
         LocalExecutor(),
         threading.Event(),
+        Environments(data, LocalExecutor(), builds),
         grace_s=PATIENCE_S,
     )
     scheduler = Scheduler(services, max_runs=1)
@@ -183,8 +190,16 @@ def _runs(row: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def test_stopping_ends_every_process_and_keeps_what_was_finished(
-    osmosis: Callable[..., str], platform: PlatformServer, tmp_path: Path
+    osmosis: Callable[..., str], platform: PlatformServer, workspace: Path, tmp_path: Path
 ) -> None:
+    write_wheel(tmp_path / "wheels", "tinylib", "1.0")
+    rollout = workspace / "rollouts/answers"
+    project = rollout / "pyproject.toml"
+    project.write_text(project.read_text().replace('"httpx"', '"tinylib"'))
+    main = rollout / "main.py"
+    main.write_text(main.read_text().replace("import asyncio, os", "import tinylib, asyncio, os"))
+    commit(workspace)
+    git(workspace, "push", "--quiet", "origin", "main")
     told = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
     run_id = told["eval_run"]["id"]
     until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))

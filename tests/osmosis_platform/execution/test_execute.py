@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from sqlalchemy.exc import OperationalError
 from osmosis_executors.job import Evaluation, Job
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.datasets.files import DatasetFiles
+from osmosis_platform.environments.build import Environments
+from osmosis_platform.environments.settings import BuildSettings
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.execute import Services, execute
 from osmosis_platform.execution.room import Room
@@ -67,6 +70,7 @@ class Ended:
 class Children:
     """An executor whose children print and leave what a test says."""
 
+    build: tuple[int, str] = (0, "")
     question: tuple[int, str] = (0, "")
     evaluation: tuple[int | None, str] = (0, "")
     report: Report | None = None
@@ -76,6 +80,10 @@ class Children:
     def start(self, job: Job) -> Ended:
         self.jobs.append(job)
         is_question = "osmosis_executors.question" in job.words
+        if job.words[0] == "uv":
+            assert SECRET not in job.environment.values()
+            job.output.write_text(self.build[1])
+            return Ended(self.build[0])
         status, printed = self.question if is_question else self.evaluation
         with job.output.open("a") as file:
             file.write(printed)
@@ -191,6 +199,37 @@ def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitte
     submitted.platform.set_run(submitted.run_id, status="pending")
     assert submitted.execute().results["error"].startswith("there is no secret KEY any more")
     assert submitted.children.jobs == []
+
+
+def build_of_its_own(submitted: Submitted) -> None:
+    """Have the rollout want a package, and the platform build environments."""
+    project = submitted.room.source / "rollouts/my-rollout/pyproject.toml"
+    project.write_text('[project]\ndependencies = ["tinylib"]')
+    environments = Environments(submitted.services.data, submitted.children, BuildSettings(uv="uv"))
+    submitted.services = replace(submitted.services, environments=environments)
+
+
+def test_an_evaluation_runs_in_the_environment_that_was_built_for_it(submitted: Submitted) -> None:
+    build_of_its_own(submitted)
+    submitted.children.build = (0, f"installed into {submitted.services.data}/environments/x\n")
+    assert submitted.execute().status == "finished"
+    *built, question, evaluation = submitted.children.jobs
+    assert [job.words[1] for job in built] == ["venv", "pip"]
+    home = Path(evaluation.words[0]).parents[2]
+    assert home.parent == submitted.services.data / "environments"
+    assert evaluation.environment["PATH"].startswith(f"{home}/venv/bin:")
+    assert question.words[0] == sys.executable
+    assert "info build: installed into environments/x" in submitted.log
+
+
+def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted: Submitted) -> None:
+    build_of_its_own(submitted)
+    submitted.children.build = (1, "one\ntwo\n")
+    run = submitted.execute()
+    assert run.status == "failed"
+    assert run.results["error"] == "the rollout's environment cannot be built: one / two"
+    assert "info build: two\nerror build: the rollout's environment" in submitted.log
+    assert len(submitted.children.jobs) == 1
 
 
 def test_a_repository_that_cannot_be_cloned_fails_the_run(submitted: Submitted) -> None:

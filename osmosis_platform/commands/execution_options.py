@@ -1,0 +1,130 @@
+"""The options of `osmosis platform serve` that say how runs are executed.
+
+One decorator gathers them in one value, `Executing`.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from osmosis_executors.choice import EXECUTORS, NoExecutor, choose_executor
+
+if TYPE_CHECKING:
+    from osmosis_executors.job import Executor
+
+    from ..environments.settings import BuildSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Executing:
+    """What was given; each field is an option."""
+
+    max_runs: int
+    executor: str
+    ray_address: str | None
+    build: bool
+    find_links: tuple[Path, ...]
+    no_index: bool
+    index_url: str | None
+
+    def choose_executor(self) -> Executor:
+        """Return the executor; raise UsageError where it cannot be used."""
+        try:
+            return choose_executor(self.executor, ray_address=self.ray_address)
+        except NoExecutor as error:
+            raise click.UsageError(str(error)) from None
+
+    def build_settings(self) -> BuildSettings | None:
+        """Return how environments are built; None where none are to be."""
+        from ..environments.settings import BuildSettings
+
+        if not self.build:
+            return None
+        return BuildSettings(
+            find_links=tuple(folder.absolute() for folder in self.find_links),
+            use_index=not self.no_index,
+            index_url=self.index_url,
+            uv=shutil.which("uv"),
+        )
+
+
+def _checked_index(context: click.Context, option: click.Parameter, url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise click.BadParameter("must be https://HOST/... or http://HOST/...")
+    if parts.username is not None or parts.password is not None:
+        raise click.BadParameter(
+            "must hold no user and no password: the code of a build could read them"
+        )
+    return url
+
+
+_OPTIONS = (
+    click.option(
+        "--max-runs",
+        metavar="N",
+        type=click.IntRange(0, 1000),
+        default=2,
+        show_default=True,
+        help="Evaluations executed at once; 0 executes none, and records them.",
+    ),
+    click.option(
+        "--executor",
+        type=click.Choice(EXECUTORS),
+        default="local",
+        show_default=True,
+        help="What runs evaluations: child processes of this machine, or a Ray cluster.",
+    ),
+    click.option(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="The cluster of --executor ray, as its driver knows it; by default one of this "
+        "machine.",
+    ),
+    click.option(
+        "--build/--no-build",
+        default=True,
+        show_default=True,
+        help="Build each rollout's environment from its pyproject.toml, with uv where it is "
+        "installed; or run all in the platform's own.",
+    ),
+    click.option(
+        "--find-links",
+        metavar="DIR",
+        multiple=True,
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="A folder of wheels for these environments; may be given more than once.",
+    ),
+    click.option("--no-index", is_flag=True, help="Take packages from --find-links alone."),
+    click.option(
+        "--index-url",
+        metavar="URL",
+        callback=_checked_index,
+        help="The package index; by default that of uv or pip.",
+    ),
+)
+
+
+def execution_options(function: F) -> F:
+    """Add the options; the command gets one value `executing` of them."""
+
+    @functools.wraps(function)
+    def gathered(*args: Any, **values: Any) -> Any:
+        given = {each.name: values.pop(each.name) for each in fields(Executing)}
+        return function(*args, executing=Executing(**given), **values)
+
+    for option in reversed(_OPTIONS):
+        gathered = option(gathered)
+    return gathered  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""Python environments of rollouts: built from their pyproject.toml, kept, and shared by runs."""

@@ -1,0 +1,131 @@
+"""The commands that make an environment, with uv or with venv and pip, and its inputs. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .installed import OURS, Installed
+from .project import Project, Wanted
+from .settings import BuildSettings
+
+_FORMAT = 1
+"""Of environments: what another one has built is not taken."""
+REQUIREMENTS = "requirements.txt"
+EXPORTED = "exported.txt"
+_CONSTRAINTS = "constraints.txt"
+_OVERRIDES = "overrides.txt"
+_NEVER = 'python_version < "0"'
+_PATH_FILE = "osmosis_platform.pth"
+
+
+def environment_key(
+    workspace_id: str, project: Project, own: Installed, settings: BuildSettings, commit: str
+) -> str:
+    """Return what names an environment: the digest of everything that it is built from.
+
+    A workspace shares none with another: the code of its runs could change them.
+    """
+    digest = hashlib.sha256()
+    material = {
+        "format": _FORMAT,
+        "workspace": workspace_id,
+        "python": [sys.version, sys.platform, sys.prefix],
+        "installed": dict(sorted(own.versions.items())),
+        "options": settings.words,
+        "uv": settings.uv is not None,
+        "commit": commit if project.is_local else None,
+    }
+    for part in (json.dumps(material).encode(), project.text, project.lock or b""):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How one environment is made, in its home."""
+
+    home: Path
+    settings: BuildSettings
+    downloads: Path
+
+    @property
+    def venv(self) -> Path:
+        """The virtual environment."""
+        return self.home / "venv"
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.venv / "bin" / "python"
+
+    @property
+    def builder(self) -> str:
+        """What the log calls it."""
+        return "uv" if self.settings.uv else "pip"
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What is set for the commands besides: no question, no colour, no other Python."""
+        return {
+            "UV_CACHE_DIR": str(self.downloads / "uv"),
+            "PIP_CACHE_DIR": str(self.downloads / "pip"),
+            "UV_PYTHON_DOWNLOADS": "never",
+            "NO_COLOR": "1",
+        }
+
+    def make_venv(self) -> list[str]:
+        """Return the command that makes the virtual environment."""
+        if self.settings.uv:
+            return [
+                *(self.settings.uv, "venv", "--quiet", "--no-project", "--no-config"),
+                *("--python", sys.executable, str(self.venv)),
+            ]
+        return [sys.executable, "-m", "venv", str(self.venv)]
+
+    def export(self) -> list[str]:
+        """Return the command of uv that lists what a lock pins, without us and what we bring."""
+        assert self.settings.uv is not None
+        without = (word for name in sorted(OURS) for word in ("--prune", name))
+        return [
+            *(self.settings.uv, "export", "--quiet", "--frozen", "--no-default-groups"),
+            *("--no-emit-project", "--no-hashes", "--no-annotate", "--no-header", *without),
+            *("--output-file", str(self.home / EXPORTED)),
+        ]
+
+    def install(self, lists: Sequence[Path]) -> list[str]:
+        """Return the command that installs what is in these files."""
+        options = [
+            *(word for path in lists for word in ("-r", str(path))),
+            *("-c", str(self.home / _CONSTRAINTS), *self.settings.words),
+        ]
+        if self.settings.uv:
+            return [
+                *(self.settings.uv, "pip", "install", "--no-progress", "--python"),
+                *(str(self.python), "--override", str(self.home / _OVERRIDES), *options),
+            ]
+        return [
+            *(str(self.python), "-m", "pip", "install", "--disable-pip-version-check"),
+            *("--no-input", "--progress-bar=off", *options),
+        ]
+
+    def write_lists(self, wanted: Wanted, own: Installed) -> None:
+        """Write what the commands read."""
+        lists = {
+            REQUIREMENTS: wanted.requirements,
+            _CONSTRAINTS: [*own.ranges, *wanted.constraints],
+            _OVERRIDES: [f"{name} ; {_NEVER}" for name in sorted(OURS)],
+        }
+        for name, lines in lists.items():
+            (self.home / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+    def write_path(self, own: Installed) -> None:
+        """Lay the virtual environment on our own installation: what it has itself comes first."""
+        adding = "; ".join(f"site.addsitedir({str(folder)!r})" for folder in own.folders)
+        line = f"import site; {adding}\n"
+        for packages in self.venv.glob("lib/python*/site-packages"):
+            (packages / _PATH_FILE).write_text(line, "utf-8")

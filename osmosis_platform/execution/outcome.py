@@ -1,0 +1,62 @@
+"""What an evaluation has left: its JSON report, or why it has none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .figures import metrics_of
+
+REPORT_BYTES = 512 * 1024 * 1024
+_END_BYTES = 64 * 1024
+"""Of the output, in which the mistake is looked for."""
+_USAGE_ERROR = re.compile(r"ERROR: (.+)")
+
+
+class ReportProblem(Exception):
+    """A report that is not taken; a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A report, and what it says."""
+
+    report: dict[str, Any]
+    metrics: dict[str, Any]
+    halted: str
+    """What ended the evaluation before its end; empty for nothing."""
+
+
+def read_outcome(path: Path, clean: Callable[[str], str]) -> Outcome | None:
+    """Return what the file of a report holds; None where there is none.
+
+    Raises:
+        ReportProblem: for one that is too large, or no report of this version.
+    """
+    from pydantic import ValidationError
+
+    from pytest_osmosis.reports.json_models import Report
+
+    try:
+        if path.stat().st_size > REPORT_BYTES:
+            raise ReportProblem("the report is larger than the platform takes")
+        text = clean(path.read_text("utf-8"))
+        report = Report.model_validate_json(text)
+    except FileNotFoundError:
+        return None
+    except (ValidationError, UnicodeDecodeError):
+        raise ReportProblem("the report is not one of this version") from None
+    return Outcome(json.loads(text), metrics_of(report), report.summary.halted or "")
+
+
+def last_mistake(output: Path) -> str | None:
+    """Return what pytest said last of a mistake."""
+    with output.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+        found = _USAGE_ERROR.findall(file.read().decode("utf-8", "replace"))
+    return found[-1] if found else None
