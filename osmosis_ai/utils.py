@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import decorators
+from .deprecation import warn_deprecated
 
 if TYPE_CHECKING:
     from .decorators import osmosis_reward, osmosis_rubric
@@ -17,7 +17,6 @@ def __getattr__(name: str) -> Any:
     """Return a name of `__all__`; the first use of each warns."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    told = f"osmosis_ai.utils is deprecated: from osmosis_ai import {name}"
-    warnings.warn(told, DeprecationWarning, stacklevel=2)
+    warn_deprecated(f"osmosis_ai.utils.{name}", f"from osmosis_ai import {name}")
     value = globals()[name] = getattr(decorators, name)
     return value

@@ -17,10 +17,11 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from ..deprecation import warn_deprecated
 from ..secret import Secret
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult
@@ -86,6 +87,7 @@ class RolloutContext:
         self._tool_latency_ms = 0.0
         self._num_tool_calls = 0
         self._source: SampleSource | None = None
+        self._source_name: str | None = None
         self._tokens: list[Token[RolloutContext | None]] = []
 
     def __repr__(self) -> str:
@@ -211,7 +213,32 @@ class RolloutContext:
                 f"{type(self._source).__name__}.get_sample returned {type(sample).__name__}; "
                 f"expected RolloutSample"
             )
+        if self._source_name is not None:
+            sample = sample.model_copy(update={"id": self._source_name})
         return sample
+
+    @property
+    def sample_source(self) -> SampleSource | None:
+        """The registered source; None when there is none."""
+        return self._source
+
+    def register_sample_source(self, name: str, source: SampleSource) -> None:
+        """Deprecated: call `set_sample_source`."""
+        told = "a rollout has one sample, call set_sample_source(source)"
+        warn_deprecated("RolloutContext.register_sample_source", told)
+        self.set_sample_source(source)
+        self._source_name = name
+
+    def get_samples(self) -> Awaitable[dict[str, RolloutSample]]:
+        """Deprecated: call `get_sample`."""
+        warn_deprecated(
+            "RolloutContext.get_samples", "a rollout has one sample, await get_sample()"
+        )
+        return self._by_name()
+
+    async def _by_name(self) -> dict[str, RolloutSample]:
+        sample = await self.get_sample()
+        return {} if sample is None else {sample.name: sample}
 
     # The debug log.
 

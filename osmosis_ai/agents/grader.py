@@ -12,24 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from ..deprecation import warn_deprecated
 from .errors import OsmosisValidationError
 from .numbers import finite_number
 from .schemas import RolloutSample
-from .workflow import ConcurrencyConfig
+from .workflow import BaseConfig
 
 __all__ = ["Grader", "GraderConfig", "GraderContext", "run_grader"]
 
 
-class GraderConfig(BaseModel):
+class GraderConfig(BaseConfig):
     """A grader's settings; subclass it, or hand in further keys: they are kept."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str = ""
-    description: str | None = None
-    concurrency: ConcurrencyConfig = Field(default_factory=ConcurrencyConfig)
 
 
 @dataclass(slots=True)
@@ -51,6 +44,21 @@ class GraderContext:
         if self.sample is None:
             raise ValueError("there is no sample to reward: the workflow left none")
         self.sample.reward = number
+
+    def get_samples(self) -> dict[str, RolloutSample]:
+        """Deprecated: `sample` is the only one."""
+        warn_deprecated("GraderContext.get_samples", "a rollout has one sample, ctx.sample")
+        return self._by_name()
+
+    def set_sample_reward(self, sample_id: str, reward: float) -> None:
+        """Deprecated: call `set_reward`. ValueError when there is no sample of that name."""
+        warn_deprecated("GraderContext.set_sample_reward", "call ctx.set_reward(reward)")
+        if sample_id not in self._by_name():
+            raise ValueError(f"there is no sample {sample_id!r} to reward")
+        self.set_reward(reward)
+
+    def _by_name(self) -> dict[str, RolloutSample]:
+        return {} if self.sample is None else {self.sample.name: self.sample}
 
 
 class Grader(ABC):

@@ -240,6 +240,11 @@ class RolloutSample(BaseModel):
     metrics: dict[str, float] = Field(default_factory=dict)
     extra_fields: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """What code calls this sample that knows several a rollout: its `id`, where it has one."""
+        return str((self.model_extra or {}).get("id", "sample"))
+
     @field_validator("reward", mode="before")
     @classmethod
     def _finite_reward(cls, value: Any) -> float | None:

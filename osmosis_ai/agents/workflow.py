@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,6 +24,7 @@ __all__ = [
     "AgentWorkflowConfig",
     "AgentWorkflowContext",
     "AgentWorkflowOutput",
+    "BaseConfig",
     "ConcurrencyConfig",
     "run_workflow",
 ]
@@ -37,18 +38,25 @@ class ConcurrencyConfig(BaseModel):
     max_concurrent: int | None = Field(default=None, ge=1)
 
 
-class AgentWorkflowConfig(BaseModel):
-    """A workflow's settings; subclass it, or hand in further keys: they are kept."""
+class BaseConfig(BaseModel):
+    """Settings of a workflow or a grader: further keys, and values of any type, are kept."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", validate_assignment=True, arbitrary_types_allowed=True)
 
     name: str = ""
     description: str | None = None
     concurrency: ConcurrencyConfig = Field(default_factory=ConcurrencyConfig)
 
 
+class AgentWorkflowConfig(BaseConfig):
+    """A workflow's settings; subclass it, or hand in further keys: they are kept."""
+
+
+TConfig = TypeVar("TConfig", bound=AgentWorkflowConfig)
+
+
 @dataclass(slots=True)
-class AgentWorkflowContext:
+class AgentWorkflowContext(Generic[TConfig]):
     """The input of one run of a workflow."""
 
     prompt: list[dict[str, Any]]
@@ -71,21 +79,21 @@ class AgentWorkflowOutput(BaseModel):
     info: dict[str, Any] = Field(default_factory=dict)
 
 
-class AgentWorkflow(ABC):
+class AgentWorkflow(ABC, Generic[TConfig]):
     """An agent: subclass it and write `async def run(self, ctx)`."""
 
-    def __init__(self, config: AgentWorkflowConfig | None = None) -> None:
+    def __init__(self, config: TConfig | None = None) -> None:
         self.config = config
 
     @abstractmethod
     async def run(
-        self, ctx: AgentWorkflowContext
+        self, ctx: AgentWorkflowContext[TConfig]
     ) -> AgentWorkflowOutput | list[dict[str, Any]] | None:
         """Run once. None: take the sample from the source set on the rollout context."""
 
 
 async def run_workflow(
-    workflow: AgentWorkflow, ctx: AgentWorkflowContext, ambient: RolloutContext
+    workflow: AgentWorkflow[Any], ctx: AgentWorkflowContext[Any], ambient: RolloutContext
 ) -> RolloutSample | None:
     """Run `workflow` with `ambient` as its rollout context; its exceptions propagate unchanged.
 

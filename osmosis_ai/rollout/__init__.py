@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..rollout_server.serve import *
     from ..rollout_server.trainer.client import *
     from ..rollout_settings import *
+    from ..workflow_server.backend import *
     from .core.llm_client import *
 
 _MODULES = {
@@ -88,9 +89,21 @@ _MODULES = {
     ".core.llm_client": "LLMClientProtocol",
     "..agents.workflow": (
         "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput "
-        "ConcurrencyConfig"
+        "BaseConfig ConcurrencyConfig"
+    ),
+    "..workflow_server.backend": "ExecutionBackend LocalBackend",
+    "..workflow_server.protocol": (
+        "ExecutionRequest ExecutionResult GraderCompleteRequest GraderStatus "
+        "RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest RolloutInitResponse"
     ),
 }
+_MOVED = {
+    "ControllerAuth": ".server",
+    "OsmosisRolloutModel": ".integrations.agents.strands",
+    "OsmosisStrandsAgent": ".integrations.agents.strands",
+    "create_rollout_server": ".server",
+}
+"""Names that were here, and the modules that have them."""
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
@@ -104,18 +117,25 @@ __all__ = [
     "AgentWorkflowConfig",
     "AgentWorkflowContext",
     "AgentWorkflowOutput",
+    "BaseConfig",
     "CompletionUsage",
     "CompletionsChoice",
     "CompletionsRequest",
     "CompletionsResponse",
     "CompletionsResult",
     "ConcurrencyConfig",
+    "ExecutionBackend",
+    "ExecutionRequest",
+    "ExecutionResult",
     "Grader",
+    "GraderCompleteRequest",
     "GraderConfig",
     "GraderContext",
+    "GraderStatus",
     "InitResponse",
     "LLMClient",
     "LLMClientProtocol",
+    "LocalBackend",
     "MessageDict",
     "ModelLLM",
     "OpenAIFunctionCallSchema",
@@ -134,7 +154,11 @@ __all__ = [
     "PublicIPDetectionError",
     "RolloutAgentLoop",
     "RolloutClientSettings",
+    "RolloutCompleteRequest",
     "RolloutContext",
+    "RolloutErrorCategory",
+    "RolloutInitRequest",
+    "RolloutInitResponse",
     "RolloutMetrics",
     "RolloutRequest",
     "RolloutResponse",
@@ -191,11 +215,20 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        return _moved(name, _MOVED[name])
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name], __name__), name)
     globals()[name] = value
     return value
+
+
+def _moved(name: str, module: str) -> Any:
+    from ..deprecation import warn_deprecated
+
+    warn_deprecated(f"{__name__}.{name}", f"from {__name__}{module} import {name}", stacklevel=3)
+    return getattr(import_module(module, __name__), name)
 
 
 def __dir__() -> list[str]:

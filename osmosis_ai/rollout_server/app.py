@@ -15,9 +15,8 @@ from ..agents.base import RolloutAgentLoop
 from ..agents.event_log import session_folder
 from ..agents.function import AgentFunction, as_agent, is_agent_function
 from ..rollout_settings import RolloutSettings
-from ..secret import Secret, check_api_key
+from ..secret import Secret
 from .settings import (
-    KEY_VARIABLE,
     AppOptions,
     Hook,
     PlatformLogin,
@@ -25,6 +24,7 @@ from .settings import (
     Scope,
     Send,
     ServerSettings,
+    key_from,
     settings_from,
 )
 
@@ -107,7 +107,7 @@ def create_app(  # noqa: PLR0913  the contract's signature
         AppOptions(
             agent=_checked_agent(agent_loop),
             settings=chosen,
-            api_key=_key(api_key),
+            api_key=key_from(api_key),
             debug_dir=None if debug_dir is None else session_folder(debug_dir),
             login=credentials,
             host=server_host,
@@ -116,15 +116,6 @@ def create_app(  # noqa: PLR0913  the contract's signature
             on_shutdown=on_shutdown,
         )
     )
-
-
-def _key(given: str | Secret | None) -> Secret | None:
-    if isinstance(given, Secret):
-        return given
-    if given is not None:
-        return check_api_key(given, "api_key")
-    exported = os.environ.get(KEY_VARIABLE)
-    return None if exported is None else check_api_key(exported, KEY_VARIABLE)
 
 
 def _checked_agent(agent: Any) -> RolloutAgentLoop:

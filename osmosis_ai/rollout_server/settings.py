@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..agents.base import RolloutAgentLoop
 from ..rollout_settings import RolloutClientSettings, RolloutSettings, get_settings
-from ..secret import Secret
+from ..secret import Secret, check_api_key
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -140,6 +140,16 @@ def of_rollout(rollout: RolloutSettings) -> ServerSettings:
         ready_pause_s=server.registration_readiness_poll_interval_seconds,
         client=client,
     )
+
+
+def key_from(given: str | Secret | None) -> Secret | None:
+    """Return the key that an application is given, else that of the environment, if any."""
+    if isinstance(given, Secret):
+        return given
+    if given is not None:
+        return check_api_key(given, "api_key")
+    exported = os.environ.get(KEY_VARIABLE)
+    return None if exported is None else check_api_key(exported, KEY_VARIABLE)
 
 
 def trainers_from(environ: Mapping[str, str]) -> tuple[str, ...]:

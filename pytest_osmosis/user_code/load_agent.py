@@ -22,6 +22,7 @@ from .import_object import (
     load_module,
     load_object,
     names_file_alone,
+    user_traceback,
 )
 from .mcp_server import MCP, load_mcp_agent
 from .user_hooks import UserHooks, blaming
@@ -42,6 +43,8 @@ class LoadedAgent:
     module: ModuleType | None = None
     needs_scores: bool = False
     """It gives itself no reward: a grader or an eval function must score it."""
+    grading: Grading | None = None
+    """That of the backend that was named, or is in the file."""
 
 
 def load_agent(
@@ -62,11 +65,36 @@ def load_agent(
         with blaming("pytest_osmosis_build_agent"):
             built = hooks.build_agent(named, spec)
         named = named if built is None else built
+    backend = _backend(named)
+    if backend is not None:
+        return _of_backend(backend, spec)
     if classify_agent(named) != "workflow":
         return LoadedAgent(LoopAgent(as_agent_loop(named, spec=spec, option=AGENT)))
     module = load_module(spec, option=AGENT, roots=roots)
     workflow = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
     return LoadedAgent(WorkflowAgent(workflow), module, needs_scores=True)
+
+
+def _backend(named: Any) -> Any:
+    """The backend itself, or that of a server of workflows; None for anything else."""
+    if _is_instance(named, "LocalBackend"):
+        return named
+    return _backend(named.backend) if _is_instance(named, "RolloutServer") else None
+
+
+def _of_backend(backend: Any, spec: str) -> LoadedAgent:
+    """The workflow and the grader that a backend runs."""
+    try:
+        workflow, grader = backend.new_workflow(), backend.new_grader()
+    except Exception as error:  # noqa: BLE001 - the user's constructors: what they raise is the message
+        raise ImportingError(
+            f"{AGENT} {spec!r}: what its backend runs cannot be made\n{user_traceback(error)}"
+        ) from None
+    return LoadedAgent(
+        WorkflowAgent(workflow),
+        needs_scores=True,
+        grading=None if grader is None else Grading(grader),
+    )
 
 
 def load_agent_loop(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutAgentLoop:
@@ -77,17 +105,21 @@ def load_agent_loop(spec: str, *, option: str, roots: Sequence[Path]) -> Rollout
 
 
 def _only_agent(spec: str, roots: Sequence[Path]) -> str:
-    """The name of the one agent that a file defines; an instance counts for more than its class."""
+    """The name of the one agent that a file has: a backend, else what it defines, else imports.
+
+    An instance counts for more than its class.
+    """
     module = load_module(spec, option=AGENT, roots=roots)
-    found = {
-        id(value): name
-        for name, value in vars(module).items()
-        if classify_agent(value) in ("loop", "workflow")
-        and _home(value) == module.__name__
-        and not (inspect.isclass(value) and inspect.isabstract(value))
+    backends = {
+        id(_backend(value)): name for name, value in vars(module).items() if _backend(value)
     }
-    instances = [name for name in found.values() if not inspect.isclass(vars(module)[name])]
-    names = instances if len(instances) == 1 else sorted(found.values())
+    if len(backends) == 1:
+        return next(iter(backends.values()))
+    found = _agents(module)
+    own = [name for name in found if _home(vars(module)[name]) == module.__name__]
+    among = own or found
+    instances = [name for name in among if not inspect.isclass(vars(module)[name])]
+    names = instances if len(instances) == 1 else sorted(among)
     if len(names) == 1:
         return names[0]
     if not names:
@@ -100,6 +132,18 @@ def _only_agent(spec: str, roots: Sequence[Path]) -> str:
     )
 
 
+def _agents(module: ModuleType) -> list[str]:
+    """The names of a module's agents, its own and those that it imports; each once."""
+    found = {
+        id(value): name
+        for name, value in vars(module).items()
+        if classify_agent(value) in ("loop", "workflow")
+        and not _home(value).startswith("osmosis_ai.")
+        and not (inspect.isclass(value) and inspect.isabstract(value))
+    }
+    return list(found.values())
+
+
 def load_grading(
     named: str | None, loaded: LoadedAgent, *, agent: str, roots: Sequence[Path]
 ) -> Grading | None:
@@ -110,8 +154,8 @@ def load_grading(
             raise ImportingError(f"{GRADER} {named!r}: is {kind_of(found)}; expected a Grader")
         module = load_module(named, option=GRADER, roots=roots)
         return Grading(_made(found, module, spec=named, option=GRADER, config_base="GraderConfig"))
-    if loaded.module is None:
-        return None
+    if loaded.grading is not None or loaded.module is None:
+        return loaded.grading
     found = _only(_graders(loaded.module), loaded.module, agent)
     if found is None:
         return None

@@ -21,7 +21,7 @@ class WorkflowAgent:
 
     reward_hint = "write a Grader"
 
-    def __init__(self, workflow: AgentWorkflow) -> None:
+    def __init__(self, workflow: AgentWorkflow[Any]) -> None:
         self._workflow = workflow
         self._config = workflow_config(workflow)
         self.max_concurrent = max_concurrent(self._config)
@@ -39,25 +39,28 @@ class WorkflowAgent:
             debug_dir=run.debug_dir,
             redact=run.redact,
         )
-        ctx = AgentWorkflowContext(
+        ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
             prompt=run.messages,
             config=self._config,
             metadata=run.metadata,
             artifacts_dir=run.artifacts_dir(),
         )
-        sample = _completed(await run_workflow(self._workflow, ctx, ambient), account)
+        given = await run_workflow(self._workflow, ctx, ambient)
+        as_chat = None if given is None else given.trajectory_messages
+        sample = _completed(given, account)
         if sample is None:
             return AgentResult()
         sample.label = run.ground_truth
+        messages = sample.messages if as_chat is None else as_chat
         return AgentResult(
-            sample.messages,
+            messages,
             reward=sample.reward,
-            tool_calls=count_tool_results(sample.messages),
+            tool_calls=count_tool_results(messages),
             sample=sample,
         )
 
 
-def workflow_config(workflow: AgentWorkflow) -> Any:
+def workflow_config(workflow: AgentWorkflow[Any]) -> Any:
     """The workflow's config; one with its name alone where it has none."""
     from osmosis_ai.agents.workflow import AgentWorkflowConfig
 

@@ -9,12 +9,15 @@ from ...rollout_server.serve import (
     serve_agent_loop,
     validate_and_report,
 )
+from ...workflow_server.app import ControllerAuth, create_rollout_server
 
 __all__ = [
     "DEFAULT_HOST",
     "DEFAULT_PORT",
+    "ControllerAuth",
     "ServeError",
     "create_app",
+    "create_rollout_server",
     "generate_api_key",
     "serve_agent_loop",
     "validate_and_report",

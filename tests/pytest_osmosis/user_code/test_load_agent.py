@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_osmosis.user_code.import_object import ImportingError
-from pytest_osmosis.user_code.load_agent import load_agent
+from pytest_osmosis.user_code.load_agent import load_agent, load_grading
 from pytest_osmosis.user_code.user_hooks import UserHooks
 
 HEAD = """
@@ -79,3 +80,64 @@ def test_none_or_several_are_told(tmp_path: Path, text: str, told: str):
     with pytest.raises(ImportingError) as raised:
         loaded(tmp_path, text)
     assert str(raised.value) == told
+
+
+GRADER = """
+class {name}(Grader):
+    async def grade(self, ctx):
+        ctx.set_reward(1.0)
+"""
+IN_MAIN = """
+from osmosis_ai.rollout.backend.local import LocalBackend
+from osmosis_ai.rollout.server import create_rollout_server
+from osmosis_ai.rollout.types import AgentWorkflowConfig
+from parts import Chosen, Graded, config
+
+def main():
+    return create_rollout_server(backend=LocalBackend(workflow=Chosen, grader=Graded))
+"""
+AT_TOP = (
+    IN_MAIN.replace("from parts", "from parts import Other\nfrom parts")
+    + """
+app = create_rollout_server(
+    backend=LocalBackend(workflow=Chosen, workflow_config=config, grader=Graded),
+    configure_logging=False,
+)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(IN_MAIN, "rollout.py"), (AT_TOP, "rollout.py"), (AT_TOP, "rollout.py:app")],
+    ids=["classes", "a server", "a server by its name"],
+)
+def test_a_file_that_serves_a_workflow_of_another_module_is_that_workflow(
+    tmp_path: Path, text: str, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    parts = HEAD + WORKFLOW.format(name="Chosen") + WORKFLOW.format(name="Other")
+    parts += GRADER.format(name="Graded") + GRADER.format(name="Unused")
+    parts += "\nfrom osmosis_ai.rollout import AgentWorkflowConfig\n"
+    parts += "config = AgentWorkflowConfig(name='given')\n"
+    (tmp_path / "parts.py").write_text(parts)
+    (tmp_path / "rollout.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "parts", raising=False)
+    found = load_agent(name, roots=[tmp_path], hooks=UserHooks())
+    monkeypatch.delitem(sys.modules, "parts")
+    workflow = found.agent._workflow
+    assert (type(workflow).__name__, workflow.config.name) == ("Chosen", "given")
+    grading = load_grading(None, found, agent=name, roots=[tmp_path])
+    assert grading is not None
+    assert grading.name == "Graded"
+
+
+def test_a_workflow_that_its_backend_cannot_make_is_told_with_the_users_frames(tmp_path: Path):
+    text = WORKFLOW.format(name="Chosen") + "    def __init__(self, config):\n        1 / 0\n"
+    text += "from osmosis_ai.rollout import LocalBackend\nbackend = LocalBackend(workflow=Chosen)\n"
+    with pytest.raises(ImportingError) as raised:
+        loaded(tmp_path, text)
+    told = str(raised.value)
+    assert told.startswith("--osmosis-agent 'rollout.py:backend': what its backend runs cannot")
+    assert told.endswith("ZeroDivisionError: division by zero")
+    assert "osmosis_ai" not in told

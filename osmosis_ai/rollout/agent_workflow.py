@@ -1,0 +1,8 @@
+"""The import path that workspaces use; the code is in `osmosis_ai.agents.workflow`."""
+
+from ..agents.workflow import AgentWorkflow, AgentWorkflowOutput
+
+__all__ = [
+    "AgentWorkflow",
+    "AgentWorkflowOutput",
+]

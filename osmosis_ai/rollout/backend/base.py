@@ -1,0 +1,8 @@
+"""The import path that workspaces use; the code is in `osmosis_ai.workflow_server.backend`."""
+
+from ...workflow_server.backend import ExecutionBackend, ResultCallback
+
+__all__ = [
+    "ExecutionBackend",
+    "ResultCallback",
+]

@@ -1,0 +1,216 @@
+"""Backends: what runs a workflow and its grader when a controller asks for a rollout.
+
+`LocalBackend` runs both in this process. A failure is a result, never an exception. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+from ..agents.context import RolloutContext, get_rollout_context
+from ..agents.errors import OsmosisValidationError
+from ..agents.grader import Grader, GraderConfig, GraderContext, run_grader
+from ..agents.schemas import RolloutSample
+from ..agents.workflow import (
+    AgentWorkflow,
+    AgentWorkflowConfig,
+    AgentWorkflowContext,
+    run_workflow,
+)
+from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, RolloutStatus
+
+__all__ = ["ExecutionBackend", "LocalBackend", "ResultCallback"]
+
+ResultCallback = Callable[[ExecutionResult], Awaitable[None]]
+WITHOUT_LIMIT = 100
+"""Rollouts at once where the workflow's config names no limit."""
+
+logger = logging.getLogger(__name__)
+
+
+class ExecutionBackend(ABC):
+    """What `create_rollout_server` hands rollouts to."""
+
+    @property
+    @abstractmethod
+    def max_concurrency(self) -> int:
+        """How many rollouts run at once."""
+
+    @abstractmethod
+    async def execute(
+        self,
+        request: ExecutionRequest,
+        on_workflow_complete: ResultCallback,
+        on_grader_complete: ResultCallback | None = None,
+    ) -> None:
+        """Run one rollout; await each callback with how its part ended."""
+
+    def health(self) -> dict[str, Any]:
+        """Return what `GET /health` answers."""
+        return {"status": "ok"}
+
+    def has_capacity(self) -> bool:
+        """Return whether another rollout may be queued."""
+        return True
+
+
+class LocalBackend(ExecutionBackend):
+    """Runs a workflow and its grader in this process.
+
+    Each is a class, or a text `package.module:Class`; so are their configs, as instances.
+    """
+
+    def __init__(
+        self,
+        *,
+        workflow: type[AgentWorkflow[Any]] | str,
+        workflow_config: AgentWorkflowConfig | str | None = None,
+        grader: type[Grader] | str | None = None,
+        grader_config: GraderConfig | str | None = None,
+    ) -> None:
+        self.workflow_cls: type[AgentWorkflow[Any]] = _a_class("workflow", workflow, AgentWorkflow)
+        self.workflow_config: AgentWorkflowConfig | None = _resolved(workflow_config)
+        self.grader_cls: type[Grader] | None = (
+            None if grader is None else _a_class("grader", grader, Grader)
+        )
+        self.grader_config: GraderConfig | None = _resolved(grader_config)
+        concurrency = getattr(self.workflow_config, "concurrency", None)
+        self._limit = getattr(concurrency, "max_concurrent", None) or WITHOUT_LIMIT
+        self._places: asyncio.Semaphore | None = None
+        self._asked = 0
+
+    def __repr__(self) -> str:
+        return f"<LocalBackend of {self.workflow_cls.__name__}>"
+
+    @property
+    def max_concurrency(self) -> int:
+        """How many rollouts run at once."""
+        return self._limit
+
+    def has_capacity(self) -> bool:
+        """Return whether another rollout may be queued: as many wait as run."""
+        return self._asked < 2 * self._limit
+
+    def health(self) -> dict[str, Any]:
+        """Return what `GET /health` answers."""
+        running = min(self._asked, self._limit)
+        queued = self._asked - running
+        told = {"max_concurrent": self._limit, "running": running, "queued": queued}
+        return {"status": "ok", "concurrency": told}
+
+    def new_workflow(self) -> AgentWorkflow[Any]:
+        """Return a workflow of its own for a rollout, with its own copy of the config."""
+        return self.workflow_cls(copy.deepcopy(self.workflow_config))
+
+    def new_grader(self) -> Grader | None:
+        """Return a grader; None when there is none."""
+        if self.grader_cls is None:
+            return None
+        return self.grader_cls(copy.deepcopy(self.grader_config))
+
+    async def execute(
+        self,
+        request: ExecutionRequest,
+        on_workflow_complete: ResultCallback,
+        on_grader_complete: ResultCallback | None = None,
+    ) -> None:
+        """Run one rollout as soon as there is a place; await each callback with its part's end."""
+        if self._places is None:
+            self._places = asyncio.Semaphore(self._limit)
+        self._asked += 1
+        try:
+            async with self._places:
+                result = await self._guarded(self._run(request), request.agent_timeout_sec)
+                await on_workflow_complete(result)
+                if on_grader_complete is not None:
+                    await on_grader_complete(await self._graded(request, result))
+        finally:
+            self._asked -= 1
+
+    async def _run(self, request: ExecutionRequest) -> ExecutionResult:
+        ambient = get_rollout_context() or RolloutContext(rollout_id=request.id)
+        workflow = self.new_workflow()
+        ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
+            prompt=copy.deepcopy(request.prompt),
+            config=workflow.config or AgentWorkflowConfig(name=type(workflow).__name__),
+            metadata=dict(request.metadata or {}),
+        )
+        sample = await run_workflow(workflow, ctx, ambient)
+        if sample is not None:
+            sample.label = request.label
+        return ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+
+    async def _graded(self, request: ExecutionRequest, result: ExecutionResult) -> ExecutionResult:
+        grader = None if result.status is not RolloutStatus.SUCCESS else self.new_grader()
+        if grader is None:
+            why = result.err_message or "there is no grader"
+            failed = {"status": RolloutStatus.FAILURE, "err_message": why}
+            return result.model_copy(update=failed)
+        grading = self._grade(grader, request, result.sample)
+        return await self._guarded(grading, request.grader_timeout_sec, sample=result.sample)
+
+    async def _grade(
+        self, grader: Grader, request: ExecutionRequest, sample: RolloutSample | None
+    ) -> ExecutionResult:
+        metadata = dict(request.metadata or {})
+        ctx = GraderContext(label=request.label, sample=sample, metadata=metadata)
+        if await run_grader(grader, ctx) is None:
+            raise OsmosisValidationError(
+                f"{type(grader).__name__}.grade set no reward: call ctx.set_reward(x)"
+            )
+        return ExecutionResult(status=RolloutStatus.SUCCESS, sample=ctx.sample)
+
+    async def _guarded(
+        self,
+        work: Awaitable[ExecutionResult],
+        timeout_s: float | None,
+        *,
+        sample: RolloutSample | None = None,
+    ) -> ExecutionResult:
+        """Await the user's code; what it raises is the result."""
+        try:
+            return await asyncio.wait_for(work, timeout_s)
+        except Exception as error:
+            logger.exception("a rollout of %s failed", self.workflow_cls.__name__)
+            return _failed(error, timeout_s, sample)
+
+
+def _failed(
+    error: Exception, timeout_s: float | None, sample: RolloutSample | None
+) -> ExecutionResult:
+    message = str(error) or type(error).__name__
+    category = RolloutErrorCategory.AGENT_ERROR
+    if isinstance(error, asyncio.TimeoutError | TimeoutError):
+        category = RolloutErrorCategory.TIMEOUT
+        message = str(error) or f"it did not end within {timeout_s} s"
+    elif isinstance(error, ValueError | TypeError | AssertionError | OsmosisValidationError):
+        category = RolloutErrorCategory.VALIDATION_ERROR
+    return ExecutionResult(
+        status=RolloutStatus.FAILURE, sample=sample, err_message=message, err_category=category
+    )
+
+
+def _a_class(option: str, named: Any, base: type) -> Any:
+    found = _resolved(named)
+    if isinstance(found, type) and issubclass(found, base):
+        return found
+    raise TypeError(f"LocalBackend needs as {option} a class of {base.__name__}s, not {found!r}")
+
+
+def _resolved(named: Any) -> Any:
+    """Return the object itself, or the one that a text `module:name` or `module.name` names."""
+    if not isinstance(named, str):
+        return named
+    module, _, name = named.rpartition(":" if ":" in named else ".")
+    if not module or not name:
+        raise ValueError(f"{named!r} names no object: write package.module:name")
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,122 @@
+"""What a controller and a server of workflows say to each other, and to a backend.
+
+Unknown fields are ignored: a controller may be newer. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, Field, field_validator
+
+from ..agents.schemas import RolloutSample
+
+__all__ = [
+    "ExecutionRequest",
+    "ExecutionResult",
+    "GraderCompleteRequest",
+    "GraderStatus",
+    "RolloutCompleteRequest",
+    "RolloutErrorCategory",
+    "RolloutInitRequest",
+    "RolloutInitResponse",
+    "RolloutStatus",
+]
+
+
+class RolloutStatus(str, Enum):
+    """Where a rollout is, and how it ended."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    GRADING = "grading"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+class GraderStatus(str, Enum):
+    """How grading ended."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+
+
+class RolloutErrorCategory(str, Enum):
+    """Why a rollout failed."""
+
+    TIMEOUT = "timeout"
+    VALIDATION_ERROR = "validation_error"
+    HTTP_ERROR = "http_error"
+    AGENT_ERROR = "agent_error"
+
+
+class RolloutInitRequest(BaseModel):
+    """A rollout to run: controller to server, `POST /rollout`."""
+
+    rollout_id: str = Field(min_length=1, max_length=256)
+    initial_messages: list[dict[str, Any]]
+    label: str | None = None
+    metadata: dict[str, Any] | None = None
+    chat_completions_url: str
+    """What OpenAI clients call `base_url`."""
+    controller_api_key: str | None = Field(default=None, repr=False)
+    completion_callback_url: str
+    grader_callback_url: str | None = None
+    agent_timeout_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    grader_timeout_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    extra_fields: dict[str, Any] | None = None
+
+    @field_validator("rollout_id")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if not value.strip() or not value.isprintable():
+            raise ValueError("must have characters that are not blank, and no control characters")
+        return value
+
+
+class RolloutInitResponse(BaseModel):
+    """The server's answer to a rollout: 202, it runs in the background."""
+
+
+class RolloutCompleteRequest(BaseModel):
+    """How the workflow ended: server to controller, `POST <completion_callback_url>`."""
+
+    rollout_id: str
+    status: RolloutStatus
+    err_message: str | None = None
+    err_category: RolloutErrorCategory | None = None
+    extra_fields: dict[str, Any] | None = None
+
+
+class GraderCompleteRequest(BaseModel):
+    """The graded sample: server to controller, `POST <grader_callback_url>`."""
+
+    rollout_id: str
+    status: GraderStatus
+    sample: RolloutSample | None = None
+    err_message: str | None = None
+    err_category: RolloutErrorCategory | None = None
+
+
+class ExecutionRequest(BaseModel):
+    """A rollout as a backend gets it."""
+
+    id: str
+    prompt: list[dict[str, Any]]
+    label: str | None = None
+    metadata: dict[str, Any] | None = None
+    agent_timeout_sec: float | None = None
+    grader_timeout_sec: float | None = None
+
+
+class ExecutionResult(BaseModel):
+    """How the workflow, or its grading, ended."""
+
+    status: RolloutStatus
+    sample: RolloutSample | None = None
+    err_message: str | None = None
+    err_category: RolloutErrorCategory | None = None

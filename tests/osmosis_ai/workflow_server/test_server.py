@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from osmosis_ai.rollout.backend.local import LocalBackend
+from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
+from osmosis_ai.rollout_server.settings import ServerSettings
+from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
+from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config
+
+CONTROLLER_KEY = "a-controllers-key-0123"
+
+
+class Controller(Trainer):
+    """A model, and the two places that a server of workflows calls back."""
+
+    async def _reply(self, path: str, body: dict[str, Any]) -> Reply:
+        if path.startswith(("/done/", "/graded/")):
+            with self._arrived:
+                self.results[path].append(body)
+                self._arrived.notify_all()
+            return Reply(200)
+        return await super()._reply(path, body)
+
+
+@pytest.fixture
+def controller() -> Iterator[Controller]:
+    with Controller() as running:
+        yield running
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    with ExitStack() as stack:
+
+        def start(key: str | None = KEY, lifespan: Any = None, **settings: Any) -> Served:
+            limits: dict[str, Any] = {"local": True, "drain_s": 0.1, **settings}
+            backend = LocalBackend(
+                workflow=Asking,
+                workflow_config=Config(concurrency={"max_concurrent": 1}),
+                grader="tests.osmosis_ai.workflow_server.workflows:Matching",
+            )
+            app = create_rollout_server(
+                backend=backend,
+                lifespan=lifespan,
+                settings=ServerSettings(**limits),
+                api_key=key,
+            )
+            return stack.enter_context(served(app, key))
+
+        yield start
+
+
+def asked(
+    controller: Controller, rollout_id: str, wish: str = "hi", **fields: Any
+) -> dict[str, Any]:
+    return {
+        "rollout_id": rollout_id,
+        "initial_messages": [{"role": "user", "content": wish}],
+        "label": "hello",
+        "chat_completions_url": f"{controller.url}/v1",
+        "controller_api_key": CONTROLLER_KEY,
+        "completion_callback_url": f"{controller.url}/done/{rollout_id}",
+        "grader_callback_url": f"{controller.url}/graded/{rollout_id}",
+        "of_a_newer_controller": 1,
+        **fields,
+    }
+
+
+def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
+    serve: Callable[..., Served], controller: Controller
+):
+    server = serve()
+    for _ in range(2):  # the second one is the first again
+        assert server.ask("POST", "/rollout", asked(controller, "r")).status == 202
+    assert controller.result("/done/r")["status"] == "success"
+    graded = controller.result("/graded/r")
+    assert (graded["status"], graded["sample"]["reward"]) == ("success", 1.0)
+    assert graded["sample"]["messages"][-1]["content"] == "hello"
+    assert graded["sample"]["label"] == "hello"
+    assert {headers["authorization"] for _, headers in controller.headers} == {
+        f"Bearer {CONTROLLER_KEY}"
+    }
+    assert len(controller.calls) == 1
+    assert server.ask("GET", "/rollout/r/status").json() == {"rollout_id": "r", "status": "success"}
+    assert server.ask("GET", "/rollout/other/status").json()["status"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("fields", "completion", "grading", "said", "category"),
+    [
+        ({"wish": "raise"}, "failure", "failure", "no such drawer", "agent_error"),
+        (
+            {"wish": "wait", "agent_timeout_sec": 0.05},
+            "failure", "failure", "it did not end within 0.05 s", "timeout",
+        ),
+        (
+            {"label": "ungraded"},
+            "success", "failure", "Matching.grade set no reward: call ctx.set_reward(x)",
+            "validation_error",
+        ),
+    ],
+    ids=["raises", "too slow", "no reward"],
+)  # fmt: skip
+def test_a_failure_is_reported_and_says_why(
+    serve: Callable[..., Served],
+    controller: Controller,
+    fields: dict[str, Any],
+    completion: str,
+    grading: str,
+    said: str,
+    category: str,
+):
+    serve().ask("POST", "/rollout", asked(controller, "r", **fields))
+    assert controller.result("/done/r")["status"] == completion
+    graded = controller.result("/graded/r")
+    assert (graded["status"], graded["err_message"]) == (grading, said)
+    assert graded["err_category"] == category
+
+
+def test_rollouts_wait_for_a_place_and_can_be_cancelled(
+    serve: Callable[..., Served], controller: Controller
+):
+    server = serve()
+    for name in ("a1", "a2"):
+        reply = server.ask("POST", "/rollout", asked(controller, name, "wait"))
+        assert reply.status == 202
+    concurrency = {"max_concurrent": 1, "running": 1, "queued": 1}
+    assert server.ask("GET", "/health", headers={}).json()["concurrency"] == concurrency
+    full = server.ask("POST", "/rollout", asked(controller, "a3"))
+    assert (full.status, full.headers["retry-after"]) == (429, "5")
+    assert server.ask("POST", "/rollout/cancel", {"ids": ["x"], "all": True}).status == 422
+    cancelled = server.ask("POST", "/rollout/cancel", {"prefix": "a"}).json()
+    assert cancelled == {"dispositions": {"a1": "cancelled", "a2": "cancelled"}}
+    for name in ("a1", "a2"):
+        told = controller.result(f"/done/{name}")
+        assert (told["status"], told["err_message"]) == ("failure", "the rollout was cancelled")
+        assert controller.result(f"/graded/{name}")["status"] == "failure"
+
+
+def test_a_shutdown_reports_what_it_cuts_off(controller: Controller, serve: Any):
+    entered = []
+
+    @asynccontextmanager
+    async def lifespan(app: Any):
+        entered.append("start")
+        yield
+        entered.append("end")
+
+    settings = ServerSettings(local=True, drain_s=0.05)
+    backend = LocalBackend(workflow=Asking, workflow_config=config, grader=Matching)
+    app = create_rollout_server(backend=backend, lifespan=lifespan, settings=settings, api_key=KEY)
+    with served(app) as server:
+        server.ask("POST", "/rollout", asked(controller, "r", "wait"))
+    assert controller.result("/done/r")["err_message"] == "the server is shutting down"
+    assert entered == ["start", "end"]
+
+
+def test_who_asks_needs_the_key_and_no_address_inside_is_called(
+    serve: Callable[..., Served], controller: Controller
+):
+    server = serve(local=False)
+    body = asked(controller, "r")
+    assert server.ask("POST", "/rollout", body, headers={}).status == 401
+    assert server.ask("GET", "/health", headers={}).status == 200
+    refused = server.ask("POST", "/rollout", body)
+    assert refused.status == 422
+    assert "OSMOSIS_ALLOWED_TRAINERS" in refused.json()["error"]
+    assert CONTROLLER_KEY not in refused.body.decode()
+    allowed = serve(local=False, allowed_trainers=(controller.url,))
+    assert allowed.ask("POST", "/rollout", body).status == 202
+    controller.wait_for("/graded/r")
+
+
+@pytest.mark.parametrize("body", [b"{", [], {"rollout_id": "r"}, {"rollout_id": " "}])
+def test_a_body_that_is_none_is_refused_with_what_is_missing(
+    serve: Callable[..., Served], body: Any
+):
+    assert serve().ask("POST", "/rollout", body).status == 422
+
+
+def test_the_key_is_the_environments_and_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OSMOSIS_SERVER_API_KEY", KEY)
+    backend = LocalBackend(workflow=Asking)
+    with served(create_rollout_server(backend=backend), KEY) as server:
+        assert server.ask("GET", "/rollout/r/status").status == 200
+        assert server.ask("GET", "/rollout/r/status", headers={}).status == 401
+    auth = ControllerAuth(api_key=CONTROLLER_KEY)
+    assert CONTROLLER_KEY not in repr(auth)
+    assert auth.as_bearer_headers() == {"Authorization": f"Bearer {CONTROLLER_KEY}"}
+    assert ControllerAuth().as_bearer_headers() is None
+
+
+def test_what_is_no_workflow_is_refused_when_the_backend_is_made():
+    with pytest.raises(TypeError, match="needs as workflow a class of AgentWorkflows"):
+        LocalBackend(workflow=Matching)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'Asking' names no object"):
+        LocalBackend(workflow="Asking")
+    with pytest.raises(TypeError, match="needs an ExecutionBackend, not <class"):
+        create_rollout_server(backend=LocalBackend)  # type: ignore[arg-type]

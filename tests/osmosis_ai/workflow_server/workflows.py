@@ -1,0 +1,59 @@
+"""A workflow that does what its prompt says, and a grader."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+from pydantic import Field
+
+from osmosis_ai.rollout.agent_workflow import AgentWorkflow
+from osmosis_ai.rollout.context import (
+    AgentWorkflowContext,
+    GraderContext,
+    get_rollout_context,
+)
+from osmosis_ai.rollout.grader import Grader
+from osmosis_ai.rollout.types import AgentWorkflowConfig
+
+
+class Config(AgentWorkflowConfig):
+    name: str = "asking"
+    seen: list[str] = Field(default_factory=list)
+    kind: type = dict
+
+
+class Asking(AgentWorkflow[Config]):
+    """Asks the rollout's model once."""
+
+    async def run(self, ctx: AgentWorkflowContext[Config]) -> list[dict[str, object]]:
+        wish = ctx.prompt[-1]["content"]
+        if wish == "raise":
+            raise LookupError("no such drawer")
+        if wish == "wait":
+            await asyncio.sleep(3600)
+        assert ctx.config is not None
+        ctx.config.seen.append(wish)
+        assert len(ctx.config.seen) == 1  # a copy for each rollout
+        rollout = get_rollout_context()
+        assert rollout is not None
+        headers = {"Authorization": f"Bearer {rollout.api_key}"}
+        async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+            reply = await client.post(
+                f"{rollout.chat_completions_url}/chat/completions",
+                json={"messages": ctx.prompt},
+                headers=headers,
+            )
+        return [*ctx.prompt, reply.json()["choices"][0]["message"]]
+
+
+class Matching(Grader):
+    """1.0 when the last message is the label."""
+
+    async def grade(self, ctx: GraderContext) -> None:
+        assert ctx.sample is not None
+        if ctx.label != "ungraded":
+            ctx.set_reward(float(ctx.sample.messages[-1]["content"] == ctx.label))
+
+
+config = Config()
