@@ -69,7 +69,7 @@ class Outcome:
     is_complete: bool = field(default=False)
     """Whether stdout is complete output although the status is not 0."""
     is_usual: bool = field(default=False)
-    """Whether it is how the command is meant to end, so that people are told nothing."""
+    """Whether it is how the command is meant to end: then only `--json` has the error."""
 
     @property
     def document(self) -> dict[str, Any]:

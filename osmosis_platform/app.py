@@ -25,6 +25,10 @@ from .http.hardening import (
     on_http_error,
     on_refused,
 )
+from .http.observing import Exchange, Observing
+from .operations.logs import log_exchange
+from .operations.metrics import Metrics
+from .operations.routes import OPERATIONS
 from .pages.live import Streams
 from .pages.report_page import Rendered
 from .pages.routes import PAGES
@@ -43,10 +47,19 @@ def create_app(
 
     The scheduler, where there is one, takes runs as long as the application is served.
     """
+    metrics = Metrics(database, settings.data, scheduler)
+
+    def observe(exchange: Exchange) -> None:
+        log_exchange(exchange)
+        metrics.observe(exchange)
+
     app = Starlette(
         lifespan=_lifespan(scheduler),
-        routes=[*(endpoint.route() for endpoint in ENDPOINTS), *UPLOADS, *PAGES],
-        middleware=[Middleware(Hardening, allowed_hosts=settings.allowed_hosts)],
+        routes=[*(endpoint.route() for endpoint in ENDPOINTS), *UPLOADS, *PAGES, *OPERATIONS],
+        middleware=[
+            Middleware(Observing, observe=observe),
+            Middleware(Hardening, allowed_hosts=settings.allowed_hosts),
+        ],
         exception_handlers={
             Refused: on_refused,
             HTTPException: on_http_error,
@@ -59,6 +72,8 @@ def create_app(
     app.state.settings = settings
     app.state.database = database
     app.state.vault = vault
+    app.state.scheduler = scheduler
+    app.state.metrics = metrics
     app.state.throttle = LoginThrottle()
     app.state.streams = Streams()
     app.state.rendered = Rendered()

@@ -96,13 +96,19 @@ def connected(url: str) -> Database:
 
 def new_database(data: Path) -> Database:
     """A database with all tables and nothing in them, for a platform over a data folder."""
+    from sqlalchemy import text
+
     from osmosis_platform.database.connection import Database
     from osmosis_platform.database.models import Base
+    from osmosis_platform.database.schema import NEWEST
 
     if is_postgres():
         return connected(server().create(template=_TEMPLATE))
     database = Database.in_folder(data)
     Base.metadata.create_all(database.engine)
+    with database.writing() as session:  # as the migrations leave it, which take longer
+        session.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        session.execute(text("INSERT INTO alembic_version VALUES (:it)"), {"it": NEWEST})
     return database
 
 

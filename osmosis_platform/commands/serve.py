@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from .execution_options import Executing, execution_options
+from .operation_options import Operation, operation_options
 from .options import json_option, needs_extra
 from .place import Place, opened, place_options
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     "speaks TLS.",
 )
 @execution_options
+@operation_options
 @place_options
 @json_option
 @needs_extra
@@ -58,6 +60,7 @@ def serve_command(
     port: int,
     public_url: str | None,
     executing: Executing,
+    operation: Operation,
     place: Place,
     as_json: bool,
 ) -> None:
@@ -75,13 +78,14 @@ def serve_command(
     """
     from ..app import create_app
     from ..datasets.cleanup import remove_abandoned
+    from ..operations import logs
     from ..settings import Settings
 
     folder = place.data
     executor = executing.choose_executor()
     hosts = _hosts(host, public_url)
-    settings = Settings(data=folder, public_url=public_url, allowed_hosts=hosts)
-    _log_to_stderr()
+    settings = Settings(folder, public_url, hosts, metrics_token=operation.metrics_token)
+    logs.configure(operation.log_format, operation.log_level)
     with opened(place) as database:
         vault = _vault(folder, database)
         remove_abandoned(database, folder)
@@ -202,14 +206,3 @@ def _release_streams() -> None:
     for stream in (getattr(streams, "out", None), getattr(streams, "err", None)):
         if stream is not None:
             stream.release()
-
-
-def _log_to_stderr() -> None:
-    import logging
-    import time
-
-    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 BUSY_TIMEOUT_MS = 10_000
 FILE_NAME = "platform.sqlite3"
 _POSTGRESQL: dict[str, Any] = {
+    "hide_parameters": True,  # an error would show them
     "pool_pre_ping": True,  # the server may have been started anew
     "pool_size": 10,
     "max_overflow": 30,
@@ -32,7 +33,7 @@ class Database:
     def __init__(self, url: URL | str) -> None:
         address = make_url(url)
         if address.get_backend_name() == "sqlite":
-            self.engine = create_engine(address)
+            self.engine = create_engine(address, hide_parameters=True)
             _tune_sqlite(self.engine)
         else:
             self.engine = create_engine(address, **_POSTGRESQL)

@@ -17,12 +17,24 @@ class Scheduler:
     """Executes what was submitted, from `start` to `stop`."""
 
     def __init__(self, services: Services, *, max_runs: int) -> None:
+        self.max_runs = max_runs
+        """Executed at once, at most."""
         self._services = services
         self._free = threading.Semaphore(max_runs)
         self._threads: set[threading.Thread] = set()
         self._taker = threading.Thread(
             target=self._take_runs, name="osmosis-scheduler", daemon=True
         )
+
+    @property
+    def executing(self) -> int:
+        """How many runs are executed now."""
+        return len(self._threads)
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether a run that waits is going to be taken."""
+        return self._taker.is_alive() and not self._services.shutdown.is_set()
 
     def start(self) -> None:
         """Begin to take runs."""
@@ -49,6 +61,7 @@ class Scheduler:
                 target=self._execute, args=(run_id,), name=f"run-{run_id}", daemon=True
             )
             self._threads.add(thread)
+            _log.info("run %s: taken", run_id, extra=_of(run_id))
             thread.start()
 
     def _take(self) -> str | None:
@@ -62,7 +75,13 @@ class Scheduler:
         try:
             execute(self._services, run_id)
         except SQLAlchemyError as error:  # its lease ends, and it is taken again
-            _log.error("run %s: %s", run_id, type(error).__name__)
+            _log.error("run %s: %s", run_id, type(error).__name__, extra=_of(run_id))
         finally:
+            _log.info("run %s: ended, or handed back", run_id, extra=_of(run_id))
             self._free.release()
             self._threads.discard(threading.current_thread())
+
+
+def _of(run_id: str) -> dict[str, dict[str, str]]:
+    """What a log of JSON lines has besides."""
+    return {"osmosis_facts": {"run_id": run_id}}

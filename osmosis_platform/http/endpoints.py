@@ -126,6 +126,7 @@ class Endpoint:
         database: Database = request.app.state.database
         with database.reading() as session:
             caller = authenticate(session, bearer_token(request))
+            request.state.user = caller.user_name  # for the log
             check_client(request, settings.oldest_client)
             if self.needs is Needs.TOKEN:
                 return caller, caller.workspace

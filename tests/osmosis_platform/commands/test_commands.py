@@ -114,6 +114,13 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--public-url", "example.com"), 2, "must be https://HOST"),
         (("serve", "--port", "99999"), 2, "--port"),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
+        (
+            ("serve", "--metrics-token-file", "/nowhere"),
+            2,
+            "--metrics-token-file /nowhere: No such",
+        ),
+        (("serve", "--metrics-token-file", "/dev/null"), 2, "at least 16 visible characters"),
+        (("serve", "--log-format", "xml"), 2, "'xml' is not one of"),
         (("serve", "--database", "sqlite:///x"), 2, "--database: must be postgresql://USER@HOST"),
         (("serve", "--database", "postgresql://a@b"), 2, "must be postgresql://USER@HOST/DATABASE"),
         (("serve", "--database", "postgresql://a:hidden@b/c"), 2, "every user of this machine can"),

@@ -1,0 +1,1 @@
+"""What an operator sees of a platform: its health, its figures, and its log."""

@@ -1,0 +1,40 @@
+"""Whether the platform lives, and whether it is ready: for a proxy, systemd or Kubernetes.
+
+Both need no token and say nothing of what the platform holds.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ..database.connection import Database
+from ..database.schema import NEWEST, revision
+from ..execution.scheduler import Scheduler
+
+
+async def live(request: Request) -> Response:
+    """Answer as long as the process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(request: Request) -> Response:
+    """Answer 200 where the database can be used and runs are taken, else 503."""
+    state = request.app.state
+    checks = {"database": await run_in_threadpool(_database, state.database)}
+    scheduler: Scheduler | None = state.scheduler
+    if scheduler is not None:
+        checks["scheduler"] = "ok" if scheduler.takes_runs else "ended"
+    is_ready = all(found == "ok" for found in checks.values())
+    document = {"status": "ok" if is_ready else "not ready", "checks": checks}
+    return JSONResponse(document, status_code=200 if is_ready else 503)
+
+
+def _database(database: Database) -> str:
+    try:
+        found = revision(database)
+    except SQLAlchemyError:
+        return "unreachable"
+    return "ok" if found == NEWEST else "of another version"
