@@ -7,6 +7,7 @@ xdist whatever the text holds. `reports/` shows and writes them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -44,6 +45,9 @@ ROLLOUT = "rollout"
 
 DECIDED = "every gate is decided"
 """Why a session was stopped early; its runs that were not run are reported as skipped."""
+
+_CONVERSATION = re.compile(r"\n\n  (?=\S)")
+"""Where the conversation begins in what an item printed: in an indented paragraph."""
 
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps, and of a score's reason."""
@@ -186,6 +190,17 @@ class RolloutRecord:
     def encoded(self) -> str:
         """The result as JSON: what is kept, sent and reported is one and the same text."""
         return self.result.to_json()
+
+    @property
+    def frames(self) -> str:
+        """The user's frames, where the run did not pass because something was raised."""
+        return "" if self.result.passed else frames_in(self.explanation)
+
+
+def frames_in(printed: str) -> str:
+    """Return what an item printed before its conversation; a single line is in the result too."""
+    head = _CONVERSATION.split(printed, maxsplit=1)[0].strip()
+    return head if "\n" in head else ""
 
 
 @dataclass(frozen=True, slots=True)

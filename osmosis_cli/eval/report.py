@@ -91,7 +91,7 @@ def _write(form: str, path: Path, saved: SavedReport) -> None:
     with TemporaryDirectory() as folder:
         target = Path(folder) / f"report.{form}" if path == _STDOUT else path
         try:
-            write_as(form, saved.result, target, saved.sections)
+            write_as(form, saved.result, target, saved.sections, saved.conversations)
         except OSError as error:
             raise CommandError(f"cannot write {path}: {error.strerror or error}") from None
         if path == _STDOUT:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from ..results import EvalResult, RunId
+    from ..results import EvalResult, RolloutRecord, RunId
     from ..spec import SessionSpec
 
 Sections: TypeAlias = "Mapping[RunId, str]"
 """What the items of runs printed, by the runs' keys."""
+Conversations: TypeAlias = "Callable[[RunId], RolloutRecord | None]"
+"""Reads what was said in a run; None where that was not kept."""
 Writer: TypeAlias = "Callable[[EvalResult, Path, Sections], None]"
 """Writes one file; OSError when it cannot be written."""
 
@@ -41,16 +44,20 @@ class ReportFormat:
     """Whether it shows what the items of runs printed."""
     needs_rows: bool = False
     """Whether it shows what the dataset holds of each row."""
+    needs_conversations: bool = False
+    """Whether it shows what was said in every run; its writer takes that as a fourth argument."""
 
     @property
     def flag(self) -> str:
         """The option as people write it."""
         return f"--osmosis-{self.option}"
 
-    @property
-    def write(self) -> Writer:
-        """What writes the file."""
-        return cast("Writer", import_module(f".{self.module}", __package__).write)
+    def writer(self, conversations: Conversations | None) -> Writer:
+        """Return what writes the file; `conversations`: None where they are not to be shown."""
+        write = import_module(f".{self.module}", __package__).write
+        if self.needs_conversations:
+            write = partial(write, conversations=conversations)
+        return cast("Writer", write)
 
 
 REPORTS = (
@@ -63,7 +70,13 @@ REPORTS = (
         needs_sections=True,
     ),
     ReportFormat(
-        "html", "write the HTML report here, one page", "html", "HTML report", needs_sections=True
+        "html",
+        "write the HTML report here: one page, with every conversation",
+        "html",
+        "HTML report",
+        needs_sections=True,
+        needs_rows=True,
+        needs_conversations=True,
     ),
     ReportFormat(
         "runs-table",
@@ -76,13 +89,19 @@ REPORTS = (
 )
 
 
-def write_as(form: str, result: EvalResult, path: Path, sections: Sections) -> None:
+def write_as(
+    form: str,
+    result: EvalResult,
+    path: Path,
+    sections: Sections,
+    conversations: Conversations | None = None,
+) -> None:
     """Write a result in a form of `REPORTS`, named by its option or an ending of its file.
 
     Raises:
         OSError: when it cannot be written; the old file is then untouched.
     """
-    format_named(form).write(result, path, sections)
+    format_named(form).writer(conversations)(result, path, sections)
 
 
 def format_named(form: str) -> ReportFormat:
@@ -112,3 +131,9 @@ def wants_sections(spec: SessionSpec) -> bool:
         any(report.needs_sections for report, _ in asked_reports(spec))
         or step_summary() is not None
     )
+
+
+def wants_conversations(spec: SessionSpec) -> bool:
+    """Whether any file shows what was said in every run."""
+    shows = any(report.needs_conversations for report, _ in asked_reports(spec))
+    return spec.trajectories is not None or (shows and spec.answers)

@@ -1,114 +1,173 @@
-"""The HTML report: one page that needs nothing beside it, to be filtered and read.
+"""The HTML report: one page that needs nothing beside it, to be filtered, sorted and read.
 
-`page.html` beside this module is its template; everything put into it is escaped. Works without
-scripts, and loads nothing.
+`page/` has its template, style and script. What is in the summary can be read without scripts;
+rows, runs and conversations are compressed in the page. It loads nothing, everything put into it is
+escaped, and its policy lets nothing run but its own script.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult, RowResult, RunResult, SuiteResult
+from ..results import EvalResult, Figure, SuiteResult
 from ..storage.atomic_write import write_whole
-from .formats import Sections
-from .highlights import run_name
-from .view import section_of, view_of
+from .charts import Charts, charts_of
+from .formats import Conversations, Sections
+from .highlights import row_name, shown
+from .packed_conversations import Packed, compressed, packed
+from .page_assets import FOLDER, script, style
+from .page_data import suites_json
+from .tables import span
+from .view import SuiteView, view_of
 
-RUNS_SHOWN = 2_000
-"""Runs of one suite on the page, those that did not pass first."""
-SECTIONS_SHOWN = 300
-"""Runs of one suite whose conversations are on the page."""
-TEXT_LIMIT = 500
-_ORDER = {"error": 0, "failed": 1, "passed": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One run on the page."""
-
-    name: str
-    outcome: str
-    scores: Sequence[str]
-    reasons: Sequence[str]
-    seconds: str
-    tokens: str
-    text: str
-    section: str
+PAGE_SIZE = 14_500_000
+"""Characters that a page has at most, unless the runs alone need more."""
+CHANGES_SHOWN = 100
+_WORST_FIRST = {"error": 0, "failed": 1, "passed": 2}
+_NOTHING = Packed((), {}, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs of a suite on the page."""
+class Headline:
+    """A figure to read first."""
 
-    functions: Sequence[str]
-    shown: Sequence[Shown]
-    left_out: int
+    title: str
+    value: str
+    below: str
 
 
-def render(result: EvalResult, sections: Sections | None = None) -> str:
-    """The page."""
+@dataclass(frozen=True, slots=True)
+class SuitePart:
+    """A suite on the page."""
+
+    view: SuiteView
+    headlines: Sequence[Headline]
+    outcomes: Sequence[tuple[str, int, float, float]]
+    """Outcome, runs, and from where to how far it goes, in a bar of 100."""
+    charts: Sequence[Charts]
+    row_of: dict[str, int]
+    """The index of a row, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server adds to a page."""
+
+    conversations: str
+    """The address that conversations are read from: a suite, a row and a run are added."""
+    events: str = ""
+    """The address of the events that say that the page has changed; "" where it does not."""
+    home: str = ""
+    """The address of the list that the page is in."""
+
+
+def write(
+    result: EvalResult,
+    path: Path,
+    sections: Sections | None = None,
+    conversations: Conversations | None = None,
+) -> None:
+    """Write the page; OSError when it cannot be written, the old file then untouched.
+
+    A page with conversations can be read by its owner alone.
+    """
+    said = _packed(result, conversations, sections or {})
+    data = _page(result, said).encode("utf-8", "backslashreplace")
+    write_whole(path, data, mode=0o600 if said.parts else None)
+
+
+def render(
+    result: EvalResult,
+    sections: Sections | None = None,
+    conversations: Conversations | None = None,
+    *,
+    served: Served | None = None,
+) -> str:
+    """Return the page."""
+    return _page(result, _packed(result, conversations, sections or {}), served)
+
+
+def _packed(result: EvalResult, conversations: Conversations | None, sections: Sections) -> Packed:
+    """Return the conversations, those of runs that did not pass first."""
+    if conversations is None:
+        return _NOTHING
+    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    runs.sort(key=lambda run: _WORST_FIRST[run.outcome])
+    room = PAGE_SIZE - len(compressed(suites_json(result, {}))) - 24 * len(runs)
+    return packed(runs, conversations, sections, room=max(0, room))
+
+
+def _page(result: EvalResult, said: Packed, served: Served | None = None) -> str:
     import jinja2  # not worth its import where no page is asked for
+    from markupsafe import Markup
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        loader=jinja2.FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
+        lstrip_blocks=True,
     )
-    view = view_of(result, sections)
-    suites = [
-        (shown, _runs(suite, sections or {}))
-        for shown, suite in zip(view.suites, result.suites, strict=True)
-    ]
-    return environment.get_template("page.html").render(view=view, suites=suites)
+    environment.filters["visible"] = escape_control_chars
+    view = view_of(result)
+    return environment.get_template("page.html").render(
+        view=view,
+        suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
+        served=served,
+        changes_shown=CHANGES_SHOWN,
+        left_out=said.left_out,
+        style=Markup(style().text),
+        style_source=Markup(style().source),
+        script=Markup(script().text),
+        script_source=Markup(script().source),
+        runs=Markup(compressed(suites_json(result, said.places))),
+        conversations=Markup("\n".join(said.parts)),
+    )
 
 
-def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
-    """Write the page; OSError when it cannot be written, the old file then untouched."""
-    write_whole(path, render(result, sections).encode("utf-8", "backslashreplace"))
+def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
+    return SuitePart(
+        view=view,
+        headlines=list(_headlines(suite)),
+        outcomes=list(_outcomes(suite)),
+        charts=charts_of(suite),
+        row_of={row_name(row): row.row_index for row in suite.rows},
+    )
 
 
-def _runs(suite: SuiteResult, sections: Sections) -> Runs:
-    every = [(row, run) for row in suite.rows for run in row.runs]
-    worst_first = sorted(every, key=lambda pair: _ORDER[pair[1].outcome])[:RUNS_SHOWN]
-    names = [function.name for function in suite.functions]
-    return Runs(names, list(_shown(worst_first, suite, sections)), len(every) - len(worst_first))
+def _headlines(suite: SuiteResult) -> Iterator[Headline]:
+    """Yield the figures that are read first: each eval function's, then what was used."""
+    for function in suite.functions:
+        for metric in ("pass@1", "mean"):
+            figure = function.figures.get(metric)
+            if figure is not None and figure.value is not None:
+                yield Headline(f"{metric} {function.name}", shown(figure.value), _around(figure))
+                break
+    if suite.total_tokens is not None:
+        each = suite.total_tokens / max(1, suite.finished)
+        yield Headline("tokens", f"{suite.total_tokens:,}", f"{each:,.0f} a run")
+    if suite.cost_usd is not None:
+        yield Headline("cost", f"${suite.cost_usd:,.4f}", "as far as it is known")
+    if times := sorted(run.duration_ms for row in suite.rows for run in row.runs):
+        most = f"longest {times[-1] / 1000:.2f} s"
+        yield Headline("median run", f"{times[len(times) // 2] / 1000:.2f} s", most)
 
 
-def _shown(
-    runs: Sequence[tuple[RowResult, RunResult]], suite: SuiteResult, sections: Sections
-) -> Iterator[Shown]:
-    room = SECTIONS_SHOWN
-    for row, run in runs:
-        section = ""
-        if not run.passed and run.run_id in sections and room:
-            section, room = escape_control_chars(section_of(run, suite, sections)), room - 1
-        text = escape_control_chars(run.error or run.answer or "")
-        yield Shown(
-            name=run_name(row, run, n=suite.info.n),
-            outcome=run.outcome,
-            scores=[_score(run, function.name) for function in suite.functions],
-            reasons=[_reason(run, name, suite) for name in run.reasons],
-            seconds=f"{run.duration_ms / 1000:.2f}",
-            tokens="" if run.tokens is None else f"{run.tokens:,}",
-            text=_cut(text),
-            section=section,
-        )
+def _around(figure: Figure) -> str:
+    if figure.interval is None:
+        return ""
+    return f"{span(figure.interval)} with {figure.interval.confidence:.0%} confidence"
 
 
-def _reason(run: RunResult, name: str, suite: SuiteResult) -> str:
-    """Why the run scored that, under the function's name where there are several."""
-    said = run.reasons[name] if len(suite.functions) == 1 else f"{name}: {run.reasons[name]}"
-    return _cut(escape_control_chars(said))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + " …"
-
-
-def _score(run: RunResult, name: str) -> str:
-    score = run.scores.get(name)
-    return "–" if score is None else f"{score:g}"
+def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:
+    counts = Counter(run.outcome for row in suite.rows for run in row.runs)
+    start = 0.0
+    for outcome in ("passed", "failed", "error"):
+        width = 100.0 * counts[outcome] / max(1, counts.total())
+        if counts[outcome]:
+            yield outcome, counts[outcome], round(start, 3), round(width, 3)
+        start += width

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from osmosis_ai.messages import text_of
-
 from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.breakdown import at_confidence
-from ..results import EvalResult, RowData, RowResult, RunId, RunResult, SuiteResult
-from ..rollouts.failure_text import explanation
+from ..results import EvalResult, RunId, SuiteResult
 from ..verdicts import (
     BaselineReport,
     Change,
@@ -33,6 +30,7 @@ from ..verdicts import (
 from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport
 from .json_models import Difference as ToldDifference
 from .json_reader import UnreadableReport, read_report
+from .saved_conversations import SavedConversations, SavedSections
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,7 @@ class SavedReport:
     """What reports are rendered from."""
 
     result: EvalResult
+    conversations: SavedConversations
     sections: Mapping[RunId, str]
     """Of the runs that did not pass, as far as their conversations are there."""
 
@@ -48,55 +47,17 @@ def read_saved(path: Path) -> SavedReport:
     """Return a report and the conversations beside it; UnreadableReport when it is none."""
     result = read_report(path)
     document = json.loads(path.read_bytes())
-    beside = path.with_name(f"{path.stem}.trajectories.jsonl").absolute()
-    said = dict(_conversations(beside, result))
+    said = SavedConversations(path.with_name(f"{path.stem}.trajectories.jsonl").absolute(), result)
     try:
         suites = tuple(_judged(suite, document, said) for suite in result.suites)
     except ValueError as error:
         raise UnreadableReport(f"{path}: its gates cannot be read: {error}") from None
     result = replace(result, suites=suites)
-    sections = {
-        run.run_id: _section(run, said[run.run_id], suite, whole=beside)
-        for suite in suites
-        for row in suite.rows
-        for run in row.runs
-        if not run.passed and run.run_id in said
-    }
-    return SavedReport(result, sections)
-
-
-def _conversations(path: Path, result: EvalResult) -> Iterator[tuple[RunId, Mapping[str, Any]]]:
-    """Yield what each line of the conversations' file says of a run; nothing without a file."""
-    alone = result.suites[0].info.name if len(result.suites) == 1 else None
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UnreadableReport(f"{path}: cannot be read: {error.strerror or error}") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            told = json.loads(line)
-            yield RunId(alone or told["suite"], told["row_index"], told["run_index"]), told
-        except (ValueError, KeyError, TypeError):
-            raise UnreadableReport(f"{path}:{number}: not the line of a conversation") from None
-
-
-def _section(run: RunResult, told: Mapping[str, Any], suite: SuiteResult, *, whole: Path) -> str:
-    return explanation(
-        run,
-        threshold=suite.info.pass_threshold,
-        max_turns=suite.info.settings.get("max_turns") or run.llm_calls + 1,
-        messages=told["messages"],
-        ground_truth=told.get("ground_truth"),
-        frames=None,
-        reasons=told.get("reasons"),
-        whole=whole,
-    )
+    return SavedReport(result, said, SavedSections(result, said))
 
 
 def _judged(
-    suite: SuiteResult, document: Mapping[str, Any], said: Mapping[RunId, Mapping[str, Any]]
+    suite: SuiteResult, document: Mapping[str, Any], said: SavedConversations
 ) -> SuiteResult:
     """The suite with its verdicts, what changed, and the questions of its rows."""
     name = suite.info.name
@@ -108,20 +69,12 @@ def _judged(
     changes = part.get("baseline")
     return replace(
         suite,
-        rows=tuple(_asked(row, said) for row in suite.rows),
+        rows=tuple(replace(row, data=said.row_data(name, row)) for row in suite.rows),
         functions=aggregate(suite.info, runs, selected=suite.selected, confidence=level).functions,
         breakdowns=at_confidence(suite, level),
         verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not several),
         baseline=None if changes is None else _baseline(BaselineChanges.model_validate(changes)),
     )
-
-
-def _asked(row: RowResult, said: Mapping[RunId, Mapping[str, Any]]) -> RowResult:
-    told = next((said[run.run_id] for run in row.runs if run.run_id in said), None)
-    if told is None:
-        return row
-    asked = [text_of(m.get("content")) for m in told["messages"] if m.get("role") == "user"]
-    return replace(row, data=RowData(asked[0] if asked else "", told.get("ground_truth"), {}))
 
 
 def _verdict(gate: GateReport) -> GateResult:

@@ -16,7 +16,7 @@ import pytest
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
 from ..options.reader import OptionReader
-from ..reports.formats import asked_reports, in_actions, step_summary, wants_sections
+from ..reports.formats import Conversations, asked_reports, in_actions, step_summary, wants_sections
 from ..results import ROLLOUT, EvalResult, RunId, RunResult, SuiteResult
 from ..spec import SessionSpec
 from ..verdicts import exact_text
@@ -90,7 +90,8 @@ class SessionOutputs:
             self._sections = {run: self._section(run) for run in self._reports}
         for report, path in asked_reports(self._session):
             shown = self._with_row_data(result) if report.needs_rows else result
-            problem = _written(path, partial(report.write, shown, path, self._sections))
+            write = report.writer(self._conversations() if report.needs_conversations else None)
+            problem = _written(path, partial(write, shown, path, self._sections))
             if problem is not None:
                 yield problem
             elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
@@ -99,6 +100,10 @@ class SessionOutputs:
             problem = _written(conversations, partial(self._store.export, conversations))
             if problem is not None:
                 yield problem
+
+    def _conversations(self) -> Conversations | None:
+        """Return what reads the conversations; None where no answer is to be shown."""
+        return self._store.conversations() if self._session.answers else None
 
     def _section(self, run: RunId) -> str:
         """What the item of a run that did not pass printed."""

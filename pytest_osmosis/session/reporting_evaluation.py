@@ -19,6 +19,7 @@ from osmosis_ai.secret import Redactor
 from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
 from ..items.runner import ItemRunner, run_id_of, run_ids
+from ..reports.formats import wants_conversations
 from ..results import EvalResult, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import StoreCache
 from ..rollouts.suite import Suite
@@ -46,7 +47,7 @@ class ReportingEvaluation(Evaluation):
             spec.keeping,
             root=config.rootpath,
             answers=spec.answers,
-            transcribes=spec.trajectories is not None,
+            transcribes=wants_conversations(spec),
             on_failure=self._halt,
         )
         self.recorder = Recorder(

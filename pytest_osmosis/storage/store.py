@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
-from ..results import CachedRun, RunId, RunResult, SuiteInfo
+from ..results import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..spec import Keeping
 from . import journal, run_directory
 from .atomic_write import is_special
@@ -220,6 +220,17 @@ class RunStore:
         from .trajectories import export
 
         export(path, (Path(there.folder) for there in self.places().values()))
+
+    def conversations(self) -> Callable[[RunId], RolloutRecord | None]:
+        """Return what reads the conversation of a run, one at a time."""
+        kept = {name: Transcripts(Path(there.folder)) for name, there in self.places().items()}
+
+        def read(run: RunId) -> RolloutRecord | None:
+            return (
+                kept[run.suite].read((run.row_index, run.run_index)) if run.suite in kept else None
+            )
+
+        return read
 
     # ---- what earlier sessions kept
 

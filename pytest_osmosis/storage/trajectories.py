@@ -57,6 +57,8 @@ def line(record: RolloutRecord) -> bytes:
     }
     if record.reasons:
         told["reasons"] = record.reasons
+    if record.frames:
+        told["frames"] = record.frames
     if left_out:
         told["messages_left_out"] = left_out
     return encode(told).encode("ascii") + b"\n"

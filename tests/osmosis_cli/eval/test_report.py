@@ -15,6 +15,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import html, markdown
 from pytest_osmosis.reports.saved_report import read_saved
+from tests import report_page
 from tests.endpoints import Endpoint
 from tests.project import Project
 
@@ -65,10 +66,15 @@ def test_what_is_rendered_later_is_what_was_shown_then(
         "HTML report: now.html", "Markdown report: now.md", "table of runs: now.csv",
     ]  # fmt: skip
 
-    page, text = Path("now.html").read_text(), Path("now.md").read_text()
+    page, text = report_page.text_of(Path("now.html")), Path("now.md").read_text()
     for shown in (page, text):
         for part in ("row-1", "wrong", "gates failed", "before.json"):
             assert part in shown
+    now, before = (report_page.page_of(Path(name)) for name in ("now.html", "then.html"))
+    assert {row["question"] for row in now.suites[0]["rows"]} == set("abc")
+    for key in ("columns", "regressed", "fixed", "functions", "baseline"):
+        assert now.suites[0][key] == before.suites[0][key]
+    assert now.said(1, 0)["messages"] == before.said(1, 0)["messages"]
     then = Path("then.md").read_text().splitlines()
     left_out = [line for line in then if line.strip() and line not in text.splitlines()]
     assert [line for line in left_out if "data" not in line and "command" not in line] == []

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests import report_page
 from tests.modes import each_mode
 from tests.project import AGENT, Project
 
@@ -145,6 +146,8 @@ def test_a_key_is_nowhere_in_any_spelling(
     kept = [path for path in project.path.rglob("*") if path.is_file() and written(path)]
     assert len(kept) > 8
     texts = {str(path): path.read_bytes().decode("utf-8", "replace") for path in kept}
+    texts["page"] = report_page.text_of(project.path / "out.html")
+    assert "your key is " in texts["page"]
     texts |= {"stdout": session.out, "stderr": session.err}
     for name, text in texts.items():
         for spelled in spellings():

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element
 import pyarrow.parquet as parquet
 import pytest
 
+from tests import report_page
 from tests.endpoints import Ask, Endpoint, error_reply
 from tests.project import AGENT, Folder, Session
 
@@ -283,7 +284,7 @@ def test_every_file_that_was_asked_for_is_written_and_named(
         "conversations: out.trajectories.jsonl",
     ]
     for name in ("out.md", "out.html"):
-        text = (folder.path / name).read_text("utf-8")
+        text = report_page.text_of(folder.path / name)
         assert "LookupError" in text
         assert "[gw" not in text
     assert parquet.read_table(folder.path / "out.parquet").num_rows == len(IDS) + len(MARKED_IDS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import report_page
 from tests.endpoints import Endpoint
 from tests.project import Project, Session
 
@@ -38,6 +39,7 @@ def pieces_in(project: Project, session: Session) -> dict[str, list[str]]:
     outputs += project.path.glob("*.trajectories.jsonl")
     texts = {str(Path(path).name): path.read_bytes().decode() for path in outputs}
     assert {"out.html", "out.json", "out.xml", "journal.jsonl"} <= texts.keys()
+    texts["out.html"] = report_page.text_of(project.path / "out.html")
     texts["terminal"] = session.out + session.err
     found = {name: [piece for piece in PIECES if piece in text] for name, text in texts.items()}
     return {name: pieces for name, pieces in found.items() if pieces}

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.main import cli
+from tests import report_page
 from tests.endpoints import error_reply, refusing_address
 from tests.modes import each_mode
 from tests.project import Project, Session
@@ -270,7 +271,7 @@ def test_no_key_is_in_what_is_shown_of_a_conversation(
         done = CliRunner().invoke(cli, ["eval", *words])
         assert done.exit_code == 0, done.output
         shown.append(done.output)
-    shown.append((wrong.path / "out.html").read_text())
+    shown.append(report_page.text_of(wrong.path / "out.html"))
     for text in shown:
         assert not any(key[at : at + 12] in text for at in range(len(key) - 12))
     assert all("***" in text for text in shown[:4])

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from tests import report_page
 from tests.modes import each_mode
 from tests.project import Project
 
@@ -40,11 +41,11 @@ def test_reports_show_the_reason_beside_the_score(
         assert told[0] == "it is right"
         assert told[1].startswith("<b>wrong</b>, says ")
         assert any("  reason        reasoned:exact: <b>wrong</b>" in line for line in session.lines)
-        written = {name: (project.path / name).read_text() for name in FILES}
+        written = {name: report_page.text_of(project.path / name) for name in FILES}
         assert all(KEY not in text for text in (session.out, *written.values()))
         assert "&#60;b&#62;wrong" in written["out.md"] or "<b>wrong</b>" in written["out.md"]
-        assert "reason: it is right" in written["out.html"]
-        assert "&lt;b&gt;wrong" in written["out.html"] and "<b>wrong" not in written["out.html"]
+        assert "it is right" in written["out.html"] and "<b>wrong</b>, says" in written["out.html"]
+        assert "<b>wrong" not in (project.path / "out.html").read_text("utf-8")
         lines = list(csv.DictReader(written["out.csv"].splitlines()))
         assert lines[0]["reason[reasoned:exact]"] == "it is right"
         assert 'name="osmosis_reason[reasoned:exact]" value="it is right"' in written["out.xml"]

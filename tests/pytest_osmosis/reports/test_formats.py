@@ -10,6 +10,7 @@ import pytest
 
 from pytest_osmosis.options.table import OPTIONS
 from pytest_osmosis.reports.formats import REPORTS
+from tests import report_page
 from tests.project import Project
 from tests.pytest_osmosis.storage.test_atomic_write import Reader
 
@@ -20,7 +21,7 @@ FILES = {
 
 def test_every_report_has_its_option_and_its_writer():
     assert {each.option for each in REPORTS} <= {option.name for option in OPTIONS}
-    assert all(callable(each.write) for each in REPORTS)
+    assert all(callable(each.writer(None)) for each in REPORTS)
 
 
 def test_what_is_no_regular_file_is_written_into_by_every_report(project: Project):
@@ -44,11 +45,17 @@ def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
     assert session.ret == 1
     told = {f"{each.title}: {name}" for each, name in zip(REPORTS, FILES.values(), strict=True)}
     assert told <= set(session.lines)
-    for name in ("r.md", "r.html"):
-        text = (project.path / name).read_text("utf-8")
-        assert "ground truth  zwei" in text
-        assert "LookupError" in text
-        assert "all of it: r.trajectories.jsonl" in text
+    text = (project.path / "r.md").read_text("utf-8")
+    for part in ("ground truth  zwei", "LookupError", "all of it: r.trajectories.jsonl"):
+        assert part in text
+    page = report_page.page_of(project.path / "r.html")
+    assert [row["truth"] for row in page.suites[0]["rows"]] == ["one", "zwei", "raise"]
+    raised = page.said(2, 0)["frames"]
+    assert raised.startswith("Traceback")
+    assert raised.endswith("LookupError: no such drawer at {'depth': 1}")
+    assert "frames" not in page.said(0, 0) | page.said(1, 0)
+    assert [said["role"] for said in page.said(0, 0)["messages"]][-1] == "assistant"
+    assert (project.path / "r.html").stat().st_mode & 0o777 == 0o600
     assert parquet.read_table(project.path / "r.parquet").num_rows == 3
     assert (project.path / "r.json").exists()
 

@@ -2,89 +2,196 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
-from pytest_osmosis.reports import html
-from pytest_osmosis.results import RunId
-from tests.made_results import NASTY, result_of, suite_of
+import pytest
 
-
-class Page(HTMLParser):
-    """The elements of a page, and its text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def count(self, tag: str) -> int:
-        return sum(found == tag for found, _ in self.elements)
+from osmosis_ai.messages import text_of
+from pytest_osmosis.reports import html, page_assets
+from pytest_osmosis.reports.charts import charts_of
+from pytest_osmosis.reports.packed_conversations import packed
+from pytest_osmosis.results import EvalResult, RolloutRecord, RowData, RunId
+from tests.made_results import EXACT, NASTY, result_of, suite_of
+from tests.report_page import ReportPage, page_of
 
 
-def page_of(*args, **kwargs) -> Page:
-    return Page(html.render(*args, **kwargs))
+def rendered(*args, **kwargs) -> ReportPage:
+    return ReportPage(html.render(*args, **kwargs))
 
 
-def test_it_loads_nothing_from_anywhere():
-    page = page_of(result_of(suite_of([[0.0, 1.0]])))
+def conversations(result: EvalResult, said: str = "What is it?", frames: str = ""):
+    """Read a conversation of each run of a result."""
+    runs = {run.run_id: run for suite in result.suites for row in suite.rows for run in row.runs}
+
+    def read(run: RunId) -> RolloutRecord:
+        messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "391"}]
+        return RolloutRecord(runs[run], frames, messages, "391", calls=[{"prompt_tokens": 3}])
+
+    return read
+
+
+def test_it_loads_nothing_and_runs_nothing_but_its_own_script():
+    page = rendered(result_of(suite_of([[0.0, 1.0]])))
+    links = [a["href"] for _, a in page.elements if "href" in a]
+    assert links and all(link.startswith("#") for link in links if link)
     names = {name for _, attributes in page.elements for name in attributes}
-    assert not names & {"src", "href", "srcset", "action", "data", "poster"}
+    assert not names & {"src", "srcset", "action", "data", "poster", "style"}
     policy = next(a["content"] for tag, a in page.elements if "http-equiv" in a)
     assert policy is not None
-    assert "default-src 'none'" in policy
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy and "connect-src" not in policy
+
+
+def test_its_policy_names_its_script_and_its_style_by_their_digests():
+    page = html.render(result_of(suite_of([[0.0, 1.0]])))
+    for kind, pattern in (("script", r'<script type="module">(.*?)</script>'),
+                          ("style", r"<style>(.*?)</style>")):  # fmt: skip
+        [text] = re.findall(pattern, page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in page
+
+
+def test_every_file_of_the_page_is_in_it_and_no_name_is_there_twice():
+    there = {path.name for path in page_assets.FOLDER.iterdir()}
+    assert there == {"page.html", *page_assets.STYLES, *page_assets.MODULES}
+    script = page_assets.script().text
+    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script, re.MULTILINE)
+    assert sorted(names) == sorted(set(names))
 
 
 def test_text_of_models_is_only_text():
-    usual = page_of(result_of(suite_of([[0.0]])), {RunId("data.jsonl", 0, 0): "conversation"})
-    nasty = page_of(
-        result_of(suite_of([[0.0]], answer=NASTY, name=NASTY)), {RunId(NASTY, 0, 0): NASTY}
+    usual = result_of(suite_of([[0.0]]))
+    nasty = result_of(suite_of([[0.0]], answer=NASTY, name=NASTY))
+    plain = rendered(usual, conversations=conversations(usual))
+    found = rendered(nasty, conversations=conversations(nasty, NASTY))
+    assert [tag for tag, _ in found.elements] == [tag for tag, _ in plain.elements]
+    assert not any(name.startswith("on") for _, a in found.elements for name in a)
+    assert found.suites[0]["name"] == found.runs[0]["answer"] == NASTY
+    assert found.said(0, 0)["messages"][0]["content"] == NASTY
+
+
+def test_rows_have_their_question_truth_columns_and_runs():
+    result = result_of(suite_of([[1.0, 0.5], ["503 from there", None]]))
+    suite = result.suites[0]
+    data = RowData("What is 17 * 23?", "391", {"level": 3, "kind": None})
+    rows = (replace(suite.rows[0], data=data), suite.rows[1])
+    page = rendered(replace(result, suites=(replace(suite, rows=rows),)))
+    [found] = page.suites
+    assert found["columns"] == ["level", "kind"]
+    first, second = found["rows"]
+    assert (first["question"], first["truth"], first["values"]) == (
+        "What is 17 * 23?", "391", ["3", ""],
+    )  # fmt: skip
+    assert [run["outcome"] for run in first["runs"]] == ["passed", "failed"]
+    assert [run["error"] for run in second["runs"]] == ["503 from there"]
+    assert "question" not in second
+
+
+def test_the_summary_can_be_read_without_a_script():
+    page = rendered(result_of(suite_of([[1.0], [0.0], ["503 from there"]])))
+    for part in ("1 of 3 runs passed", "1 passed", "1 failed", "1 error", "mean", EXACT,
+                 "1 run ended in an error", "row-1"):  # fmt: skip
+        assert part in page.text
+
+
+def test_what_has_no_room_is_left_out_and_the_page_says_so(monkeypatch, tmp_path):
+    result = result_of(suite_of([[1.0], [0.0], [1.0]]))
+    monkeypatch.setattr(html, "PAGE_SIZE", 0)
+    html.write(result, tmp_path / "page.html", conversations=conversations(result))
+    page = page_of(tmp_path / "page.html")
+    assert "The conversations of 3 runs" in page.text
+    assert page.conversations == []
+    assert (tmp_path / "page.html").stat().st_mode & 0o077
+
+
+def test_conversations_are_read_one_by_one_those_of_failed_runs_first(monkeypatch, tmp_path):
+    result = result_of(suite_of([[1.0], [0.0], ["503"]]))
+    html.write(result, tmp_path / "page.html", conversations=conversations(result))
+    page = page_of(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
+    assert [run["at"] for run in page.runs] == [[0, 2], [0, 1], [0, 0]]
+    assert page.said(0, 0)["calls"] == [{"prompt_tokens": 3}]
+
+
+def test_no_more_is_read_than_there_is_room_for():
+    result = result_of(suite_of([[1.0]] * 200))
+    runs = [row.runs[0] for row in result.suites[0].rows]
+    read = []
+
+    def conversation(run: RunId) -> RolloutRecord:
+        read.append(run)
+        return RolloutRecord(runs[run.row_index], messages=[{"role": "user", "content": "a"}])
+
+    found = packed(runs, conversation, {}, room=10)
+    assert (found.left_out, found.places, found.parts) == (200, {}, [])
+    assert len(read) == 64
+
+
+def test_frames_are_those_of_the_item_without_the_conversation():
+    result = result_of(suite_of([["boom"]]))
+    frames = "Traceback (most recent call last):\n  File 'agent.py'\nLookupError: drawer"
+    printed = f"{frames}\n\n  user       What?\n\n  0 turns"
+    page = rendered(result, {RunId("data.jsonl", 0, 0): printed}, conversations(result))
+    assert page.said(0, 0)["frames"] == frames
+    page = rendered(result, {}, conversations(result, frames=printed))
+    assert page.said(0, 0)["frames"] == frames
+
+
+def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):
+    [suite] = baseline_page.suites
+    assert (suite["regressed"], suite["fixed"]) == ([1], [0])
+    assert [run["answer"] for run in suite["rows"][0]["baseline"]] == ["391", "391"]
+    for part in ("regressed: 1 row", "fixed: 1 row", "Against the baseline"):
+        assert part in baseline_page.text
+
+
+@pytest.fixture
+def baseline_page() -> ReportPage:
+    from pytest_osmosis.analysis.baseline import baseline_of, compared
+    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+
+    before, now = suite_of([[0.0, 0.0], [1.0, 1.0]]), suite_of([[1.0, 1.0], [0.0, 0.0]])
+    report = compared(
+        now, score_table_of(now), ran(now), baseline=baseline_of(before, "x"), confidence=0.95
     )
-    assert [tag for tag, _ in nasty.elements] == [tag for tag, _ in usual.elements]
-    assert nasty.text.count("<script>alert(1)</script>") >= 2
-    assert not any(name.startswith("on") for _, a in nasty.elements for name in a)
+    return rendered(result_of(replace(now, baseline=report, baseline_model_result=before)))
 
 
-def test_runs_that_did_not_pass_come_first_with_their_conversation():
-    result = result_of(suite_of([[1.0], [0.0], ["503 from there"]]))
-    sections = {
-        RunId("data.jsonl", 1, 0): "what was said",
-        RunId("data.jsonl", 0, 0): "never shown",
-    }
-    page = page_of(result, sections)
-    order = [page.text.index(name) for name in ("row-2", "row-1", "row-0")]
-    assert order == sorted(order)
-    assert page.count("details") == 1
-    assert "what was said" in page.text
-    assert "never shown" not in page.text
-    assert "503 from there" in page.text
+def test_charts_say_in_words_what_they_show():
+    [chart] = charts_of(suite_of([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
+    assert chart.scores is not None and chart.rows is not None and chart.curve is not None
+    assert chart.scores.summary == "1 run at 0, 5 runs at 1"
+    assert [bar.state for bar in chart.scores.bars] == ["failed", "passed"]
+    assert chart.rows.summary == "1 row passed 2 of 3 times, 1 row passed 3 of 3 times"
+    assert [line.name for line in chart.curve.lines] == ["pass@k", "pass^k"]
+    assert chart.curve.summary.startswith("pass@1 0.833")
 
 
-def test_a_page_has_its_limits_and_says_so(monkeypatch):
-    monkeypatch.setattr(html, "RUNS_SHOWN", 3)
-    monkeypatch.setattr(html, "SECTIONS_SHOWN", 1)
-    result = result_of(suite_of([[0.0]] * 5))
-    page = page_of(result, {RunId("data.jsonl", row, 0): "x" * 50_000 for row in range(5)})
-    assert "2 more runs are in the JSON report" in page.text
-    assert page.count("details") == 1
-    assert "characters left out" in page.text
-    assert len(page.text) < 20_000
+def test_many_different_scores_are_put_into_bars_of_equal_width():
+    [chart] = charts_of(suite_of([[number / 99] for number in range(100)]))
+    assert chart.scores is not None and chart.rows is None and chart.curve is None
+    assert [bar.count for bar in chart.scores.bars] == [5] * 20
+    assert chart.scores.bars[0].label == "0" and chart.scores.bars[-1].label == "1"
+    assert not charts_of(suite_of([["503"]]))
+    assert charts_of(suite_of([[1.5e308, -1.5e308, *map(float, range(30))]]))
 
 
-def test_it_says_where_it_ran_and_survives_half_characters(tmp_path):
+def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
     environment = {
         "command_line": "pytest --osmosis-n 5", "versions": {"python": "3.11"},
         "platform": "Linux", "git": {"commit": "ab12", "dirty": True},
     }  # fmt: skip
     result = result_of(suite_of([[0.0]], answer="\ud800 \x1b[31m"), environment=environment)
-    html.write(result, tmp_path / "page.html")
-    page = Page((tmp_path / "page.html").read_text("utf-8"))
+    html.write(result, tmp_path / "page.html", {}, conversations(result, "\ud800 \x1b"))
+    page = page_of(tmp_path / "page.html")
     assert "pytest --osmosis-n 5" in page.text
     assert "ab12 and changes" in page.text
     assert "\x1b" not in page.text
+    assert json.dumps(page.said(0, 0)["messages"][0]["content"]) == json.dumps("\ud800 \x1b")
+    assert text_of(page.runs[0]["answer"]) == "\ud800 \x1b[31m"

@@ -1,0 +1,243 @@
+"""The charts of an eval function as shapes to draw: its scores, pass@k, how often rows passed.
+
+Places are in the units of a drawing of `WIDTH` x `HEIGHT`. Pure: the page's template draws them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..results import Figure, FunctionResult, SuiteResult, passes
+from ..verdicts import counted
+from .highlights import shown
+
+WIDTH, HEIGHT = 320, 150
+LEFT, TOP, BOTTOM = 30, 14, 22
+BARS = 20
+"""Bars of a distribution whose scores take more values than that."""
+_PLOT = HEIGHT - TOP - BOTTOM
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a chart, and what it stands for."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    """Below it; "" where there is no room."""
+    count: int
+    state: str
+    """`passed`, `failed` or `partly`: what the runs or rows in it came to."""
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A bar chart."""
+
+    title: str
+    summary: str
+    """The chart in words."""
+    bars: Sequence[Bar]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A figure on a curve, with its interval."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    k: int
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve through the figures of one metric."""
+
+    name: str
+    points: Sequence[Point]
+
+    @property
+    def path(self) -> str:
+        """Return the line as SVG draws it."""
+        return "M" + " L".join(f"{point.x:.1f} {point.y:.1f}" for point in self.points)
+
+    @property
+    def band(self) -> str:
+        """Return the area of the intervals as SVG draws it."""
+        there = [f"{point.x:.1f} {point.high:.1f}" for point in self.points]
+        back = [f"{point.x:.1f} {point.low:.1f}" for point in reversed(self.points)]
+        return "M" + " L".join([*there, *back]) + "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """pass@k and pass^k over k."""
+
+    title: str
+    summary: str
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """What is drawn for one eval function; None where there is nothing to draw."""
+
+    name: str
+    scores: Bars | None
+    rows: Bars | None
+    curve: Curve | None
+
+
+def charts_of(suite: SuiteResult) -> list[Charts]:
+    """Return the charts of every eval function that has scored a run."""
+    return [_charts(function, suite) for function in suite.functions if function.scored]
+
+
+def _charts(function: FunctionResult, suite: SuiteResult) -> Charts:
+    threshold = _threshold(function, suite)
+    runs = (run for row in suite.rows for run in row.runs)
+    scores = [run.scores[function.name] for run in runs if function.name in run.scores]
+    return Charts(
+        function.name,
+        _distribution(scores, threshold),
+        _rows(function.name, suite, threshold) if suite.info.n > 1 else None,
+        _curve(function),
+    )
+
+
+def _threshold(function: FunctionResult, suite: SuiteResult) -> float | None:
+    return function.pass_threshold if function.is_recorded else suite.info.pass_threshold
+
+
+def _distribution(scores: Sequence[float], threshold: float | None) -> Bars:
+    """Return how many runs have which score."""
+    counts = Counter(scores)
+    if len(counts) <= BARS:
+        values = sorted(counts)
+        groups = [(f"{each:.4g}", counts[each], _state([each], threshold)) for each in values]
+    else:
+        groups = list(_binned(scores, threshold))
+    summary = ", ".join(f"{counted(count, 'run')} at {label}" for label, count, _ in groups)
+    return Bars("Scores", summary, _bars(groups, "run"))
+
+
+def _binned(scores: Sequence[float], threshold: float | None) -> Iterable[tuple[str, int, str]]:
+    low, high = min(scores), max(scores)
+    span = high - low
+    if not math.isfinite(span):
+        low, high, span = low / 2, high / 2, high / 2 - low / 2
+        scores = [score / 2 for score in scores]
+    bins: list[list[float]] = [[] for _ in range(BARS)]
+    for score in scores:
+        bins[min(BARS - 1, int((score - low) / span * BARS))].append(score)
+    for number, found in enumerate(bins):
+        label = f"{low + span * number / BARS:.3g} .. {low + span * (number + 1) / BARS:.3g}"
+        yield label, len(found), _state(found, threshold)
+
+
+def _state(scores: Iterable[float], threshold: float | None) -> str:
+    passed = {threshold is None or passes(score, threshold) for score in scores}
+    return "partly" if len(passed) > 1 else "failed" if passed == {False} else "passed"
+
+
+def _rows(name: str, suite: SuiteResult, threshold: float | None) -> Bars | None:
+    """Return how many rows passed in how many of their runs."""
+    n = suite.info.n
+    if n > BARS or threshold is None:
+        return None
+    counts = Counter(
+        sum(passes(run.scores.get(name), threshold) for run in row.runs) for row in suite.rows
+    )
+    groups = [
+        (str(times), counts[times], "passed" if times == n else "partly" if times else "failed")
+        for times in range(n + 1)
+    ]
+    summary = ", ".join(
+        f"{counted(count, 'row')} passed {label} of {n} times"
+        for label, count, _ in groups
+        if count
+    )
+    return Bars(f"Rows by runs passed, of {n}", summary, _bars(groups, "row"))
+
+
+def _bars(groups: Sequence[tuple[str, int, str]], noun: str) -> list[Bar]:
+    most = max(count for _, count, _ in groups) or 1
+    step = (WIDTH - 2 * 6) / len(groups)
+    width = min(step * 0.8, 56.0)
+    has_room = len(groups) <= 11
+    return [
+        Bar(
+            x=round(6 + step * (place + 0.5) - width / 2, 1),
+            y=round(HEIGHT - BOTTOM - _PLOT * count / most, 1),
+            width=round(width, 1),
+            height=round(_PLOT * count / most, 1),
+            label=_label(label, place, len(groups), has_room=has_room),
+            count=count,
+            state=state,
+            tip=f"{label}: {counted(count, noun)}",
+        )
+        for place, (label, count, state) in enumerate(groups)
+    ]
+
+
+def _label(label: str, place: int, number: int, *, has_room: bool) -> str:
+    """Return the label of a bar; of many, the first and the last have one."""
+    if has_room:
+        return label
+    first, _, last = label.partition(" .. ")
+    return first if place == 0 else (last or first) if place == number - 1 else ""
+
+
+def _curve(function: FunctionResult) -> Curve | None:
+    found = [
+        (name, points)
+        for name in ("pass@", "pass^")
+        if len(points := _points(name, function.figures.values())) > 1
+    ]
+    if not found:
+        return None
+    summary = ", ".join(point.tip for _, points in found for point in points)
+    return Curve("pass@k and pass^k", summary, [Line(f"{name}k", each) for name, each in found])
+
+
+def _points(kind: str, figures: Iterable[Figure]) -> list[Point]:
+    values = [
+        (int(each.metric.removeprefix(kind)), each)
+        for each in figures
+        if each.metric.startswith(kind) and each.value is not None
+    ]
+    values.sort(key=lambda pair: pair[0])
+    most = math.log(values[-1][0]) if values and values[-1][0] > 1 else 1.0
+    return [_point(k, figure, math.log(k) / most) for k, figure in values]
+
+
+def _point(k: int, figure: Figure, share: float) -> Point:
+    value = figure.value or 0.0
+    low, high = (
+        (value, value)
+        if figure.interval is None
+        else (max(0.0, figure.interval.low), min(1.0, figure.interval.high))
+    )
+    around = "" if figure.interval is None else f" ({shown(low)} .. {shown(high)})"
+    return Point(
+        x=LEFT + 10 + (WIDTH - LEFT - 24) * share,
+        y=_height(value),
+        low=_height(low),
+        high=_height(high),
+        k=k,
+        tip=f"{figure.metric} {shown(value)}{around}",
+    )
+
+
+def _height(share: float) -> float:
+    return round(HEIGHT - BOTTOM - _PLOT * share, 1)

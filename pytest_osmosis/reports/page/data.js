@@ -1,0 +1,79 @@
+// The rows and runs of the page, and the conversations, which are read when they are opened.
+import { inflated } from "./inflate.js";
+
+export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "" };
+
+/** Read what a document holds: this one, or a newer one of the same address. */
+export async function load(from) {
+  const data = from.getElementById("data");
+  const suites = JSON.parse(await inflated(data.textContent.trim()));
+  suites.forEach(prepare);
+  page.suites = suites;
+  page.parts = from.getElementById("conversations").textContent.trim().split("\n");
+  page.read.clear();
+  page.conversations = data.dataset.conversations ?? "";
+  page.events = data.dataset.events ?? "";
+}
+
+function prepare(suite, number) {
+  suite.number = number + 1;
+  suite.regressed = new Set(suite.regressed);
+  suite.fixed = new Set(suite.fixed);
+  for (const row of suite.rows) {
+    row.name = row.id ?? `row-${row.index}`;
+    row.question ??= "";
+    row.low = [row.name, row.question, row.truth ?? "", ...(row.values ?? [])].join("\n").toLowerCase();
+    for (const run of row.runs) prepareRun(suite, row, run);
+    for (const run of row.baseline ?? []) prepareRun(suite, row, run);
+  }
+}
+
+function prepareRun(suite, row, run) {
+  run.row = row;
+  run.scores ??= {};
+  run.reasons ??= {};
+  run.name = suite.n === 1 && row.runs.length === 1 ? row.name : `${row.name}[run-${run.run_index}]`;
+  const said = [run.answer, run.error, run.error_kind, ...Object.values(run.reasons)];
+  run.low = said.filter(Boolean).join("\n").toLowerCase();
+}
+
+/** What a run came to in one eval function, or in all. */
+export function outcomeOf(run, suite, name) {
+  if (!name) return run.outcome;
+  const score = run.scores[name];
+  if (score === undefined) return run.outcome === "failed" ? "failed" : "error";
+  return score >= (suite.thresholds[name] ?? suite.threshold) ? "passed" : "failed";
+}
+
+export function linkOf(suite, row, run) {
+  const at = suite.number > 1 ? `${suite.number}/` : "";
+  return `#${at}row-${row.index}${run ? `/run-${run.run_index}` : ""}`;
+}
+
+/** The suite, row and run that an address names; null where it names none. */
+export function placed(hash) {
+  const match = /^#(?:(\d+)\/)?row-(\d+)(?:\/run-(\d+))?$/.exec(hash);
+  if (!match) return null;
+  const suite = page.suites[Number(match[1] ?? 1) - 1];
+  const row = suite?.rows.find((each) => each.index === Number(match[2]));
+  if (!row) return null;
+  const wanted = match[3] === undefined ? null : Number(match[3]);
+  const run =
+    wanted === null
+      ? (row.runs.find((each) => !each.passed) ?? row.runs[0])
+      : row.runs.find((each) => each.run_index === wanted);
+  return run ? { suite, row, run } : null;
+}
+
+/** What was said in a run; null where the page does not hold it. */
+export async function conversationOf(run) {
+  if (run.at) {
+    const [part, place] = run.at;
+    if (!page.read.has(part)) page.read.set(part, inflated(page.parts[part]).then(JSON.parse));
+    return (await page.read.get(part))[place];
+  }
+  if (!page.conversations) return null;
+  const wanted = new URLSearchParams({ suite: run.suite, row: run.row_index, run: run.run_index });
+  const answer = await fetch(`${page.conversations}?${wanted}`);
+  return answer.ok ? answer.json() : null;
+}

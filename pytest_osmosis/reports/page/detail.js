@@ -1,0 +1,160 @@
+// One run: its scores, the answer against the ground truth, the conversation, what it took.
+import { conversationOf, linkOf, outcomeOf } from "./data.js";
+import { marked } from "./diff.js";
+import { messagesOf, plainText } from "./messages.js";
+import { block, button, copied, copyButton, el, line, number, seconds } from "./text.js";
+
+const panel = () => document.getElementById("detail");
+
+/** Show a run; `go` has what the buttons do. */
+export async function showRun({ suite, row, run }, go) {
+  const at = panel();
+  at.hidden = false;
+  document.getElementById("work").classList.add("split");
+  const said = el("div", "said", el("p", "soft", "reading …"));
+  at.replaceChildren(
+    ...[headOf(suite, row, run, go), runsOf(suite, row, run), ...resultOf(suite, row, run), said, factsOf(suite, row, run)].filter(Boolean),
+  );
+  at.scrollTop = 0;
+  let found = null;
+  try {
+    found = await conversationOf(run);
+  } catch {
+    said.replaceChildren(el("p", "soft", "The conversation cannot be read."));
+    return;
+  }
+  if (at.dataset.shown !== run.name) return;
+  said.replaceChildren(...saidOf(run, found));
+  at.querySelector(".compared")?.replaceWith(comparedOf(run, found?.ground_truth ?? row.truth));
+  if (found?.reasons) at.querySelector(".scores")?.replaceWith(scoresOf(suite, run, found.reasons));
+}
+
+export function hideRun() {
+  panel().hidden = true;
+  document.getElementById("work").classList.remove("split");
+}
+
+function headOf(suite, row, run, go) {
+  panel().dataset.shown = run.name;
+  const title = el("h3", "", el("span", `badge ${run.outcome}`, run.outcome), " ", run.name);
+  title.id = "detail-title";
+  const link = button("Link", "Copy the link of this run", async () => {
+    link.textContent = (await copied(location.href)) ? "Copied" : "No clipboard";
+  });
+  const close = button("✕", "Close", go.close);
+  close.classList.add("close");
+  return el("div", "head", title, el("div", "buttons", button("↑", "Previous run (k)", () => go.step(-1)), button("↓", "Next run (j)", () => go.step(1)), link, close));
+}
+
+function runsOf(suite, row, run) {
+  if (row.runs.length < 2) return null;
+  const items = row.runs.map((each) => {
+    const link = el("a", each.outcome, `run-${each.run_index}`);
+    link.href = linkOf(suite, row, each);
+    link.title = each.outcome;
+    if (each === run) link.setAttribute("aria-current", "true");
+    return el("li", "", link);
+  });
+  const found = el("nav", "siblings", el("ul", "", ...items));
+  found.setAttribute("aria-label", `Runs of ${row.name}`);
+  return found;
+}
+
+function resultOf(suite, row, run) {
+  return [
+    run.error ? el("div", "problem", el("p", "label", [run.error_type, run.error_kind].filter(Boolean).join(": ")), block(run.error)) : null,
+    scoresOf(suite, run, null),
+    section("Question", block(row.question), row.question),
+    comparedOf(run, row.truth),
+    baselineOf(row, run),
+  ].filter(Boolean);
+}
+
+function section(title, content, isThere = true) {
+  return isThere ? el("div", "part", el("h4", "", title), content) : null;
+}
+
+function scoresOf(suite, run, reasons) {
+  const lines = suite.functions.map((name) => {
+    const state = outcomeOf(run, suite, name);
+    const said = reasons?.[name] ?? run.reasons[name] ?? run.eval_errors?.[name] ?? "";
+    const texts = Array.isArray(said) ? said : [said];
+    return el("tr", "", el("th", "", el("code", "", name)), el("td", `num ${state}`, number(run.scores[name])), el("td", "reason", ...texts.filter(Boolean).map((text) => block(String(text)))));
+  });
+  const heads = el("tr", "", el("th", "", "eval function"), el("th", "num", `score (≥ ${number(suite.threshold)})`), el("th", "", "reason"));
+  return el("table", "scores", el("thead", "", heads), el("tbody", "", ...lines));
+}
+
+function comparedOf(run, truth) {
+  const answer = run.answer ?? "";
+  const found = el("div", "part compared");
+  if (!truth && !answer) return found;
+  if (!truth) {
+    found.append(el("h4", "", "Answer"), answerBlock([answer], answer));
+    return found;
+  }
+  const [left, right] = marked(truth, answer);
+  found.append(
+    el("div", "pair",
+      el("div", "", el("h4", "", "Ground truth"), answerBlock(left, truth)),
+      el("div", "", el("h4", "", "Answer"), answerBlock(answer ? right : [el("span", "soft", "no answer")], answer)),
+    ),
+  );
+  return found;
+}
+
+function answerBlock(nodes, text) {
+  if (text.length > 20_000) return block(text, "answer");
+  const found = el("div", "answer", ...nodes);
+  found.dir = "auto";
+  return found;
+}
+
+/** What the baseline's runs of the same row came to. */
+function baselineOf(row, run) {
+  if (!row.baseline?.length) return null;
+  const other = row.baseline.find((each) => each.run_index === run.run_index) ?? row.baseline[0];
+  const [left, right] = marked(other.answer ?? "", run.answer ?? "");
+  const title = (name, each) => el("h4", "", `${name} `, el("span", `state ${each.outcome}`, each.outcome), ` ${Object.values(each.scores).map(number).join(", ")}`);
+  return el("div", "part",
+    el("div", "pair",
+      el("div", "", title("Baseline", other), answerBlock(other.error ? [el("span", "error", other.error)] : left, other.answer ?? "")),
+      el("div", "", title("Now", run), answerBlock(right, run.answer ?? "")),
+    ),
+  );
+}
+
+function saidOf(run, said) {
+  const found = [];
+  if (said?.frames) found.push(section("Traceback", el("pre", "", said.frames)));
+  if (!said?.messages) {
+    found.push(el("p", "soft", said ? "No message was kept of this run." : "The conversation of this run is not on this page."));
+    return found;
+  }
+  const head = el("h4", "", "Conversation ", copyButton("Copy the whole conversation", () => plainText(said)));
+  found.push(head, messagesOf(said));
+  return found;
+}
+
+function factsOf(suite, row, run) {
+  const facts = [
+    ["time", run.duration_ms ? `${seconds(run.duration_ms)}, of that ${seconds(run.llm_ms ?? 0)} in the model` : null],
+    ["tokens", run.tokens == null ? null : `${number(run.tokens)} (${number(run.prompt_tokens)} in, ${number(run.completion_tokens)} out)`],
+    ["cost", run.cost_usd == null ? null : `$${run.cost_usd.toFixed(6)}`],
+    ["model calls", run.llm_calls ? `${run.llm_calls}${run.retries ? `, ${run.retries} retries` : ""}` : null],
+    ["calls of tools", run.tool_calls || null],
+    ["ended with", run.finish_reason],
+    ["model", run.model],
+    ["started", run.started_at ? new Date(run.started_at * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : null],
+    ["from", run.cached ? "an earlier session" : null],
+    ...suite.columns.map((name, place) => [name, line(row.values?.[place] ?? "", 400)]),
+  ];
+  const shown = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const item = nodeId(suite, row, run);
+  const list = el("dl", "facts", ...shown.flatMap(([name, value]) => [el("dt", "", name), el("dd", "", String(value))]));
+  return el("div", "part", el("h4", "", "Facts"), list, el("p", "node", el("code", "", item), " ", copyButton("Copy the name that pytest knows it by", () => item)));
+}
+
+function nodeId(suite, row, run) {
+  return suite.marked ? `${suite.name}[${run.name}]` : `${suite.name}::${row.name}${suite.n === 1 ? "" : `[run-${run.run_index}]`}`;
+}

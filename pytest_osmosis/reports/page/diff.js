@@ -1,0 +1,72 @@
+// An answer against what was expected: what they share, and what only one has.
+import { el } from "./text.js";
+
+const WORDS = 1500;
+
+/** Two lists of nodes, one for each text, with what differs marked. */
+export function marked(before, after) {
+  const held = contained(before, after);
+  if (held) return held;
+  const [left, right] = [before, after].map((text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? []);
+  const unlike = Math.max(left.length, right.length) > 8 * Math.min(left.length, right.length) + 8;
+  if (unlike || left.length > WORDS || right.length > WORDS) return [[before], [after]];
+  const [leftOnly, rightOnly] = unshared(left, right);
+  const shared = left.filter((word, at) => /[\p{L}\p{N}]/u.test(word) && !leftOnly.has(at)).length;
+  if (4 * shared < Math.min(left.length, right.length) / 2) return [[before], [after]];
+  return [painted(left, leftOnly, "del"), painted(right, rightOnly, "ins")];
+}
+
+/** Where the one text stands whole in the other, that place is marked. */
+function contained(before, after) {
+  const wanted = before.trim();
+  if (!wanted || wanted === after.trim()) return wanted ? [[before], [el("mark", "", after)]] : null;
+  const at = place(wanted, after);
+  if (at < 0) return null;
+  const end = at + wanted.length;
+  return [[before], [after.slice(0, at), el("mark", "", after.slice(at, end)), after.slice(end)]];
+}
+
+/** The last place of a text where it is no part of a longer word or number. */
+function place(wanted, text) {
+  const word = /[\p{L}\p{N}_]/u;
+  for (let at = text.lastIndexOf(wanted); at >= 0; at = at ? text.lastIndexOf(wanted, at - 1) : -1) {
+    const before = text[at - 1] ?? " ";
+    const after = text[at + wanted.length] ?? " ";
+    if (!(word.test(before) && word.test(wanted[0])) && !(word.test(after) && word.test(wanted.at(-1)))) return at;
+  }
+  return -1;
+}
+
+/** Which words of each list are not in their longest common subsequence. */
+function unshared(left, right) {
+  const width = right.length + 1;
+  const longest = new Uint16Array((left.length + 1) * width);
+  for (let i = left.length - 1; i >= 0; i--) {
+    for (let j = right.length - 1; j >= 0; j--) {
+      longest[i * width + j] =
+        left[i] === right[j]
+          ? longest[(i + 1) * width + j + 1] + 1
+          : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+    }
+  }
+  const found = [new Set(left.keys()), new Set(right.keys())];
+  for (let i = 0, j = 0; i < left.length && j < right.length; ) {
+    if (left[i] === right[j]) {
+      found[0].delete(i++);
+      found[1].delete(j++);
+    } else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i++;
+    else j++;
+  }
+  return found;
+}
+
+function painted(words, only, name) {
+  const nodes = [];
+  for (let at = 0; at < words.length; ) {
+    const differs = only.has(at);
+    let text = "";
+    while (at < words.length && only.has(at) === differs) text += words[at++];
+    nodes.push(differs && text.trim() ? el(name, "", text) : text);
+  }
+  return nodes;
+}

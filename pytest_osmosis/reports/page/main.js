@@ -1,0 +1,245 @@
+// The page: what is wanted, the table of it, the run that is open, and the keyboard.
+import { linkOf, load, page, placed } from "./data.js";
+import { hideRun, showRun } from "./detail.js";
+import { marked } from "./diff.js";
+import { anything, selected, shownRun } from "./select.js";
+import { Table } from "./table.js";
+import { copied, el } from "./text.js";
+import { startTheme, switchTheme } from "./theme.js";
+
+const VALUES = 500;
+const by = (id) => document.getElementById(id);
+let wish = anything();
+let suite = null;
+let items = [];
+let opened = null;
+const table = new Table((column) => {
+  const isSame = wish.sort === column;
+  wish = { ...wish, sort: column, down: isSame && !wish.down };
+  refresh();
+});
+
+function refresh() {
+  items = selected(suite, wish);
+  table.show(suite, wish, items);
+  const runs = items.reduce((sum, item) => sum + item.runs.length, 0);
+  const all = suite.rows.reduce((sum, row) => sum + row.runs.length, 0);
+  const rows = wish.each || suite.n === 1 ? "" : `, ${new Set(items.map((item) => item.row)).size} of ${suite.rows.length} rows`;
+  by("count").textContent = `${runs.toLocaleString("en")} of ${all.toLocaleString("en")} runs${rows}`;
+}
+
+// ---- what is wanted
+
+function options(select, pairs, chosen) {
+  select.replaceChildren(
+    ...pairs.map(([value, text]) => {
+      const option = el("option", "", text);
+      option.value = value;
+      return option;
+    }),
+  );
+  if (chosen !== undefined && pairs.some(([value]) => value === chosen)) select.value = chosen;
+}
+
+function offer() {
+  const changes = [];
+  if (suite.regressed.size) changes.push(["regressed", `regressed (${suite.regressed.size} rows)`]);
+  if (suite.fixed.size) changes.push(["fixed", `fixed (${suite.fixed.size} rows)`]);
+  options(by("outcome"), [["", "all"], ["not passed", "not passed"], ["passed", "passed"], ["failed", "failed"], ["error", "error"], ...changes], wish.outcome);
+  options(by("function"), [["", "all of them"], ...suite.functions.map((name) => [name, name])], wish.function);
+  options(by("column"), [["-1", "any"], ...suite.columns.map((name, place) => [String(place), name])], String(wish.column));
+  options(by("suite"), page.suites.map((each) => [String(each.number), each.name]), String(suite.number));
+  by("function-label").hidden = suite.functions.length < 2;
+  by("column-label").hidden = !suite.columns.length;
+  by("suite-label").hidden = page.suites.length < 2;
+  by("each-label").hidden = suite.n === 1;
+  offerValues();
+}
+
+function offerValues() {
+  by("value-label").hidden = wish.column < 0;
+  if (wish.column < 0) return;
+  const values = [...new Set(suite.rows.map((row) => row.values?.[wish.column] ?? ""))].sort();
+  options(by("value"), [["all", "all"], ...values.slice(0, VALUES).map((value) => [`=${value}`, value || "(empty)"])], wish.value === null ? "all" : `=${wish.value}`);
+}
+
+function wanted() {
+  const column = Number(by("column").value);
+  const value = column === wish.column && by("value").value.startsWith("=") ? by("value").value.slice(1) : null;
+  const sort = wish.sort.startsWith("column:") && column !== wish.column ? "row" : wish.sort;
+  wish = { ...wish, sort, words: by("words").value, outcome: by("outcome").value, function: by("function").value, each: by("each").checked, column, value };
+  offerValues();
+  by("scroll").scrollTop = 0;
+  refresh();
+}
+
+function choose(number) {
+  suite = page.suites[number - 1];
+  wish = { ...anything(), words: wish.words, outcome: ["regressed", "fixed"].includes(wish.outcome) ? "" : wish.outcome };
+  offer();
+  refresh();
+}
+
+// ---- the run that is open
+
+const go = {
+  close() {
+    const run = opened?.run;
+    address("#runs");
+    shut();
+    if (run) by("body").querySelector(`a[href="${CSS.escape(linkOf(suite, run.row, run))}"]`)?.focus();
+  },
+  step: (way) => step(way, false),
+};
+
+function shut() {
+  opened = null;
+  hideRun();
+  table.mark(null);
+}
+
+function follow() {
+  const found = placed(location.hash);
+  if (!found) {
+    if (opened) shut();
+    return;
+  }
+  if (found.suite !== suite) choose(found.suite.number);
+  opened = found;
+  showRun(found, go);
+  if (by("work").getBoundingClientRect().top > innerHeight / 3) by("work").scrollIntoView();
+  table.mark(found.run);
+  by("detail").focus({ preventScroll: true });
+}
+
+/** Go to the next or previous run of those that are shown, or to that of another row. */
+function step(way, byRow) {
+  if (!items.length) return;
+  const at = opened ? items.findIndex((item) => item.row === opened.row && (!wish.each || item.runs.includes(opened.run))) : -1;
+  if (at < 0) return goTo(items[way > 0 ? 0 : items.length - 1]);
+  const runs = items[at].runs;
+  const next = runs.indexOf(opened.run) + way;
+  if (!byRow && runs.includes(opened.run) && next >= 0 && next < runs.length) return goTo(items[at], runs[next]);
+  const item = items[at + way];
+  if (item) goTo(item, byRow ? shownRun(item) : item.runs.at(way > 0 ? 0 : -1));
+}
+
+function goTo(item, run = shownRun(item)) {
+  address(linkOf(suite, item.row, run));
+  follow();
+}
+
+/** Change the address without an entry in the history; a page in a sandbox may not. */
+function address(hash) {
+  try {
+    history.replaceState(null, "", hash);
+  } catch {
+    location.hash = hash;
+  }
+}
+
+// ---- the keyboard
+
+const ACTS = {
+  j: () => step(1, false),
+  k: () => step(-1, false),
+  J: () => step(1, true),
+  K: () => step(-1, true),
+  "/": () => by("words").focus(),
+  "?": () => by("help").showModal(),
+  c: () => opened && copied(location.href),
+  t: switchTheme,
+  Escape: () => opened && go.close(),
+};
+
+function pressed(event) {
+  const typing = event.target.closest?.("input, select, textarea, dialog");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (typing) {
+    if (event.key === "Escape" && typing.id === "words") typing.blur();
+    return;
+  }
+  const act = ACTS[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+// ---- live
+
+function listen() {
+  const events = new EventSource(page.events);
+  let busy = false;
+  let again = false;
+  by("live").textContent = "live";
+  const renew = async () => {
+    again = busy;
+    if (busy) return;
+    busy = true;
+    const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
+    if (answer.ok) await take(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    busy = false;
+    if (again) renew();
+  };
+  events.addEventListener("changed", renew);
+  events.addEventListener("ended", () => {
+    events.close();
+    by("live").textContent = "ended";
+    renew();
+  });
+  events.addEventListener("error", () => (by("live").textContent = "not connected"));
+  events.addEventListener("open", () => (by("live").textContent = "live"));
+}
+
+async function take(newer) {
+  const was = opened?.run;
+  await load(newer);
+  document.title = newer.title;
+  document.querySelector("h1").replaceWith(document.adoptNode(newer.querySelector("h1")));
+  by("summary").replaceWith(document.adoptNode(newer.getElementById("summary")));
+  compareAnswers();
+  suite = page.suites[Math.min(suite?.number ?? 1, page.suites.length) - 1];
+  if (!suite) return;
+  offer();
+  refresh();
+  if (was) {
+    opened = placed(location.hash);
+    table.mark(opened?.run ?? null);
+  }
+}
+
+/** Mark what differs in answers that stand beside each other. */
+function compareAnswers() {
+  for (const pair of document.querySelectorAll("#summary .pair")) {
+    const [before, now] = pair.querySelectorAll(".answer");
+    const [left, right] = marked(before.textContent, now.textContent);
+    before.replaceChildren(...left);
+    now.replaceChildren(...right);
+  }
+}
+
+async function start() {
+  startTheme();
+  by("buttons").hidden = false;
+  by("keys").addEventListener("click", () => by("help").showModal());
+  compareAnswers();
+  await load(document);
+  by("tools").addEventListener("submit", (event) => event.preventDefault());
+  by("tools").addEventListener("input", (event) => {
+    if (event.target.id === "suite") choose(Number(event.target.value));
+    else wanted();
+  });
+  addEventListener("hashchange", follow);
+  addEventListener("keydown", pressed);
+  suite = page.suites[0];
+  by("runs").hidden = !suite;
+  if (suite) {
+    offer();
+    refresh();
+    follow();
+  }
+  if (page.events) listen();
+  document.documentElement.dataset.ready = "yes";
+}
+
+start();

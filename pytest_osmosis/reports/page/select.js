@@ -1,0 +1,87 @@
+// Which runs are shown, and in which order. Knows no elements.
+import { outcomeOf } from "./data.js";
+
+/** What is wanted of runs, at first. */
+export function anything() {
+  return { words: "", outcome: "", function: "", column: -1, value: null, each: false, sort: "row", down: false };
+}
+
+/** The lines of the table: a row and those of its runs that are wanted. */
+export function selected(suite, wish) {
+  const words = wish.words.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [];
+  for (const row of suite.rows) {
+    if (!rowFits(suite, row, wish)) continue;
+    const left = words.filter((word) => !row.low.includes(word));
+    const runs = row.runs.filter((run) => runFits(suite, run, left, wish));
+    if (wish.each) for (const run of runs) found.push({ row, runs: [run] });
+    else if (runs.length) found.push({ row, runs });
+  }
+  return ordered(found, suite, wish);
+}
+
+function rowFits(suite, row, wish) {
+  if (wish.outcome === "regressed" && !suite.regressed.has(row.index)) return false;
+  if (wish.outcome === "fixed" && !suite.fixed.has(row.index)) return false;
+  return wish.column < 0 || wish.value === null || (row.values?.[wish.column] ?? "") === wish.value;
+}
+
+function runFits(suite, run, words, wish) {
+  const outcome = outcomeOf(run, suite, wish.function);
+  if (["passed", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome) return false;
+  if (wish.outcome === "not passed" && outcome === "passed") return false;
+  return words.every((word) => run.low.includes(word));
+}
+
+/** The run that stands for a line: the first that did not pass. */
+export function shownRun(item) {
+  return item.runs.find((run) => !run.passed) ?? item.runs[0];
+}
+
+export function average(runs, give) {
+  let sum = 0;
+  let count = 0;
+  for (const run of runs) {
+    const value = give(run);
+    if (value === null || value === undefined) continue;
+    sum += value;
+    count++;
+  }
+  return count ? sum / count : null;
+}
+
+const KEYS = {
+  row: (item) => item.row.index,
+  passed: (item) => average(item.runs, (run) => (run.passed ? 1 : 0)),
+  question: (item) => item.row.question.toLowerCase(),
+  truth: (item) => (item.row.truth ?? "").toLowerCase(),
+  answer: (item) => (shownRun(item).error ?? shownRun(item).answer ?? "").toLowerCase(),
+  tokens: (item) => average(item.runs, (run) => run.tokens),
+  time: (item) => average(item.runs, (run) => run.duration_ms ?? 0),
+  cost: (item) => average(item.runs, (run) => run.cost_usd),
+};
+
+export function keyOf(sort) {
+  if (sort.startsWith("score:")) return (item) => average(item.runs, (run) => run.scores[sort.slice(6)]);
+  if (sort.startsWith("column:")) return (item) => natural(item.row.values?.[Number(sort.slice(7))] ?? "");
+  return KEYS[sort];
+}
+
+function natural(text) {
+  const value = Number(text);
+  return text !== "" && Number.isFinite(value) ? value : text.toLowerCase();
+}
+
+function ordered(items, suite, wish) {
+  const key = keyOf(wish.sort);
+  const keyed = items.map((item, place) => [key(item), place, item]);
+  const sign = wish.down ? -1 : 1;
+  keyed.sort(([one, at], [other, there]) => {
+    if (one === other) return at - there;
+    if (one === null) return 1; // what is not known goes last in either order
+    if (other === null) return -1;
+    if (typeof one !== typeof other) return typeof one === "number" ? -sign : sign;
+    return one < other ? -sign : sign;
+  });
+  return keyed.map(([, , item]) => item);
+}

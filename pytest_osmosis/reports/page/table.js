@@ -1,0 +1,180 @@
+// The table of rows: only the lines in sight are there, so that ten thousand are as quick as ten.
+import { linkOf } from "./data.js";
+import { average, shownRun } from "./select.js";
+import { el, line, number, seconds } from "./text.js";
+
+const BEYOND = 12;
+const PRINTED = 2000;
+
+export class Table {
+  /** `order` is called with the name of a column when its head is pressed. */
+  constructor(order) {
+    this.order = order;
+    this.scroll = document.getElementById("scroll");
+    this.table = document.getElementById("table");
+    this.head = document.getElementById("head");
+    this.body = document.getElementById("body");
+    this.items = [];
+    this.columns = [];
+    this.open = null;
+    this.frame = 0;
+    this.scroll.addEventListener("scroll", () => this.later(), { passive: true });
+    new ResizeObserver(() => this.later()).observe(this.scroll);
+    this.body.addEventListener("click", (event) => this.clicked(event));
+    addEventListener("beforeprint", () => this.draw(0, Math.min(this.items.length, PRINTED)));
+    addEventListener("afterprint", () => this.redraw());
+  }
+
+  show(suite, wish, items) {
+    this.suite = suite;
+    this.items = items;
+    this.columns = columnsOf(suite, wish);
+    this.heads(wish);
+    this.table.setAttribute("aria-rowcount", items.length + 1);
+    document.getElementById("none").hidden = items.length > 0;
+    this.redraw();
+  }
+
+  heads(wish) {
+    const cells = this.columns.map((column) => {
+      const cell = el("th", column.classes);
+      const press = el("button", "", column.title);
+      press.type = "button";
+      press.title = `Sort by ${column.hint ?? column.title}`;
+      press.dataset.sort = column.name;
+      press.addEventListener("click", () => this.order(column.name));
+      cell.append(press);
+      cell.scope = "col";
+      const direction = wish.down ? "descending" : "ascending";
+      cell.setAttribute("aria-sort", wish.sort === column.name ? direction : "none");
+      return cell;
+    });
+    const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.sort : null;
+    this.head.replaceChildren(el("tr", "", ...cells));
+    if (focused) this.head.querySelector(`[data-sort="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  later() {
+    if (!this.frame) this.frame = requestAnimationFrame(() => this.redraw());
+  }
+
+  redraw() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.height = parseFloat(getComputedStyle(this.table).getPropertyValue("--row")) || 40;
+    const first = Math.floor(this.scroll.scrollTop / this.height) - BEYOND;
+    const seen = Math.ceil(this.scroll.clientHeight / this.height);
+    this.draw(Math.max(0, first), Math.min(this.items.length, first + seen + 2 * BEYOND));
+  }
+
+  draw(first, last) {
+    const focused = this.body.contains(document.activeElement) ? document.activeElement.hash : null;
+    const lines = [gap(first * this.height, this.columns.length)];
+    for (let at = first; at < last; at++) lines.push(this.line(this.items[at], at));
+    lines.push(gap((this.items.length - last) * this.height, this.columns.length));
+    this.body.replaceChildren(...lines);
+    if (focused) this.body.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+
+  line(item, at) {
+    const cells = this.columns.map((column) => {
+      const cell = el(column.name === "row" ? "th" : "td", column.classes, ...column.show(item, this.suite));
+      if (column.name === "row") cell.scope = "row";
+      return cell;
+    });
+    const found = el("tr", this.open && item.row === this.open.row && item.runs.includes(this.open) ? "open" : "", ...cells);
+    found.setAttribute("aria-rowindex", at + 2);
+    return found;
+  }
+
+  clicked(event) {
+    if (event.target.closest("a") || String(getSelection())) return;
+    event.target.closest("tr")?.querySelector("a")?.click();
+  }
+
+  /** Scroll to the line of a run, and mark it; null marks none. */
+  mark(run) {
+    this.open = run;
+    const at = run ? this.items.findIndex((item) => item.runs.includes(run)) : -1;
+    if (at >= 0) {
+      const room = this.scroll.clientHeight - this.head.offsetHeight - this.height;
+      const top = at * this.height;
+      if (top < this.scroll.scrollTop || top > this.scroll.scrollTop + room)
+        this.scroll.scrollTop = Math.max(0, top - room / 3);
+    }
+    this.redraw();
+  }
+}
+
+function gap(height, columns) {
+  const cell = el("td", "gap");
+  cell.colSpan = columns;
+  cell.style.height = `${height}px`;
+  const found = el("tr", "gap", cell);
+  found.hidden = height <= 0;
+  found.setAttribute("aria-hidden", "true");
+  return found;
+}
+
+function columnsOf(suite, wish) {
+  const every = [
+    { name: "row", title: "Row", classes: "name", show: nameOf },
+    { name: "passed", title: "Passed", classes: "passes", show: passesOf },
+    ...suite.functions.map((name) => ({
+      name: `score:${name}`,
+      title: name.split(":").pop(),
+      hint: name,
+      classes: "num score",
+      show: (item) => [number(average(item.runs, (run) => run.scores[name]))],
+    })),
+    { name: "question", title: "Question", classes: "long", show: (item) => [line(item.row.question)] },
+    { name: "truth", title: "Ground truth", classes: "long truth", show: (item) => [line(item.row.truth ?? "")] },
+    { name: "answer", title: "Answer", classes: "long reply", show: answerOf },
+  ];
+  if (wish.column >= 0) {
+    const title = suite.columns[wish.column];
+    every.push({ name: `column:${wish.column}`, title, classes: "value", show: (item) => [item.row.values?.[wish.column] ?? ""] });
+  }
+  every.push({ name: "tokens", title: "Tokens", classes: "num spent", show: (item) => [rounded(average(item.runs, (run) => run.tokens))] });
+  every.push({ name: "time", title: "Time", classes: "num spent", show: (item) => [seconds(average(item.runs, (run) => run.duration_ms ?? 0) ?? 0)] });
+  if (suite.rows.some((row) => row.runs.some((run) => run.cost_usd != null)))
+    every.push({ name: "cost", title: "Cost", classes: "num spent", show: (item) => [money(average(item.runs, (run) => run.cost_usd))] });
+  return every.filter((column) => column.name !== "truth" || suite.rows.some((row) => row.truth));
+}
+
+function rounded(value) {
+  return value === null ? "–" : Math.round(value).toLocaleString("en");
+}
+
+function money(value) {
+  return value === null ? "–" : `$${value.toFixed(4)}`;
+}
+
+function nameOf(item, suite) {
+  const run = shownRun(item);
+  const link = el("a", "", item.runs.length === 1 ? run.name : item.row.name);
+  link.href = linkOf(suite, item.row, run);
+  return [link];
+}
+
+const DOTS = 12;
+const MARKS = { passed: "✓", failed: "✕", error: "!" };
+
+function passesOf(item) {
+  if (item.row.runs.length === 1 || item.runs.length === 1) {
+    const { outcome } = item.runs[0];
+    return [el("span", `state ${outcome}`, `${MARKS[outcome]} ${outcome}`)];
+  }
+  const passed = item.row.runs.filter((run) => run.passed).length;
+  const all = item.row.runs.length;
+  const dots = el("span", "dots", ...item.row.runs.slice(0, DOTS).map((run) => el("i", run.outcome)));
+  dots.setAttribute("aria-hidden", "true");
+  const state = passed === all ? "passed" : passed ? "partly" : "failed";
+  return [el("span", `share ${state}`, `${passed} of ${all}`), dots];
+}
+
+function answerOf(item) {
+  const run = shownRun(item);
+  if (run.error) return [el("span", run.outcome, line(run.error))];
+  return [line(run.answer ?? "")];
+}

@@ -1,0 +1,100 @@
+"""What the scripts of the HTML report read: the rows of a result and their runs, as JSON.
+
+A run is the JSON that its result is everywhere, with its outcome and the place of its conversation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..results import EvalResult, RowResult, RunId, RunResult, SuiteResult
+from ..storage.excerpt import encode
+from .highlights import row_name
+
+TEXT_LIMIT = 2_000
+"""Characters of a question or a ground truth in the table of rows."""
+VALUE_LIMIT = 200
+"""Characters of a value of a column."""
+COLUMNS = 40
+"""Columns of a dataset that rows can be filtered by."""
+
+Places = Mapping[RunId, tuple[int, int]]
+"""Where conversations are: the part and the place in it, by run."""
+
+
+def suites_json(result: EvalResult, places: Places) -> str:
+    """Return all suites with their rows and runs; ASCII."""
+    return f"[{','.join(_suite(suite, places) for suite in result.suites)}]"
+
+
+def _suite(suite: SuiteResult, places: Places) -> str:
+    columns = _columns(suite)
+    info = suite.info
+    index_of = {row_name(row): row.row_index for row in suite.rows}
+    there = suite.baseline_model_result
+    others = {row.row_index: row for row in there.rows} if there is not None else {}
+    told = {
+        "name": info.name,
+        "n": info.n,
+        "threshold": info.pass_threshold,
+        "marked": info.marked,
+        "functions": [function.name for function in suite.functions],
+        "thresholds": {
+            function.name: function.pass_threshold
+            for function in suite.functions
+            if function.is_recorded
+        },
+        "columns": columns,
+        "baseline": suite.baseline.source if suite.baseline is not None else None,
+        "regressed": sorted(_changed(suite, index_of, "regressed")),
+        "fixed": sorted(_changed(suite, index_of, "fixed")),
+    }
+    rows = ",".join(_row(row, others.get(row.row_index), columns, places) for row in suite.rows)
+    return f'{encode(told)[:-1]},"rows":[{rows}]}}'
+
+
+def _columns(suite: SuiteResult) -> list[str]:
+    names = dict.fromkeys(name for row in suite.rows if row.data for name in row.data.columns)
+    return list(names)[:COLUMNS]
+
+
+def _changed(suite: SuiteResult, index_of: Mapping[str, int], kind: str) -> Iterator[int]:
+    """Yield the rows that regressed or were fixed, in any eval function."""
+    if suite.baseline is None:
+        return
+    names = {change.name for each in suite.baseline.comparisons for change in getattr(each, kind)}
+    yield from (index_of[name] for name in names if name in index_of)
+
+
+def _row(row: RowResult, other: RowResult | None, columns: list[str], places: Places) -> str:
+    data = row.data
+    told: dict[str, Any] = {"index": row.row_index}
+    if row.row_id:
+        told["id"] = row.row_id
+    if data is not None:
+        told["question"] = _cut(data.user_prompt, TEXT_LIMIT)
+        told["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
+        if columns:
+            told["values"] = [_value(data.columns.get(name)) for name in columns]
+    runs = ",".join(_run(run, places.get(run.run_id)) for run in row.runs)
+    before = ",".join(_run(run, None) for run in other.runs) if other is not None else ""
+    baseline = f',"baseline":[{before}]' if before else ""
+    return f'{encode(told)[:-1]},"runs":[{runs}]{baseline}}}'
+
+
+def _run(run: RunResult, place: tuple[int, int] | None) -> str:
+    where = "" if place is None else f',"at":[{place[0]},{place[1]}]'
+    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"{where}}}'
+
+
+def _value(value: str | float | bool | None) -> str:
+    """Return a value of a column as text: two that read alike are one to filter by."""
+    if value is None:
+        return ""
+    return _cut(value if isinstance(value, str) else json.dumps(value), VALUE_LIMIT)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} …"

@@ -1,0 +1,113 @@
+"""The conversations beside a saved report: read when they are asked for, one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from osmosis_ai.messages import text_of
+
+from ..results import EvalResult, RolloutRecord, RowData, RowResult, RunId, RunResult, SuiteResult
+from ..rollouts.failure_text import explanation
+from .json_reader import UnreadableReport
+
+
+class SavedConversations:
+    """A `.trajectories.jsonl`: where each run is, and what was asked in each row."""
+
+    def __init__(self, path: Path, result: EvalResult) -> None:
+        """Look through the file, if it is there; UnreadableReport when it is damaged."""
+        self.path = path
+        self._runs = {
+            run.run_id: run for suite in result.suites for row in suite.rows for run in row.runs
+        }
+        self._alone = result.suites[0].info.name if len(result.suites) == 1 else None
+        self._places: dict[RunId, tuple[int, int]] = {}
+        self._asked: dict[tuple[str, int], RowData] = {}
+        try:
+            self._scan()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UnreadableReport(f"{path}: cannot be read: {error.strerror or error}") from None
+
+    def _scan(self) -> None:
+        offset = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    self._note(json.loads(line), offset, len(line))
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    raise UnreadableReport(
+                        f"{self.path}:{number}: not the line of a conversation"
+                    ) from None
+                offset += len(line)
+
+    def _note(self, told: Mapping[str, Any], offset: int, length: int) -> None:
+        run = RunId(self._alone or told["suite"], told["row_index"], told["run_index"])
+        self._places[run] = offset, length
+        key = run.suite, run.row_index
+        if key not in self._asked:
+            asked = [text_of(m.get("content")) for m in told["messages"] if m.get("role") == "user"]
+            self._asked[key] = RowData(asked[0] if asked else "", told.get("ground_truth"), {})
+
+    def __contains__(self, run: object) -> bool:
+        return run in self._places
+
+    def __call__(self, run: RunId) -> RolloutRecord | None:
+        """Return what was said in a run; None where that was not kept."""
+        place, result = self._places.get(run), self._runs.get(run)
+        if place is None or result is None:
+            return None
+        with self.path.open("rb") as file:
+            told = json.loads(os.pread(file.fileno(), place[1], place[0]))
+        return RolloutRecord(
+            result,
+            told.get("frames", ""),
+            told["messages"],
+            told.get("ground_truth"),
+            calls=told.get("calls", ()),
+            reasons=told.get("reasons", {}),
+        )
+
+    def row_data(self, suite: str, row: RowResult) -> RowData | None:
+        """Return what a row asked, as far as a conversation of it is there."""
+        return self._asked.get((suite, row.row_index), row.data)
+
+
+class SavedSections(Mapping[RunId, str]):
+    """What the items of runs that did not pass printed, made when it is read."""
+
+    def __init__(self, result: EvalResult, said: SavedConversations) -> None:
+        self._said = said
+        self._failed: dict[RunId, tuple[RunResult, SuiteResult]] = {
+            run.run_id: (run, suite)
+            for suite in result.suites
+            for row in suite.rows
+            for run in row.runs
+            if not run.passed and run.run_id in said
+        }
+
+    def __len__(self) -> int:
+        return len(self._failed)
+
+    def __iter__(self) -> Iterator[RunId]:
+        return iter(self._failed)
+
+    def __getitem__(self, key: RunId) -> str:
+        run, suite = self._failed[key]
+        record = self._said(key)
+        assert record is not None  # it is in the file, or not among those that failed
+        return explanation(
+            run,
+            threshold=suite.info.pass_threshold,
+            max_turns=suite.info.settings.get("max_turns") or run.llm_calls + 1,
+            messages=record.messages,
+            ground_truth=record.ground_truth,
+            frames=record.explanation or None,
+            reasons=record.reasons,
+            whole=self._said.path,
+        )
