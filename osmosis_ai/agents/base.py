@@ -12,7 +12,7 @@ from .context import RolloutContext
 from .results import RolloutResult
 
 if TYPE_CHECKING:
-    from .schemas import RolloutRequest
+    from .request import RolloutRequest
 
 __all__ = ["RolloutAgentLoop", "RolloutContext", "RolloutResult"]
 

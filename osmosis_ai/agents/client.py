@@ -18,7 +18,7 @@ from .results import CompletionsResult
 
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
-    from .schemas import RolloutMetrics
+    from .metrics import RolloutMetrics
 
 
 class LLMClient(Protocol):
@@ -134,7 +134,7 @@ class ModelLLM:
 
     def get_metrics(self) -> RolloutMetrics:
         """Return the totals of all calls so far."""
-        from .schemas import RolloutMetrics  # pydantic
+        from .metrics import RolloutMetrics  # pydantic
 
         return RolloutMetrics(
             llm_latency_ms=self.llm_latency_ms,

@@ -28,7 +28,9 @@ from .results import CompletionsResult, RolloutResult
 
 if TYPE_CHECKING:
     from .client import LLMClient
-    from .schemas import RolloutMetrics, RolloutRequest, RolloutSample
+    from .metrics import RolloutMetrics
+    from .request import RolloutRequest
+    from .schemas import RolloutSample
 
 __all__ = ["RolloutContext", "SampleSource", "get_rollout_context", "logger"]
 
@@ -163,7 +165,7 @@ class RolloutContext:
 
     def metrics(self) -> RolloutMetrics:
         """Return latencies, calls and tokens of the rollout so far."""
-        from .schemas import RolloutMetrics  # pydantic
+        from .metrics import RolloutMetrics  # pydantic
 
         metrics = RolloutMetrics() if self._llm is None else self._llm.get_metrics()
         metrics.total_latency_ms = (time.monotonic() - self._started) * 1000.0

@@ -13,8 +13,8 @@ from .base import RolloutAgentLoop
 
 if TYPE_CHECKING:
     from .context import RolloutContext
+    from .request import RolloutRequest
     from .results import RolloutResult
-    from .schemas import RolloutRequest
 
 AgentFunction = Callable[["RolloutContext"], Awaitable["RolloutResult"]]
 """It gives the model its tools by itself: `ctx.chat(messages, tools=[...])`."""

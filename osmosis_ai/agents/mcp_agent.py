@@ -16,8 +16,8 @@ from typing import Any
 
 from .base import RolloutAgentLoop
 from .context import RolloutContext
+from .request import RolloutRequest
 from .results import RolloutResult
-from .schemas import RolloutRequest
 from .tools import (
     create_tool_error_result,
     create_tool_result,

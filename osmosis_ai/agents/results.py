@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..messages import text_of
 
 if TYPE_CHECKING:
-    from .schemas import RolloutMetrics
+    from .metrics import RolloutMetrics
 
 
 def _no_usage() -> dict[str, int]:

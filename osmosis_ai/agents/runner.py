@@ -20,7 +20,7 @@ from .results import RolloutResult
 if TYPE_CHECKING:
     from .base import RolloutAgentLoop
     from .client import LLMClient
-    from .schemas import RolloutRequest
+    from .request import RolloutRequest
 
 
 async def run_rollout(

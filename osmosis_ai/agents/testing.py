@@ -27,9 +27,9 @@ from .base import RolloutAgentLoop
 from .client import ModelLLM
 from .context import RolloutContext
 from .function import AgentFunction, as_agent
+from .request import RolloutRequest
 from .results import RolloutResult
 from .runner import run_rollout
-from .schemas import RolloutRequest
 from .tools import tool_schemas
 
 __all__ = [

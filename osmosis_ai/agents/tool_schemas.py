@@ -8,13 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-
-class WireModel(BaseModel):
-    """What all models of the wire are; one that is never read or written is never built."""
-
-    model_config = ConfigDict(defer_build=True)
+from .wire_model import WireModel
 
 
 class OpenAIFunctionPropertySchema(WireModel):

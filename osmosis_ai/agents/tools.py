@@ -20,7 +20,7 @@ from .errors import OsmosisValidationError, ToolArgumentError
 
 if TYPE_CHECKING:
     from .base import RolloutAgentLoop
-    from .schemas import RolloutRequest
+    from .request import RolloutRequest
 
 __all__ = [
     "MAX_TOOL_CALLS",

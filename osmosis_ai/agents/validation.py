@@ -13,7 +13,7 @@ from typing import Any
 
 from .base import RolloutAgentLoop
 from .errors import OsmosisValidationError
-from .schemas import RolloutRequest
+from .request import RolloutRequest
 from .tools import dump_tools
 
 __all__ = [

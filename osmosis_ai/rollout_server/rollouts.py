@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..agents.schemas import RolloutRequest
+from ..agents.request import RolloutRequest
 from ..secret import Secret
 from .execution.run_rollout import Outcome
 from .http.messages import Refused

@@ -24,8 +24,8 @@ class LoopAgent:
         """One rollout of the loop."""
         from osmosis_ai.agents.client import ModelLLM
         from osmosis_ai.agents.errors import OsmosisValidationError
+        from osmosis_ai.agents.request import RolloutRequest
         from osmosis_ai.agents.runner import run_rollout
-        from osmosis_ai.agents.schemas import RolloutRequest
         from osmosis_ai.agents.tools import dump_tools
 
         loop = self._loop

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.context import RolloutContext, get_rollout_context
+from ...agents.metrics import RolloutMetrics
+from ...agents.request import RolloutRequest
 from ...agents.results import CompletionsResult, RolloutResult
 from ...agents.runner import run_rollout
-from ...agents.schemas import RolloutMetrics, RolloutRequest
 from ...models.base import clip
 
 if TYPE_CHECKING:

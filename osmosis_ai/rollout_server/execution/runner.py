@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...agents.schemas import RolloutRequest
+from ...agents.request import RolloutRequest
 from ...agents.tools import dump_tools
 from ...secret import Redactor, Secret
 from ..events import event

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...agents.schemas import RolloutRequest
+from ...agents.request import RolloutRequest
 from ...secret import Secret, check_api_key
 from .messages import Refused
 

@@ -172,9 +172,9 @@ def test_what_a_model_call_says_of_itself_has_defaults():
 
 @pytest.fixture
 def metadata_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from osmosis_ai.agents import schemas
+    from osmosis_ai.agents import request
 
-    monkeypatch.setattr(schemas, "_metadata_limit", None)
+    monkeypatch.setattr(request, "_metadata_limit", None)
 
 
 def test_the_limit_of_metadata_can_be_set(metadata_limit: None):
