@@ -22,7 +22,9 @@ NEIGHBOURS = {
 }
 IN_ORDER = ("-p", "no:randomly")
 TIMES = ("duration_ms", "total_duration_ms", "started_at", "llm_ms", "environment")
-ONE_AND_MANY = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+ONE_AND_MANY = pytest.mark.parametrize(
+    "workers", ["-n0", pytest.param("-n2", marks=pytest.mark.slow)]
+)
 
 
 def run(project: Project, *args: str, **replaced: str | None) -> Session:
@@ -45,7 +47,7 @@ RIGHT = [
 ]
 
 
-@ONE_AND_MANY
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_with_all_of_them_the_evaluation_is_what_it_is_alone(
     project: Project, workers: str
 ) -> None:
