@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from ..database.models import Member, User, Workspace
@@ -74,6 +74,20 @@ def add_member(session: Session, workspace: Workspace, user: User, role: str = "
     member.role = role
     session.flush()
     return member
+
+
+def members_of(session: Session, workspace_id: str) -> list[tuple[User, str]]:
+    """Return the members of a workspace with their roles, by name."""
+    query = select(User, Member.role).join(Member, Member.user_id == User.id)
+    found = session.execute(query.where(Member.workspace_id == workspace_id).order_by(User.name))
+    return [(user, role) for user, role in found]
+
+
+def remove_member(session: Session, workspace_id: str, user_id: str) -> None:
+    """Take a member out of a workspace, with whose tokens nothing is done: they serve no more."""
+    session.execute(
+        delete(Member).where(Member.workspace_id == workspace_id, Member.user_id == user_id)
+    )
 
 
 def find_user(session: Session, name: str) -> User:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session
 
 from ..database.models import Member, Token, User, Workspace, now
@@ -122,3 +123,17 @@ def revoke(session: Session, user_id: str, token_id: str) -> bool:
     if token.revoked_at is None:
         token.revoked_at = now()
     return True
+
+
+def valid_tokens(
+    session: Session, workspace_id: str, user_id: str | None = None
+) -> Sequence[Token]:
+    """Return the tokens that serve in a workspace, the newest first; of one user where given.
+
+    Those of no workspace are in it only for their own user: they serve in others too.
+    """
+    mine = Token.workspace_id == workspace_id
+    if user_id is not None:
+        mine = and_(Token.user_id == user_id, or_(mine, Token.workspace_id.is_(None)))
+    query = select(Token).where(mine, Token.revoked_at.is_(None), Token.expires_at > now())
+    return session.scalars(query.order_by(Token.created_at.desc(), Token.id)).all()

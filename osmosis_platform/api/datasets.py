@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from osmosis_ai.platform.config_models import Rule
-from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 
 from ..database.models import Dataset
 from ..datasets import records
@@ -17,6 +17,7 @@ from ..datasets.upload_urls import upload_document
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields
+from ..http.new_dataset import check_size, checked_extension, is_file_name
 from ..http.pages import Page, page_document
 from ..http.validation import refused_fields
 
@@ -25,8 +26,7 @@ ONE = f"{PATH}/{{id}}"
 
 
 def _file_name(text: str) -> str:
-    is_path = "/" in text or "\\" in text or text.startswith(".")
-    if is_path or not text.isprintable() or len(text.encode("utf-8", "replace")) > 255:
+    if not is_file_name(text):
         raise ValueError
     return text
 
@@ -62,22 +62,14 @@ class Completion(Fields):
 
 def _create(call: Call[NewDataset, None]) -> Answer:
     limits = call.settings.limits
-    extension = call.body.extension.removeprefix(".").lower()
-    if f".{extension}" not in SUFFIXES:
-        raise refused_fields([("extension", f"must be one of {SUFFIXES_SHOWN}")])
+    extension = checked_extension(call.body.extension)
     if not call.body.file_name.lower().endswith(f".{extension}"):
         raise refused_fields([("file_name", "must end in the extension")])
-    if call.body.file_size > limits.dataset_bytes:
-        raise Refused(
-            413,
-            "too_large",
-            f"file_size: a dataset has at most {limits.dataset_bytes:,} bytes",
-            field="file_size",
-        )
+    check_size(call.body.file_size, limits.dataset_bytes)
     dataset = records.create(
         call.session,
-        call.caller,
         call.workspace,
+        creator_id=call.caller.user_id,
         file_name=call.body.file_name,
         file_size=call.body.file_size,
         extension=extension,

@@ -12,7 +12,7 @@ from ..database.models import StoredSecret
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields
 from ..http.pages import Page, page_document
-from ..http.validation import refused_fields
+from ..http.secret_value import check_value
 from ..timestamps import timestamp
 from ..vault import records
 
@@ -53,7 +53,7 @@ class SecretPage(Page):
 
 
 def _set(call: Call[NewSecret, None]) -> Answer:
-    _check_value(call.body.value, call.settings.limits.secret_bytes)
+    check_value(call.body.value, call.settings.limits.secret_bytes)
     secret, is_new = records.store(
         call.session,
         call.vault,
@@ -65,20 +65,6 @@ def _set(call: Call[NewSecret, None]) -> Answer:
         limit=call.settings.limits.secrets,
     )
     return Answer(_metadata(secret), status=201 if is_new else 200)
-
-
-def _check_value(value: str, limit: int) -> None:
-    """Refuse a value that no variable of an environment can hold."""
-    if not value:
-        raise refused_fields([("value", "is empty")])
-    if "\0" in value:
-        raise refused_fields([("value", "has a NUL character")])
-    try:
-        size = len(value.encode("utf-8"))
-    except UnicodeEncodeError:
-        raise refused_fields([("value", "is not valid Unicode")]) from None
-    if size > limit:
-        raise refused_fields([("value", f"has more than {limit:,} bytes")])
 
 
 def _delete(call: Call[NamedSecret, None]) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from ..accounts.tokens import Caller, CallerWorkspace
+from ..accounts.tokens import CallerWorkspace
 from ..database.models import Dataset
 from ..errors import Refused, not_found
 from ..settings import Limits
@@ -17,9 +17,9 @@ from ..timestamps import timestamp
 
 def create(
     session: Session,
-    caller: Caller,
     workspace: CallerWorkspace,
     *,
+    creator_id: str,
     file_name: str,
     file_size: int,
     extension: str,
@@ -33,7 +33,7 @@ def create(
     is_simple = file_size <= limits.simple_upload_bytes
     dataset = Dataset(
         workspace_id=workspace.id,
-        creator_id=caller.user_id,
+        creator_id=creator_id,
         file_name=file_name,
         extension=extension,
         file_size=file_size,

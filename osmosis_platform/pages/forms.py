@@ -27,8 +27,7 @@ def form_token(vault: Vault, cookie: str) -> str:
 
 async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
     """Return the fields of a form; refuse one that does not come from our own page."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise _foreign()
+    check_origin(request)
     limits = request.app.state.settings.limits
     body = await read_body(request, limit=limits.form_bytes, timeout_s=limits.body_timeout_s)
     content_type = request.headers.get("content-type", "").partition(";")[0]
@@ -39,11 +38,22 @@ async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
     except ValueError:
         raise Refused(400, "invalid_form", "the form cannot be read") from None
     fields = dict(pairs)
+    check_token(request, cookie_name, fields.pop("token", ""))
+    return fields
+
+
+def check_origin(request: Request) -> None:
+    """Refuse what a browser says that another site has sent."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise _foreign()
+
+
+def check_token(request: Request, cookie_name: str, token: str) -> None:
+    """Refuse a form without the token of the browser's cookie."""
     cookie = request.cookies.get(cookie_name, "")
     vault: Vault = request.app.state.vault
-    if not cookie or not vault.is_signature(f"form {cookie}", fields.pop("token", "")):
+    if not cookie or not vault.is_signature(f"form {cookie}", token):
         raise _foreign()
-    return fields
 
 
 def _foreign() -> Refused:

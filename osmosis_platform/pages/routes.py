@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from . import home, report_page, run_list, run_page
+from . import datasets, home, members, report_page, run_list, run_page, secrets, tokens
 from .device import decide, show_device
 from .live import streamed_by
 from .login import log_in, log_out, show_login
@@ -15,6 +15,10 @@ from .visits import done_by, shown_by
 _ALL = "/w/{workspace}"
 _RUNS = f"{_ALL}/runs"
 _RUN = f"{_RUNS}/{{name}}"
+_DATASETS = f"{_ALL}/datasets"
+_SECRETS = f"{_ALL}/secrets"
+_MEMBERS = f"{_ALL}/members"
+_TOKENS = f"{_ALL}/tokens"
 
 
 def _get(path: str, respond: Page) -> Route:
@@ -43,4 +47,19 @@ PAGES = [
     _get(f"{_RUN}/report.html", shown_by(report_page.download_html)),
     _get(f"{_RUN}/report.json", shown_by(run_page.download_report)),
     _get(f"{_RUN}/log.txt", shown_by(run_page.download_log)),
+    _get(_DATASETS, shown_by(datasets.show_datasets)),
+    _post(_DATASETS, datasets.upload),
+    _get(_SECRETS, shown_by(secrets.show_secrets)),
+    _post(_SECRETS, done_by(secrets.set_secret, secrets.show_secrets)),
+    _post(f"{_SECRETS}/delete", done_by(secrets.delete_secret, secrets.show_secrets)),
+    _get(_MEMBERS, shown_by(members.show_members)),
+    _post(_MEMBERS, done_by(members.add_member, members.show_members)),
+    _post(f"{_MEMBERS}/{{id}}", done_by(members.change_role, members.show_members)),
+    _post(f"{_MEMBERS}/{{id}}/remove", done_by(members.remove_member, members.show_members)),
+    _get(_TOKENS, shown_by(tokens.show_tokens)),
+    _post(_TOKENS, done_by(tokens.issue_token, tokens.show_tokens, viewers_may=True)),
+    _post(
+        f"{_TOKENS}/{{id}}/revoke",
+        done_by(tokens.revoke_token, tokens.show_tokens, viewers_may=True),
+    ),
 ]

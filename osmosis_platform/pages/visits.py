@@ -21,6 +21,7 @@ from ..accounts.tokens import CallerWorkspace, find_workspace
 from ..database.connection import Database
 from ..database.models import User, Workspace
 from ..errors import Refused
+from ..http.endpoints import base_url
 from ..settings import Settings
 from ..vault.cipher import Vault
 from .forms import SESSION_COOKIE, form_token, read_form
@@ -60,6 +61,11 @@ class Visit:
         """What the operator has set."""
         found: Settings = self.request.app.state.settings
         return found
+
+    @property
+    def base_url(self) -> str:
+        """Where users reach the platform."""
+        return base_url(self.request)
 
     @property
     def is_owner(self) -> bool:

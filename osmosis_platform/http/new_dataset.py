@@ -1,0 +1,31 @@
+"""The name and the size of a file that is to become a dataset."""
+
+from __future__ import annotations
+
+from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+
+from ..errors import Refused
+from .validation import refused_fields
+
+NAME_BYTES = 255
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether it is the name of a file, and no path."""
+    is_path = "/" in text or "\\" in text or text.startswith(".")
+    return not is_path and text.isprintable() and len(text.encode("utf-8", "replace")) <= NAME_BYTES
+
+
+def checked_extension(text: str) -> str:
+    """Return an extension without its dot, in lower case; refuse one of no known format."""
+    extension = text.removeprefix(".").lower()
+    if f".{extension}" not in SUFFIXES:
+        raise refused_fields([("extension", f"must be one of {SUFFIXES_SHOWN}")])
+    return extension
+
+
+def check_size(size: int, limit: int) -> None:
+    """Refuse a file that is too large."""
+    if size > limit:
+        told = f"file_size: a dataset has at most {limit:,} bytes"
+        raise Refused(413, "too_large", told, field="file_size")

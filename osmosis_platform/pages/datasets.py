@@ -1,0 +1,147 @@
+"""The datasets of a workspace, and uploading one by a form."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import PurePath
+from typing import BinaryIO
+
+import anyio
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+
+from ..database.connection import Database
+from ..database.models import Dataset
+from ..datasets import records
+from ..datasets.completion import complete
+from ..datasets.files import DatasetFiles
+from ..errors import Refused
+from ..http.bodies import CLOSE, content_length
+from ..http.new_dataset import check_size, checked_extension, is_file_name
+from ..settings import Settings
+from .forms import SESSION_COOKIE, check_origin, check_token
+from .rendering import go_to, page
+from .visits import Visit, check_may_write, look, visit_of
+
+PAGE = 50
+_ROOM = 64 * 1024
+"""In a form, for what is not the file."""
+_TIME_S = 600.0
+_BLOCK = 1024 * 1024
+
+
+def show_datasets(visit: Visit) -> Response:
+    """Show them."""
+    offset = visit.whole("offset")
+    found, total = records.newest(visit.session, visit.workspace.id, limit=PAGE, offset=offset)
+    return visit.show(
+        "datasets.html",
+        active="datasets",
+        datasets=found,
+        total=total,
+        offset=offset,
+        page_size=PAGE,
+        suffixes=SUFFIXES,
+        suffixes_shown=SUFFIXES_SHOWN,
+        largest=visit.settings.limits.simple_upload_bytes,
+    )
+
+
+@page
+async def upload(request: Request) -> Response:
+    """Take a file."""
+    check_origin(request)
+    await run_in_threadpool(look, request, check_may_write)
+    try:
+        _check_length(request)
+        async with _form(request) as form:
+            name, file = _file(request, form)
+            await run_in_threadpool(_store, request, name, file)
+    except Refused as error:
+        if error.status not in (409, 413, 422, 507):
+            raise
+        return await run_in_threadpool(look, request, show_datasets, error)
+    return go_to(f"{request.url.path}?done=uploaded")
+
+
+def _check_length(request: Request) -> None:
+    limit = request.app.state.settings.limits.simple_upload_bytes
+    length = content_length(request)
+    if length is None:
+        raise Refused(411, "length_required", "the form must say how long it is", headers=CLOSE)
+    if length > limit + _ROOM:
+        told = f"A form takes files of up to {limit:,} bytes; use `osmosis dataset upload`."
+        raise Refused(413, "too_large", told, headers=CLOSE)
+
+
+@asynccontextmanager
+async def _form(request: Request) -> AsyncIterator[FormData]:
+    """Read a form; its file, a temporary one, is removed at the end."""
+    try:
+        with anyio.fail_after(_TIME_S):
+            form = await request.form(max_files=1, max_fields=4, max_part_size=4096)
+    except TimeoutError:
+        raise Refused(408, "timeout", "the upload took too long", headers=CLOSE) from None
+    except (HTTPException, UnicodeDecodeError):
+        raise Refused(400, "invalid_form", "the form cannot be read", headers=CLOSE) from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+def _file(request: Request, form: FormData) -> tuple[str, BinaryIO]:
+    """Return the name and the content of the file in a form of ours."""
+    token, file = form.get("token"), form.get("file")
+    check_token(request, SESSION_COOKIE, token if isinstance(token, str) else "")
+    if not isinstance(file, UploadFile) or not file.filename:
+        raise Refused(422, "invalid", "Choose a file.")
+    return file.filename, file.file
+
+
+def _store(request: Request, name: str, file: BinaryIO) -> None:
+    settings: Settings = request.app.state.settings
+    database: Database = request.app.state.database
+    dataset = _record(request, settings, database, name, _size(file))
+    files = DatasetFiles(settings.data, dataset.id, dataset.extension)
+    files.make()
+    with files.receive(1) as part:
+        while block := file.read(_BLOCK):
+            part.write(block)
+        part.finish()
+    complete(database, files, dataset.id, {})
+
+
+def _record(
+    request: Request, settings: Settings, database: Database, name: str, size: int
+) -> Dataset:
+    if not is_file_name(name):
+        raise Refused(422, "invalid", "The file has a name that a dataset cannot have.")
+    if not size:
+        raise Refused(422, "invalid", "The file is empty.")
+    check_size(size, settings.limits.dataset_bytes)
+    extension = checked_extension(PurePath(name).suffix)
+    with database.writing() as session:
+        visit = visit_of(request, session)
+        check_may_write(visit)
+        return records.create(
+            session,
+            visit.workspace,
+            creator_id=visit.user.id,
+            file_name=name,
+            file_size=size,
+            extension=extension,
+            limits=settings.limits,
+        )
+
+
+def _size(file: BinaryIO) -> int:
+    size = file.seek(0, 2)
+    file.seek(0)
+    return size

@@ -1,0 +1,200 @@
+"""Datasets, secrets, members and tokens, as their pages show and change them."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Callable
+from contextlib import closing
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from osmosis_platform.database.models import Dataset, Member, StoredSecret
+from osmosis_platform.pages.forms import SESSION_COOKIE
+from tests.platform_server import Account, PlatformServer
+
+from .conftest import Browser
+
+VALUE = "sk-never-to-be-seen-again-<b>"
+LogIn = Callable[[Account], Browser]
+
+
+@pytest.fixture
+def viewer(browser: Browser, platform_server: PlatformServer, log_in: LogIn) -> Browser:
+    """A viewer in the same workspace."""
+    name = f"viewer-in-{browser.account.workspace}"
+    return log_in(
+        platform_server.add_user(name, workspace=browser.account.workspace, role="viewer")
+    )
+
+
+def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    answers = [browser.post("secrets", name="SOME_KEY", scope="user", value=VALUE)]
+    assert answers[0].status_code == 303
+    answers.append(browser.post("secrets", name="SOME_KEY", scope="workspace", value="a\r\nb"))
+    answers.append(browser.get("secrets?done=saved"))
+    assert answers[-1].text.count("<code>SOME_KEY</code>") == 2
+    assert "Saved." in answers[-1].text
+    with platform_server.database.reading() as session:
+        is_ours = StoredSecret.workspace_id == browser.account.workspace_id
+        stored = session.scalars(select(StoredSecret).where(is_ours)).all()
+    decrypted = {platform_server.vault.decrypt(each.encrypted) for each in stored}
+    assert decrypted == {VALUE, "a\nb"}
+    for fields, told in (
+        ({"name": "small", "scope": "user"}, "capital letters"),
+        ({"name": "OK", "scope": "world"}, "for whom"),
+    ):
+        answers.append(browser.post("secrets", value=VALUE, **fields))
+        assert (answers[-1].status_code, told in answers[-1].text) == (422, True)
+    answers.append(browser.post("secrets", name="SOME_KEY", scope="user", value=""))
+    assert "value: is empty" in answers[-1].text
+    browser.post("secrets/delete", name="SOME_KEY", scope="user")
+    answers.append(browser.get("secrets"))
+    assert answers[-1].text.count("<code>SOME_KEY</code>") == 1
+    assert not any("sk-never" in answer.text for answer in answers)
+
+
+def test_a_token_is_shown_once_serves_and_is_revoked(
+    browser: Browser, connection: httpx.Client
+) -> None:
+    issued = browser.post("tokens", label="<b>nightly", days="7")
+    assert issued.status_code == 200
+    found = re.search(r'value="(osm_[\w-]+)"', issued.text)
+    assert found is not None
+    token = found[1]
+    assert issued.headers["cache-control"] == "no-store"
+    page = browser.get("tokens").text
+    assert token not in page
+    assert "&lt;b&gt;nightly" in page
+    headers = {"Authorization": f"Bearer {token}", "X-Osmosis-CLI-Version": "0.1.0"}
+    verified = connection.get("/api/cli/verify", headers=headers)
+    assert verified.json()["workspace"]["name"] == browser.account.workspace
+    assert browser.post(f"tokens/{verified.json()['token_id']}/revoke").status_code == 303
+    assert connection.get("/api/cli/verify", headers=headers).status_code == 401
+    assert "&lt;b&gt;nightly" not in browser.get("tokens").text
+    for fields in ({"label": " ", "days": "7"}, {"label": "x", "days": "4000"}):
+        assert browser.post("tokens", **fields).status_code == 422
+
+
+def test_an_owner_revokes_the_tokens_of_members_and_they_none_of_others(
+    browser: Browser, viewer: Browser, connection: httpx.Client
+) -> None:
+    assert viewer.account.user in browser.get("tokens").text
+    assert browser.account.user not in viewer.get("tokens").text
+    assert viewer.post(f"tokens/{browser.account.token_id}/revoke").status_code == 404
+    assert viewer.post("tokens", label="mine", days="7").status_code == 200
+    assert browser.post(f"tokens/{viewer.account.token_id}/revoke").status_code == 303
+    headers = viewer.account.headers
+    assert connection.get("/api/cli/verify", headers=headers).status_code == 401
+
+
+def test_a_viewer_looks_and_changes_nothing(
+    browser: Browser, viewer: Browser, platform_server: PlatformServer
+) -> None:
+    for page in ("datasets", "secrets", "members"):
+        shown = viewer.get(page)
+        assert shown.status_code == 200
+        assert f'action="/w/{browser.account.workspace}/{page}' not in shown.text
+    assert viewer.post("secrets", name="A", scope="user", value="b").status_code == 403
+    assert viewer.post("members", name="owner", role="owner").status_code == 403
+    member = platform_server.add_user(
+        f"member-in-{browser.account.workspace}",
+        workspace=browser.account.workspace,
+        role="member",
+    )
+    file = {"file": ("a.jsonl", b"{}\n")}
+    whole = f"/w/{browser.account.workspace}/datasets"
+    answer = viewer.client.post(whole, data={"token": viewer.token}, files=file)
+    assert answer.status_code == 403
+    assert member.user in viewer.get("members").text
+
+
+def test_owners_add_members_change_roles_and_keep_one_owner(
+    browser: Browser, viewer: Browser, platform_server: PlatformServer, log_in: LogIn
+) -> None:
+    other = platform_server.add_workspace()
+    assert browser.post("members", name=other.user, role="member").status_code == 303
+    assert browser.post("members", name=other.user, role="member").status_code == 409
+    assert "no account of this name" in browser.post("members", name="x", role="member").text
+    assert browser.post(f"members/{other.user_id}", role="king").status_code == 422
+    joined = log_in(other)
+    there = f"/w/{browser.account.workspace}/members"
+    assert joined.get(there).status_code == 200
+    mine = browser.account.user_id
+    assert joined.post(f"{there}/{mine}/remove").status_code == 403
+    for path, fields in ((f"members/{mine}", {"role": "viewer"}), (f"members/{mine}/remove", {})):
+        refused = browser.post(path, **fields)
+        assert (refused.status_code, "keeps one owner" in refused.text) == (409, True)
+    assert browser.post(f"members/{other.user_id}", role="owner").status_code == 303
+    assert browser.post(f"members/{mine}/remove").headers["location"] == "/"
+    assert browser.get("members").status_code == 404
+    with platform_server.database.reading() as session:
+        key = (browser.account.workspace_id, other.user_id)
+        assert session.get_one(Member, key).role == "owner"
+
+
+def upload(browser: Browser, name: str, content: bytes) -> httpx.Response:
+    return browser.client.post(
+        f"/w/{browser.account.workspace}/datasets",
+        data={"token": browser.token},
+        files={"file": (name, content)},
+    )
+
+
+def test_a_dataset_is_uploaded_by_a_form(browser: Browser, platform_server: PlatformServer) -> None:
+    rows = b'{"user_prompt": "1 + 1", "ground_truth": "2"}\n' * 3
+    answer = upload(browser, "sums.jsonl", rows)
+    assert answer.status_code == 303, answer.text
+    page = browser.get(answer.headers["location"]).text
+    assert "The dataset was uploaded." in page
+    assert "sums.jsonl" in page
+    with platform_server.database.reading() as session:
+        found = session.scalars(select(Dataset).where(Dataset.file_name == "sums.jsonl")).one()
+    assert (found.status, found.row_count, found.file_size) == ("ready", 3, len(rows))
+    kept = platform_server.settings.data / "datasets" / found.id / "rows.jsonl"
+    assert kept.read_bytes() == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.exe", b"x", "must be one of"),
+        ("a.jsonl", b"", "is empty"),
+        ("..a.jsonl", b"{}", "cannot have"),
+        ("a.json", b"not JSON\n", "no dataset"),
+        ("", b"{}", "Choose a file."),
+    ],
+)
+def test_what_is_no_dataset_is_refused_on_the_page(
+    browser: Browser, name: str, content: bytes, told: str
+) -> None:
+    answer = upload(browser, name, content)
+    assert answer.status_code == 422, answer.text
+    assert told in answer.text
+    assert "<h1>Datasets</h1>" in answer.text
+
+
+def test_a_form_that_is_none_or_too_large_is_refused(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    whole = f"/w/{browser.account.workspace}/datasets"
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    broken = browser.client.post(whole, content=b"--x\r\nnonsense", headers=headers)
+    assert broken.status_code in (400, 403)
+    endless = browser.client.post(whole, content=iter([b"--x\r\n"]), headers=headers)
+    assert endless.status_code == 411
+    large = http.client.HTTPConnection(platform_server.url.removeprefix("http://"))
+    large.putrequest("POST", whole)
+    large.putheader("Cookie", f"{SESSION_COOKIE}={browser.client.cookies[SESSION_COOKIE]}")
+    length = 2 * platform_server.settings.limits.simple_upload_bytes
+    for name, value in {**headers, "Content-Length": str(length)}.items():
+        large.putheader(name, value)
+    large.endheaders()
+    with closing(large):
+        answer = large.getresponse()
+        assert answer.status == 413
+        assert b"osmosis dataset upload" in answer.read()
