@@ -18,8 +18,6 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "faults.md"
 INTRODUCTION = (
     "# What happens when…\n\n"
-    "Made from the table in `tests/faults.py` (`python -m tests.faults`); every line is held by "
-    "the tests that it names.\n\n"
     "Every error is one sentence that names the file, line or row, the option and the fix. Reports "
     "are never half-written, and finished runs are never lost. "
     "**Refused** means exit status 4, before any worker is started and any request is sent. "
@@ -38,7 +36,7 @@ class Fault:
     tests: Sequence[str] = ()
     """`path below tests::name`, or `path::Class::name`; the first one's path may be left out."""
     untested: str = ""
-    """Why there can be no test."""
+    """Why there can be no test; not for users."""
 
 
 CALLS = "osmosis_platform/test_every_call.py"
@@ -1452,16 +1450,10 @@ def page() -> str:
     parts = [INTRODUCTION]
     for title, faults in FAULTS.items():
         parts.append(f"## {title}\n")
-        parts.append("| when… | you see | held by |\n|---|---|---|")
-        parts += [f"| {each.what} | {each.seen} | {_held(each)} |" for each in faults]
+        parts.append("| when… | you see |\n|---|---|")
+        parts += [f"| {each.what} | {each.seen} |" for each in faults]
         parts.append("")
     return "\n".join(parts)
-
-
-def _held(fault: Fault) -> str:
-    if fault.untested:
-        return f"no test: {fault.untested}"
-    return ", ".join(f"`{test.rpartition('::')[2]}`" for test in fault.tests)
 
 
 def missing() -> Iterator[str]:

@@ -1,0 +1,99 @@
+"""The pictures of README and landing page, made from the example: run it where they have changed.
+
+    python docs/extensions/pictures.py
+
+needs rich (which LiteLLM brings) and Chromium; `CHROMIUM` names it where it is not in the path.
+The terminal becomes an SVG with the colours of a session, the HTML report a PNG.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+WIDTH = 92
+EVALUATE = [
+    "--osmosis-agent=server:agent_loop",
+    "--osmosis-data=test_data.jsonl",
+    "--eval-fn=rewards:compute_reward",
+    "--n=5",
+    "--batch-size=16",
+    "--osmosis-model=embedded",
+    "--osmosis-gate=pass@5 >= 0.9",
+]
+CHROMIUM_WORDS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def main() -> None:
+    """Make both pictures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "calculator")
+        shutil.copytree(ROOT / "examples" / "calculator", folder)
+        report = folder / "report.html"
+        printed = session(folder, "--color=yes", *EVALUATE, f"--osmosis-html={report}")
+        draw_terminal(printed)
+        draw_page(report, Path(name, "profile"))
+
+
+def session(folder: Path, *options: str) -> str:
+    """Return what a session of the example prints."""
+    shown = {**os.environ, "COLUMNS": str(WIDTH)}
+    shown.pop("PYTEST_ADDOPTS", None)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, cwd=folder, env=shown, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout + done.stderr)
+    return done.stdout
+
+
+def draw_terminal(printed: str) -> None:
+    """Write the end of a session as an SVG."""
+    command = (
+        "$ pytest --osmosis-agent server:agent_loop --osmosis-data test_data.jsonl \\\n"
+        "    --eval-fn rewards:compute_reward --n 5 --batch-size 16 \\\n"
+        '    --osmosis-model embedded --osmosis-gate "pass@5 >= 0.9"\n'
+    )
+    lines = printed.splitlines()
+    kept = [line for line in lines if not re.search(r"rootdir|configfile|plugins:|HTML rep", line)]
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=WIDTH, file=nowhere)
+        console.print(Text(command, style="bold"), end="")
+        for line in kept:
+            console.print(Text.from_ansi(line), soft_wrap=True)
+        drawn = console.export_svg(title="pytest", unique_id="osmosis")
+    drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.S)  # nothing is fetched
+    (PICTURES / "terminal.svg").write_text(drawn.replace("Fira Code, ", ""), "utf-8")
+
+
+def draw_page(report: Path, profile: Path) -> None:
+    """Write the top of an HTML report as a PNG."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium-browser"
+    target = PICTURES / "report.png"
+    words = [f"--user-data-dir={profile}", "--window-size=1200,820", f"--screenshot={target}"]
+    subprocess.run(
+        [chromium, *CHROMIUM_WORDS, *words, report.as_uri()], check=True, capture_output=True
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The pages of the documentation: what their blocks of code are, and that they run."""
