@@ -111,7 +111,11 @@ def streamed_by(handler: Look) -> Page:
     """Return the endpoint of a page's events."""
 
     async def respond(request: Request) -> Response:
-        user_id = await run_in_threadpool(look, request, lambda visit: visit.user.id)
+        def entered(visit: Visit) -> str:
+            handler(visit, _cursor(request))  # what is not there is refused before a stream begins
+            return visit.user.id
+
+        user_id = await run_in_threadpool(look, request, entered)
         streams: Streams = request.app.state.streams
         return EventStream(_events(request, handler, streams), streams, user_id)
 
