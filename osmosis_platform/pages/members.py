@@ -77,7 +77,8 @@ def _check_owner(visit: Visit) -> None:
 
 
 def _check_another_owner(visit: Visit, member: Member) -> None:
-    """Refuse to leave a workspace without an owner."""
+    """Refuse to leave a workspace without an owner, also when two of them change each other."""
+    visit.session.get_one(Workspace, visit.workspace.id, with_for_update=True)
     members = registry.members_of(visit.session, visit.workspace.id)
     if not any(role == OWNER and user.id != member.user_id for user, role in members):
         raise Refused(409, "last_owner", "A workspace keeps one owner: make another one first.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from . import datasets, home, members, report_page, run_list, run_page, secrets, tokens
+from . import compare, datasets, home, members, report_page, run_list, run_page, secrets, tokens
 from .device import decide, show_device
 from .live import streamed_by
 from .login import log_in, log_out, show_login
@@ -47,6 +47,7 @@ PAGES = [
     _get(f"{_RUN}/report.html", shown_by(report_page.download_html)),
     _get(f"{_RUN}/report.json", shown_by(run_page.download_report)),
     _get(f"{_RUN}/log.txt", shown_by(run_page.download_log)),
+    _get(f"{_ALL}/compare", shown_by(compare.show_comparison)),
     _get(_DATASETS, shown_by(datasets.show_datasets)),
     _post(_DATASETS, datasets.upload),
     _get(_SECRETS, shown_by(secrets.show_secrets)),

@@ -49,7 +49,7 @@ def show_run(visit: Visit) -> Response:
         settings=_settings(run.submission),
         env_names=sorted(run.submission.get("env_config", {})),
         secret_names=run.submission.get("secrets", {}).get("required", []),
-        others=_others(visit, run),
+        others=comparable_runs(visit, run),
     )
 
 
@@ -123,6 +123,19 @@ def attachment(name: str, media_type: str, body: bytes) -> Response:
     return Response(body, media_type=media_type, headers=headers)
 
 
+def comparable_runs(visit: Visit, run: Run) -> Sequence[str]:
+    """Return the names of runs that a run can be compared with, the newest first."""
+    query = select(Run.name).where(
+        Run.workspace_id == visit.workspace.id,
+        Run.kind == EVALUATION.name,
+        Run.id != run.id,
+        Run.report.is_not(None),
+    )
+    if run.kind == TRAINING.name:
+        return []
+    return visit.session.scalars(query.order_by(Run.created_at.desc()).limit(_COMPARABLE)).all()
+
+
 def _is_over(view: RunView) -> bool:
     return view.has_ended and (view.completed_at is None or view.completed_at < now() - _LINGERS)
 
@@ -142,16 +155,3 @@ def _settings(submission: Mapping[str, Any]) -> list[tuple[str, str]]:
         name = section.removesuffix("_config")
         found += [(f"{name}.{key}", json.dumps(value)) for key, value in values.items()]
     return found
-
-
-def _others(visit: Visit, run: Run) -> Sequence[str]:
-    """Return the names of runs that this one can be compared with, the newest first."""
-    query = select(Run.name).where(
-        Run.workspace_id == visit.workspace.id,
-        Run.kind == EVALUATION.name,
-        Run.id != run.id,
-        Run.report.is_not(None),
-    )
-    if run.kind == TRAINING.name:
-        return []
-    return visit.session.scalars(query.order_by(Run.created_at.desc()).limit(_COMPARABLE)).all()

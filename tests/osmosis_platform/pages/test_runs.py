@@ -170,3 +170,24 @@ def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None
 @pytest.mark.parametrize("offset", ["0", "-1", "9" * 30, "x", "٣"])
 def test_an_odd_offset_is_no_failure(browser: Browser, offset: str) -> None:
     assert browser.get(f"runs?offset={offset}").status_code == 200
+
+
+def test_two_runs_are_compared_row_by_row(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    finished(platform_server, browser.account, "old-run", 1.0, 1.0, 0.0, 1.0)
+    finished(platform_server, browser.account, "new-run", 1.0, 0.0, 1.0, 0.0)
+    page = browser.get("compare?run=new-run&baseline=old-run").text
+    assert "over 4 rows that both have" in page
+    assert '<span class="down">2</span> rows pass no more' in page
+    assert '<span class="up">1</span> rows pass now' in page
+    assert ">-0.250<" in page
+    assert "<script>alert" not in page
+    assert "no difference" in browser.get("compare?run=new-run&baseline=new-run").text
+    platform_server.add_run(account=browser.account, name="bare-run")
+    for query, status in (
+        ("run=new-run&baseline=bare-run", 404),
+        ("run=new-run&baseline=unknown", 404),
+        ("run=new-run", 422),
+    ):
+        assert browser.get(f"compare?{query}").status_code == status

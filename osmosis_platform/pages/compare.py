@@ -1,0 +1,88 @@
+"""One run beside another: what changed, how sure that is, and which rows pass no more.
+
+The figures are those of `osmosis eval compare`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from pytest_osmosis.results import SuiteResult
+from pytest_osmosis.verdicts import BaselineReport
+
+from ..database.models import Run
+from ..errors import Refused
+from .run_page import comparable_runs, find_run, report_of
+from .run_view import RunView, view_of
+from .visits import Visit
+
+_ROWS = 100
+"""Rows that changed, of each kind, on the page."""
+_ANSWER = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A run of the two."""
+
+    view: RunView
+    suite: SuiteResult
+
+    @property
+    def subject(self) -> str:
+        """What was evaluated, in a line."""
+        info = self.suite.info
+        return f"{info.model}, {self.suite.finished:,} rollouts, pass >= {info.pass_threshold:g}"
+
+
+def show_comparison(visit: Visit) -> Response:
+    """Show what changed from the baseline to the run."""
+    run, baseline = (_compared(visit, visit.query(name)) for name in ("run", "baseline"))
+    from pytest_osmosis.reports.view import against
+
+    report = _report(run, baseline)
+    _, named = find_run(visit, run.view.name)
+    return visit.show(
+        "compare.html",
+        active="runs",
+        run=run,
+        baseline=baseline,
+        notes=report.notes,
+        functions=[against(comparison) for comparison in report.comparisons],
+        others=comparable_runs(visit, named),
+        rows_shown=_ROWS,
+        answer_length=_ANSWER,
+    )
+
+
+def _compared(visit: Visit, name: str) -> Compared:
+    if not name:
+        raise Refused(422, "invalid", "name two runs: one as run, one as baseline")
+    _, run = find_run(visit, name)
+    return Compared(view_of(run), _suite(run))
+
+
+def _suite(run: Run) -> SuiteResult:
+    from pytest_osmosis.reports.json_reader import result_of
+
+    try:
+        return result_of(report_of(run)).suites[0]
+    except ValueError:
+        told = f"the report of {run.name} is not one that this version reads"
+        raise Refused(422, "unreadable_report", told) from None
+
+
+def _report(run: Compared, baseline: Compared) -> BaselineReport:
+    from pytest_osmosis.analysis.aggregate import CONFIDENCE
+    from pytest_osmosis.analysis.baseline import baseline_of, compared
+    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+
+    return compared(
+        run.suite,
+        score_table_of(run.suite),
+        ran(run.suite),
+        baseline=baseline_of(baseline.suite, baseline.view.name),
+        confidence=CONFIDENCE,
+    )
