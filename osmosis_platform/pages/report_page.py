@@ -18,12 +18,6 @@ from ..errors import Refused
 from .run_page import attachment, find_run, report_of
 from .visits import Visit
 
-_HEADERS = {
-    "Content-Security-Policy": "sandbox allow-scripts; default-src 'none'; "
-    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-    "X-Frame-Options": "SAMEORIGIN",
-}
 _KEPT = 4
 _KEPT_BYTES = 8 * 1024 * 1024
 
@@ -48,7 +42,15 @@ class Rendered:
 
 def show_report(visit: Visit) -> Response:
     """Show the report, for the frame in the page of its run, or by itself."""
-    return HTMLResponse(_page(visit), headers=_HEADERS)
+    from pytest_osmosis.reports.page_assets import script, style
+
+    policy = (
+        f"sandbox allow-scripts; default-src 'none'; script-src {script().source}; "
+        f"style-src {style().source}; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'"
+    )
+    headers = {"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
+    return HTMLResponse(_page(visit), headers=headers)
 
 
 def download_html(visit: Visit) -> Response:

@@ -178,14 +178,16 @@ def visit_of(request: Request, session: Session, refused: Refused | None = None)
 def visitor(request: Request, session: Session) -> User:
     """Return who is logged in; without anybody, lead the browser to the login first."""
     user = browsers.find_user(session, request.cookies.get(SESSION_COOKIE, ""))
+    if user is None and request.method == "POST":
+        raise Refused(403, "logged_out", "your login has ended; open the page again")
     if user is None:
-        raise ElsewhereFirst(login_path(request))
+        raise ElsewhereFirst(_login_path(request))
     return user
 
 
-def login_path(request: Request) -> str:
+def _login_path(request: Request) -> str:
     """Return the path of the login, which leads back to the page that was asked for."""
-    if request.method != "GET" or request.url.path == "/":
+    if request.url.path == "/":
         return "/login"
     there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return f"/login?next={quote(there, safe='')}"

@@ -124,6 +124,7 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
     policy = report.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-scripts; default-src 'none'")
     assert "allow-same-origin" not in policy
+    assert "unsafe" not in policy
     assert "frame-ancestors 'self'" in policy
     assert report.headers["x-frame-options"] == "SAMEORIGIN"
     assert "<script>alert" not in report.text
