@@ -15,7 +15,7 @@ from .cells import CELLS
 from .peers import peers
 from .table import Line, as_markdown, as_text, machine
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "measurements.md"
 ALL = (*CELLS, "peers")
 
 
@@ -55,7 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small numbers: does it still work?")
     parser.add_argument("--repeats", type=int, help="rounds (5, or 1 with --quick)")
     parser.add_argument(
-        "--write", nargs="?", type=Path, const=PAGE, help="rewrite docs/performance.md, or a FILE"
+        "--write",
+        nargs="?",
+        type=Path,
+        const=PAGE,
+        help="rewrite the page of measurements, or a FILE",
     )
     return parser
 

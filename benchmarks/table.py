@@ -63,17 +63,18 @@ def as_text(lines: Sequence[Line]) -> str:
 
 
 def as_markdown(lines: Sequence[Line], *, notes: Iterable[str], command: str) -> str:
-    """The whole page."""
-    rows = [HEAD, tuple("---" for _ in HEAD), *(line.cells for line in lines)]
+    """The whole page, without what is aimed at."""
+    head = HEAD[:-1]
+    rows = [head, tuple("---" for _ in head), *(line.cells[:-1] for line in lines)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     found = "\n".join(f"- {note}" for note in notes)
     return PAGE.format(command=command, notes=found, table=table)
 
 
-PAGE = """# Performance
+PAGE = """# Measurements
 
-The last run of the benchmark. `{command}` measures anew and rewrites this page;
-`benchmarks/README.md` says what is measured and how.
+The last run of the benchmark, as it was written by `{command}`. `benchmarks/README.md` says what is
+measured and how; [](../performance.md) says what it means for you.
 
 {notes}
 
@@ -84,19 +85,6 @@ commands: interpreter, imports, collection and the report are part of them. In p
 smallest and the largest of all rounds.
 
 {table}
-
-## Where the time goes
-
-The lines *processor time* tell. Up to its first item an evaluation costs what a session of pytest
-costs, and then the imports of the plugin and of the SDK; pydantic is imported where an agent needs
-the SDK's models themselves. Under xdist the controller pays that, and then every worker once more:
-by default a short evaluation is mostly start-up, and `-n0` is the quicker way to run it. Workers
-pay off where agents and eval functions compute.
-
-A rollout is then a call, its conversation and result as JSON on disk, and the scores, in the thread
-of the event loop; and in pytest's thread the hooks of one report. The two threads share one
-interpreter, so their times add up; the latency of a model divided by that sum is how many rollouts
-one process can keep in flight before it becomes the slower part.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from docutils import nodes
+from option_examples import introduction
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -45,7 +46,8 @@ def page() -> str:
     """All options as Markdown, in the groups of the help."""
     parts: list[str] = []
     for title, names in in_groups(BY_NAME).items():
-        parts += [f"## {title[0].upper()}{title[1:]}\n", *(entry(BY_NAME[name]) for name in names)]
+        parts += [f"## {title[0].upper()}{title[1:]}\n", introduction(title)]
+        parts += [entry(BY_NAME[name]) for name in names]
     return "\n".join(parts)
 
 

@@ -27,6 +27,8 @@ WITH_COMMANDS = [
     for page in PAGES
     if any(block.language in ("sh", "console") and not block.excuse for block in blocks(page))
 ]
+QUICK = ("README.md", "index.md", "first-evaluation.md", "evaluate.md", "test-functions.md")
+"""Names of pages whose commands run in the default suite; those of the others are slow."""
 OTHERS = [page for page in PAGES if page not in WITH_COMMANDS and [*blocks(page)]]
 
 
@@ -84,7 +86,14 @@ def test_the_python_of_a_page_runs(page: Path, pytester: pytest.Pytester) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette.testclient`")
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page.name in QUICK else [pytest.mark.slow])
+        for page in WITH_COMMANDS
+    ],
+    ids=name_of,
+)
 def test_the_commands_of_a_page_run(page: Path, pytester: pytest.Pytester, shell: Shell) -> None:
     for block in blocks(page):
         if block.excuse:
