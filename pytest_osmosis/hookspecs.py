@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .results import EvalResult, RunResult
+    from .results import RunResult
+    from .suite_results import EvalResult
     from .user_code.user_hooks import UserHooks
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-GateOutcome = Literal["passed", "failed", "inconclusive"]
+from .number_text import counted, number_text
 
-LARGE, HUGE = 1e4, 1e12
+GateOutcome = Literal["passed", "failed", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +107,6 @@ class GateResult:
         if self.more_rows:
             steps.append(f"about {counted(self.more_rows, 'more row')} would settle it")
         return steps
-
-
-def exact_text(number: float) -> str:
-    """All digits; 0.91 where rounding on the way has left 0.9099999999999999."""
-    whole, short = repr(number), f"{number:.15g}"
-    return short if len(short) < len(whole) - 4 else whole
-
-
-def number_text(number: float) -> str:
-    """Four digits, all of a large sum's: 0.9167, 144,567."""
-    return f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +208,3 @@ class BaselineReport:
     """What differs between the sessions' settings and data, in sentences."""
     source: str = ""
     """Where the baseline is from, as people see it."""
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, plural where it must be."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.results import EvalResult, RunResult, SuiteInfo, SuiteResult
+from pytest_osmosis.results import RunResult, SuiteInfo
+from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 EXACT = "rewards:exact"
 NASTY = (

@@ -16,7 +16,7 @@ from .lines import columns, say, wrapped
 from .report_files import read, same_suites
 
 if TYPE_CHECKING:
-    from pytest_osmosis.results import EvalResult, SuiteResult
+    from pytest_osmosis.suite_results import EvalResult, SuiteResult
     from pytest_osmosis.verdicts import BaselineReport
 
 EPILOG = """\b

@@ -21,7 +21,8 @@ from .report_files import gates_of, read
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Shard
     from pytest_osmosis.reports.json_reader import AskedGate
-    from pytest_osmosis.results import Breakdown, EvalResult, SuiteInfo, SuiteResult
+    from pytest_osmosis.results import SuiteInfo
+    from pytest_osmosis.suite_results import Breakdown, EvalResult, SuiteResult
 
 EPILOG = """\b
 Examples:
@@ -163,7 +164,7 @@ def _with_baseline_models(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
 
 
 def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
-    from pytest_osmosis.results import EvalResult
+    from pytest_osmosis.suite_results import EvalResult
 
     first = parts[0]
     for part in parts[1:]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
     from pytest_osmosis.gates.session_gates import AskedGate as WholeGate
     from pytest_osmosis.reports.json_reader import AskedGate
-    from pytest_osmosis.results import EvalResult, SuiteResult
+    from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
 def together(shards: Sequence[Sequence[AskedGate]]) -> list[AskedGate]:

@@ -9,7 +9,7 @@ from ..errors import CommandError
 
 if TYPE_CHECKING:
     from pytest_osmosis.reports.json_reader import AskedGate
-    from pytest_osmosis.results import EvalResult, SuiteResult
+    from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
 def read(path: Path) -> EvalResult:

@@ -19,12 +19,12 @@ import click
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
-from pytest_osmosis.results import SuiteResult
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.resume import is_unfinished
+from pytest_osmosis.suite_results import SuiteResult
 
 from ..buffered_output import printable
 from ..errors import CommandError

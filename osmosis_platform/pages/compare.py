@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from pytest_osmosis.results import SuiteResult
+from pytest_osmosis.suite_results import SuiteResult
 from pytest_osmosis.verdicts import BaselineReport
 
 from ..database.models import Run

@@ -8,14 +8,8 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
-from ..results import (
-    Figure,
-    FunctionResult,
-    RowResult,
-    RunResult,
-    SuiteInfo,
-    SuiteResult,
-)
+from ..results import RunResult, SuiteInfo
+from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult
 from ..verdicts import Interval
 from .metrics import Metric, row_values, summary_metrics
 from .planned_rows import score_table_of

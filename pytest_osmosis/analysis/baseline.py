@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..results import EvalResult, RowResult, RunResult, SuiteInfo, SuiteResult, passes
+from ..results import RunResult, SuiteInfo, passes
+from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import BaselineReport, Change
 from .comparison import compare
 from .planned_rows import PlannedRows, ran, score_table_of

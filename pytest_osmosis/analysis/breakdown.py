@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from difflib import get_close_matches
 
-from ..results import Breakdown, RowData, SuiteResult, ValueResult
+from ..suite_results import Breakdown, RowData, SuiteResult, ValueResult
 from .aggregate import aggregate
 from .score_table import match_column, written
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..verdicts import BaselineReport, Change, Comparison, Difference, counted
+from ..number_text import counted
+from ..verdicts import BaselineReport, Change, Comparison, Difference
 from .metrics import Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..results import RunResult, SuiteInfo, SuiteResult
 from .score_table import ScoreTable, ScoreTableBuilder, match_column, reads_as
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
+    from ..results import RunResult, SuiteInfo
+    from ..suite_results import SuiteResult
 
 AGENTS_OWN = ("agent", "timeout")
 """Error types that the agent itself is to blame for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..verdicts import counted
+from ..number_text import counted
 from .score_table import ScoreTable
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..results import RowData
+from ..suite_results import RowData
 from .dataset import Dataset
 
 Redact = Callable[[str], str]

@@ -19,7 +19,8 @@ from ..analysis.row_matching import match_rows
 from ..analysis.score_table import Case, ScoreTable
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.paired import paired
-from ..verdicts import GateResult, Interval, counted
+from ..number_text import counted
+from ..verdicts import GateResult, Interval
 from .parser import Gate, GateError, resolved
 from .result import EQUAL_WITHIN, holds, outcome_of
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..results import EvalResult, SuiteInfo, SuiteResult
+from ..results import SuiteInfo
 
 if TYPE_CHECKING:
     from ..analysis.baseline import Baseline
     from ..analysis.planned_rows import PlannedRows
     from ..analysis.score_table import ScoreTable
+    from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateResult
     from .parser import Gate
 

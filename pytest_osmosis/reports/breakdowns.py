@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..escaping import escape_control_chars
-from ..results import Breakdown, FunctionResult, SuiteResult
+from ..suite_results import Breakdown, FunctionResult, SuiteResult
 from .tables import Table, figure_cells, figure_metrics, figure_titles
 
 VALUES_SHOWN = 20

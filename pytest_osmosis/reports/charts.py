@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..results import Figure, FunctionResult, SuiteResult, passes
-from ..verdicts import counted
+from ..number_text import counted
+from ..results import passes
+from ..suite_results import Figure, FunctionResult, SuiteResult
 from .highlights import shown
 
 WIDTH, HEIGHT = 320, 150

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from ..results import EvalResult, RolloutRecord, RunId
+    from ..results import RolloutRecord, RunId
     from ..spec import SessionSpec
+    from ..suite_results import EvalResult
 
 Sections: TypeAlias = "Mapping[RunId, str]"
 """What the items of runs printed, by the runs' keys."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..gates.result import holds
-from ..results import RowResult, RunId, RunResult, SuiteResult, passes
-from ..verdicts import GateResult, Interval, counted, number_text
+from ..number_text import counted, number_text
+from ..results import RunId, RunResult, passes
+from ..suite_results import RowResult, SuiteResult
+from ..verdicts import GateResult, Interval
 from .highlights import Low, lowest_rows, run_name
 from .tables import span
 

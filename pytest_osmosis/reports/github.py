@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult, SuiteResult
+from ..suite_results import EvalResult, SuiteResult
 from .formats import Sections
 from .highlights import lowest_rows, row_name, unscored_rows, unscored_share
 from .markdown import render

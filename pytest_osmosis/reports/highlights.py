@@ -9,9 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..results import OWN_ACCOUNT, UNSCORABLE, EvalResult, RowResult, RunResult, SuiteResult, passes
-from ..verdicts import counted
+from ..number_text import counted
+from ..results import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
+
+if TYPE_CHECKING:
+    from ..suite_results import EvalResult, RowResult, SuiteResult
 
 SLOWEST_SHOWN = 3
 SLOW_MS = 1_000.0

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult, Figure, SuiteResult
 from ..storage.atomic_write import write_whole
+from ..suite_results import EvalResult, Figure, SuiteResult
 from .charts import Charts, charts_of
 from .formats import Conversations, Sections
 from .highlights import row_name, shown

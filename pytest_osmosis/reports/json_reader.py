@@ -17,7 +17,8 @@ from typing import Any
 
 from ..analysis.aggregate import aggregate
 from ..analysis.breakdown import breakdown_of
-from ..results import RUN_FIELDS, Breakdown, EvalResult, RunResult, SuiteInfo, SuiteResult, passes
+from ..results import RUN_FIELDS, RunResult, SuiteInfo, passes
+from ..suite_results import Breakdown, EvalResult, SuiteResult
 
 MOST_RUNS = 1_000_000
 """Runs of one row; a report that claims more is damaged."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.metrics import estimates
-from ..results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult
 from ..storage.atomic_write import write_whole
+from ..suite_results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult
 from ..verdicts import Change, Comparison, GateResult, Interval
 from ..verdicts import Difference as Found
 from .formats import Sections

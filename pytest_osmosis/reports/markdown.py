@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult
+from ..number_text import counted
 from ..storage.atomic_write import write_whole
-from ..verdicts import Change, counted
+from ..suite_results import EvalResult
+from ..verdicts import Change
 from .breakdowns import ByColumn
 from .formats import Sections
 from .tables import Table

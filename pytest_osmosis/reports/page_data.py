@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..results import EvalResult, RowResult, RunId, RunResult, SuiteResult
+from ..results import RunId, RunResult
 from ..storage.excerpt import encode
+from ..suite_results import EvalResult, RowResult, SuiteResult
 from .highlights import row_name
 
 TEXT_LIMIT = 2_000

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..results import RUN_FIELDS, EvalResult, RowData, RowResult, RunResult
+from ..results import RUN_FIELDS, RunResult
 from ..storage.atomic_write import write_whole
+from ..suite_results import EvalResult, RowData, RowResult
 from .formats import Sections
 
 _FIRST = (

@@ -10,8 +10,9 @@ from typing import Any
 
 from osmosis_ai.messages import text_of
 
-from ..results import EvalResult, RolloutRecord, RowData, RowResult, RunId, RunResult, SuiteResult
+from ..results import RolloutRecord, RunId, RunResult
 from ..rollouts.failure_text import explanation
+from ..suite_results import EvalResult, RowData, RowResult, SuiteResult
 from .json_reader import UnreadableReport
 
 

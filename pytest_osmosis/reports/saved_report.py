@@ -15,7 +15,8 @@ from typing import Any
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.breakdown import at_confidence
-from ..results import EvalResult, RunId, SuiteResult
+from ..results import RunId
+from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import (
     BaselineReport,
     Change,

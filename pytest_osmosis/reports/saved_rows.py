@@ -17,8 +17,8 @@ from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError
 from ..dataset.row_data import Redact, row_data
 from ..escaping import shown_path
-from ..results import EvalResult, RowResult, SuiteResult
-from ..verdicts import counted
+from ..number_text import counted
+from ..suite_results import EvalResult, RowResult, SuiteResult
 
 
 def with_dataset(result: EvalResult) -> tuple[EvalResult, list[str]]:

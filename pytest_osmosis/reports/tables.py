@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..results import FunctionResult, SuiteResult
+from ..suite_results import FunctionResult, SuiteResult
 from ..verdicts import Interval
 from .highlights import shown
 

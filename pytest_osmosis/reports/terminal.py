@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..escaping import escape_control_chars
-from ..results import EvalResult, RowResult, RunResult, Saved, SuiteResult, may_differ
-from ..verdicts import Change, GateResult, counted
+from ..number_text import counted
+from ..results import RunResult, may_differ
+from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
+from ..verdicts import Change, GateResult
 from .breakdowns import ByColumn, by_columns
 from .highlights import lowest_rows, refusal, row_name, slow_runs, some_error_kinds
 from .tables import Table, figure_metrics, figures

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..results import EMBEDDED_ENDPOINT, EvalResult, RowResult, RunResult, SuiteResult
+from ..number_text import counted, number_text
+from ..results import EMBEDDED_ENDPOINT, RunResult
 from ..rollouts.failure_text import below_threshold
-from ..verdicts import Change, Comparison, counted, number_text
+from ..suite_results import EvalResult, RowResult, SuiteResult
+from ..verdicts import Change, Comparison
 from .breakdowns import ByColumn, by_columns
 from .formats import Sections
 from .highlights import (

@@ -17,10 +17,10 @@ import pytest_osmosis
 from osmosis_ai.messages import text_of
 
 from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
+from ..number_text import counted
 from ..results import RolloutRecord, RunResult, passes
 from ..storage.excerpt import masked, plain
 from ..user_code.import_object import filtered_traceback
-from ..verdicts import counted
 
 MESSAGES_SHOWN = 12
 """Messages of a conversation that a failure shows."""

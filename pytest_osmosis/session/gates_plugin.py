@@ -23,9 +23,8 @@ from ..gates.session_gates import GateEvaluator
 from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
-from ..results import DECIDED, REPORT_FIELD, EvalResult, RunResult, SuiteInfo, SuiteResult
+from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
-from .suite_rows import rows_of
 
 if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ..results import RunId
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
+    from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateResult
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -80,6 +80,7 @@ class GatesPlugin:
 
     def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
         from ..analysis.planned_rows import planned
+        from .suite_rows import rows_of
 
         return planned(rows_of(info, self._suites, self._spec), columns)
 

@@ -10,11 +10,11 @@ import pytest
 
 from ..api_keys import is_withheld
 from ..escaping import escape_control_chars
+from ..number_text import counted
 from ..results import SuiteInfo
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..spec import EvalSpec, ModelSpec, SessionSpec
-from ..verdicts import counted
 
 USUAL_WIDTH = 80
 

@@ -15,16 +15,16 @@ import pytest
 
 from .. import compat
 from ..escaping import escape_control_chars, shown_path
+from ..number_text import exact_text
 from ..options.reader import OptionReader
 from ..reports.formats import Conversations, asked_reports, in_actions, step_summary, wants_sections
-from ..results import ROLLOUT, EvalResult, RunId, RunResult, SuiteResult
-from ..spec import SessionSpec
-from ..verdicts import exact_text
+from ..results import ROLLOUT, RunId, RunResult
 from .failed_runs import FailedRuns
-from .screen import Screen
 
 if TYPE_CHECKING:
+    from ..spec import SessionSpec
     from ..storage.store import RunStore
+    from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateResult
 
 
@@ -134,6 +134,7 @@ class SessionOutputs:
 
     def _summarise(self, terminal: Any, result: EvalResult, suites: Iterable[str]) -> None:
         from ..reports.terminal import next_step, summary
+        from .screen import Screen
 
         screen = Screen(terminal)
         screen.title("osmosis summary")

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from .. import compat
+from ..number_text import counted
 from ..results import RunResult
-from ..verdicts import counted
 
 REDRAW_S = 0.2
 """How often the live line is redrawn, at most."""

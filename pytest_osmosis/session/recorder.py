@@ -16,22 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..results import (
-    AT_FIRST,
-    DECIDED,
-    REPORT_FIELD,
-    EvalResult,
-    RunId,
-    RunResult,
-    SuiteInfo,
-    SuiteResult,
-    whole_ms,
-)
-from ..spec import SessionSpec
+from ..results import AT_FIRST, DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo, whole_ms
 from .outputs import SessionOutputs
 
 if TYPE_CHECKING:
+    from ..spec import SessionSpec
     from ..storage.store import RunStore
+    from ..suite_results import EvalResult, SuiteResult
     from .gates_plugin import GatesPlugin
 
 AWAITED = 8192
@@ -270,6 +261,7 @@ class Recorder:
 
     def _aggregated(self) -> EvalResult:
         from ..analysis.aggregate import CONFIDENCE, aggregate  # no request waits for it
+        from ..suite_results import EvalResult
 
         with self._lock:
             runs = list(self._runs.values())

@@ -20,10 +20,8 @@ from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
 from ..items.runner import ItemRunner, run_id_of, run_ids
 from ..reports.formats import wants_conversations
-from ..results import EvalResult, RolloutRecord, RunId, RunResult, SuiteInfo
+from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import StoreCache
-from ..rollouts.suite import Suite
-from ..spec import SessionSpec
 from ..storage.store import RunStore
 from . import header, preflight, progress
 from .evaluation import Evaluation
@@ -35,6 +33,10 @@ from .signals import SignalHandlers
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
+
+    from ..rollouts.suite import Suite
+    from ..spec import SessionSpec
+    from ..suite_results import EvalResult
 
 
 class ReportingEvaluation(Evaluation):

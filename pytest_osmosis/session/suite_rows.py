@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from ..dataset.errors import DatasetError
 from ..dataset.row_data import Redact, row_data
-from ..results import EvalResult, RowResult, SuiteInfo
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
+    from ..results import SuiteInfo
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
+    from ..suite_results import EvalResult, RowResult
 
 
 def rows_of(info: SuiteInfo, suites: Mapping[str, Suite], spec: SessionSpec) -> Dataset:

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..results import RunResult, SuiteInfo, SuiteResult
+from ..results import RunResult, SuiteInfo
 from .fingerprint import RunPlan
 from .journal import FILE, Reader, Replay
 from .lines import RowRun, result_of
+
+if TYPE_CHECKING:
+    from ..suite_results import SuiteResult
 
 
 def kept_suite(folder: Path, kept: Replay) -> SuiteResult:

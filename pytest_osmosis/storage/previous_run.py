@@ -9,17 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..analysis.aggregate import aggregate
 from ..analysis.baseline import Baseline, baseline_of
 from ..analysis.planned_rows import PlannedRows, row_key
 from ..dataset.dataset import DIGEST_LENGTH
-from ..results import SuiteInfo, SuiteResult
 from . import journal
 from .fingerprint import RunPlan
 from .journal import FILE, JournalError
 from .kept_result import kept_runs, planned_info
 from .resume import is_complete
+
+if TYPE_CHECKING:
+    from ..results import SuiteInfo
+    from ..suite_results import SuiteResult
 
 
 def last_complete(info: SuiteInfo, folder: Path) -> Baseline | None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer as report
-from pytest_osmosis.results import SuiteResult
+from pytest_osmosis.suite_results import SuiteResult
 from tests.made_results import NASTY, result_of, suite_of
 
 Written = Callable[..., str]

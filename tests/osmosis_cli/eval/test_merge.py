@@ -18,7 +18,8 @@ from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import read_report
-from pytest_osmosis.results import DECIDED, SuiteResult
+from pytest_osmosis.results import DECIDED
+from pytest_osmosis.suite_results import SuiteResult
 from tests.made_results import result_of, suite_of
 
 WHOLE = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])

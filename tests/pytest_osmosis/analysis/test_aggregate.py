@@ -19,7 +19,7 @@ from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import report_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
-from pytest_osmosis.results import SuiteResult
+from pytest_osmosis.suite_results import SuiteResult
 from tests.made_results import EXACT, result_of, suite_of
 
 SUITES = {

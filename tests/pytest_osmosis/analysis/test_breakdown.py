@@ -15,7 +15,7 @@ from pytest_osmosis.reports.json_reader import read_report
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.terminal import summary
-from pytest_osmosis.results import RowData, SuiteResult
+from pytest_osmosis.suite_results import RowData, SuiteResult
 from tests.made_results import EXACT, RunSpec, result_of, suite_of
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from pytest_osmosis.reports import runs_table
-from pytest_osmosis.results import RowData
+from pytest_osmosis.suite_results import RowData
 from tests.made_results import EXACT, NASTY, result_of, suite_of
 from tests.modes import each_mode
 from tests.project import Project

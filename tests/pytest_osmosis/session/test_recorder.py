@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.reports.terminal import summary
-from pytest_osmosis.results import DECIDED, REPORT_FIELD, EvalResult, RunResult
+from pytest_osmosis.results import DECIDED, REPORT_FIELD, RunResult
 from pytest_osmosis.session.recorder import Recorder
 from pytest_osmosis.spec import SessionSpec
+from pytest_osmosis.suite_results import EvalResult
 from tests.made_results import EXACT, info
 
 SUITE = "data.jsonl"

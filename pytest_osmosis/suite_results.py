@@ -1,0 +1,176 @@
+"""What came of whole suites: `SuiteResult`, and `EvalResult` for an evaluation.
+
+Plain frozen values, made when a session ends; `reports/` shows and writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .results import RunResult, SuiteInfo
+    from .verdicts import BaselineReport, GateResult, Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One metric of one eval function, over the runs that have ended."""
+
+    metric: str
+    """As people write it: "mean", "pass@3", "pass^3"."""
+    field: str
+    """Its name in the JSON summary: "pass_at_3"."""
+    value: float | None
+    """None where no run has a score."""
+    interval: Interval | None = None
+    """None where it is undefined."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """One eval function over all runs that have ended; a missing score counts as 0.0.
+
+    Where every score is missing there are no figures. A recorded score, which is of no eval
+    function, has them over the runs that recorded it.
+    """
+
+    name: str
+    figures: Mapping[str, Figure]
+    """By metric: "mean", "std", "min", "max", "pass@1", …; no pass@k for n = 1."""
+    scored: int
+    missing: int
+    is_recorded: bool = False
+    """It is no eval function: tests have recorded it, in the runs that they chose."""
+    pass_threshold: float | None = None
+    """Of a recorded score that has one of its own; without one it has no pass@k."""
+
+    def __getitem__(self, metric: str) -> float | None:
+        """Return the value of a metric: `function["pass@3"]`."""
+        return self.figures[metric].value
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score; None where no run has one."""
+        return self["mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowData:
+    """What the dataset holds of a row, without secrets."""
+
+    user_prompt: str
+    ground_truth: str | None
+    columns: Mapping[str, str | float | bool | None]
+    """The row's other columns; what is neither number, boolean nor null as text."""
+    system_prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """One row and its runs, by run index."""
+
+    row_index: int
+    row_id: str | None
+    runs: tuple[RunResult, ...]
+    digest: str = ""
+    """Of the row's content; "" where it is not known."""
+    data: RowData | None = None
+    """There for reports that show it, as far as the dataset is at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueResult:
+    """The rows that have one value in a column, and their figures."""
+
+    value: str
+    row_indices: tuple[int, ...]
+    finished: int
+    """Their runs that have ended."""
+    functions: tuple[FunctionResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The figures of a suite by the values of a column of its dataset."""
+
+    column: str
+    values: tuple[ValueResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """One evaluation, aggregated."""
+
+    info: SuiteInfo
+    rows: tuple[RowResult, ...]
+    functions: tuple[FunctionResult, ...]
+    selected: int
+    """Runs that were selected to run (`-k`, node ids, `--lf` select fewer than all)."""
+    finished: int
+    short_rows: int
+    """Rows with fewer than n finished runs: their pass@k uses the runs they have."""
+    errors: Mapping[str, int]
+    """Runs by error type."""
+    finish_reasons: Mapping[str, int]
+    total_tokens: int | None
+    unknown_tokens: int
+    """Runs whose endpoint did not say how many tokens it used."""
+    cost_usd: float | None
+    """What is known of it; None when nothing is."""
+    retries: int
+    verdicts: tuple[GateResult, ...] = ()
+    """On the gates, in their order."""
+    baseline: BaselineReport | None = None
+    """What changed against the baseline, if there is one."""
+    breakdowns: tuple[Breakdown, ...] = ()
+    """By the columns that were asked for."""
+    baseline_model_result: SuiteResult | None = None
+    """The same rows with the session's baseline model, where that was asked for."""
+
+    @property
+    def unknown_cost(self) -> int:
+        """Runs that asked the model for a price that is not known."""
+        every = (run for row in self.rows for run in row.runs)
+        return sum(run.llm_calls > 0 and run.cost_usd is None for run in every)
+
+    @property
+    def cached(self) -> int:
+        """Runs that an earlier session ran."""
+        return sum(run.cached for row in self.rows for run in row.runs)
+
+    @property
+    def complete(self) -> bool:
+        """Every run of the evaluation has ended."""
+        return self.finished == self.info.total_runs
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was not run because every gate was decided without it."""
+
+    runs: int
+    of: int
+    """Runs that had been selected."""
+    tokens: float | None
+    """What they would have taken, at the average of the runs that were run; None: not known."""
+    cost_usd: float | None
+    """Likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResult:
+    """All evaluations of a session."""
+
+    suites: tuple[SuiteResult, ...]
+    duration_ms: int
+    """Wall time of the session."""
+    halted: str | None = None
+    """Why no further run was started, if so."""
+    interrupted: str | None = None
+    """The signal that ended the session before its time, if one did."""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """Versions, platform, git commit and command line; empty where no report needs them."""
+    saved: Saved | None = None
+    """What stopping as soon as every gate was decided has saved, if it did."""
