@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from .rollout import *
     from .rubric import *
     from .rubric.errors import *
+    from .rubric.judge import RewardRubricRunResult
 
 __version__ = "0.1.0"
 
 _MODULES = {
     ".decorators": "osmosis_reward osmosis_rubric",
     ".rubric": "aevaluate_rubric evaluate_rubric",
+    ".rubric.judge": "RewardRubricRunResult",
     ".rubric.errors": "MissingAPIKeyError ModelNotFoundError ProviderRequestError",
     ".rollout": (
         "AgentLoopNotFoundError AgentWorkflow AgentWorkflowConfig AgentWorkflowContext "
@@ -30,7 +32,8 @@ _MODULES = {
         "OsmosisServerError "
         "OsmosisTimeoutError OsmosisTransportError OsmosisValidationError RolloutAgentLoop "
         "RolloutContext RolloutMetrics RolloutRequest RolloutResponse RolloutResult RolloutSample "
-        "RolloutStatus ToolArgumentError ToolExecutionError create_app get_rollout_context"
+        "RolloutStatus ToolArgumentError ToolExecutionError create_app get_agent_loop "
+        "get_rollout_context list_agent_loops register_agent_loop"
     ),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -56,6 +59,7 @@ __all__ = [
     "OsmosisTransportError",
     "OsmosisValidationError",
     "ProviderRequestError",
+    "RewardRubricRunResult",
     "RolloutAgentLoop",
     "RolloutContext",
     "RolloutMetrics",
@@ -70,9 +74,12 @@ __all__ = [
     "aevaluate_rubric",
     "create_app",
     "evaluate_rubric",
+    "get_agent_loop",
     "get_rollout_context",
+    "list_agent_loops",
     "osmosis_reward",
     "osmosis_rubric",
+    "register_agent_loop",
 ]
 
 

@@ -267,6 +267,11 @@ def _check_rubric_arguments(given: Mapping[str, Any], title: str) -> None:
         if info.get(name) is not None and not fits(info[name]):
             found = _type_name(info[name])
             raise ValueError(f"{title}: extra_info[{name!r}] must be {expected}, not {found}")
+    low, high = info.get("score_min"), info.get("score_max")
+    if low is not None and high is not None and low >= high:
+        raise ValueError(
+            f"{title}: extra_info['score_min'] ({low:g}) must be below 'score_max' ({high:g})"
+        )
 
 
 def _is_number(value: Any) -> bool:

@@ -42,6 +42,11 @@ async def run_rollout(
     if tools is None:
         tools = loop.get_tools(request)
     ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
+    return await run_in(ctx, loop)
+
+
+async def run_in(ctx: RolloutContext, loop: RolloutAgentLoop) -> RolloutResult:
+    """Run an agent once in a context of the caller's, which has the metrics if it fails."""
     with ctx:
         running: Any = loop.run(ctx)
         if not inspect.isawaitable(running):

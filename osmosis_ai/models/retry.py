@@ -78,6 +78,10 @@ class CallFailed(Exception):
         self.elapsed_s = elapsed_s
 
 
+Pause = Callable[[float, CallFault], Awaitable[None]]
+"""Waits so long after a fault, before the next try."""
+
+
 class Retrier:
     """Repeats calls to one endpoint as its policy says."""
 
@@ -88,6 +92,7 @@ class Retrier:
         *,
         request_timeout_s: float,
         total_timeout_s: float | None = None,
+        pause: Pause | None = None,
     ) -> None:
         self.replied = False
         """The endpoint has answered something; set by the function that `run` calls."""
@@ -95,6 +100,7 @@ class Retrier:
         self._policy = policy
         self._rate_limit = rate_limit
         self._total_timeout_s = total_timeout_s
+        self._pause = _sleep if pause is None else pause
 
     async def run(
         self,
@@ -125,9 +131,10 @@ class Retrier:
                 pause_s = self._pause_s(fault, tries, elapsed_s)
                 if pause_s is None:
                     raise CallFailed(fault, tries, elapsed_s) from None
+                failed = fault
             else:
                 return Success(value, tries - 1, (time.perf_counter() - started) * 1000.0)
-            await _sleep(pause_s)
+            await self._pause(pause_s, failed)
 
     async def _once(self, ask: Callable[[float], Awaitable[T]], started: float) -> T:
         await self._rate_limit.acquire()
@@ -166,7 +173,7 @@ class Retrier:
         return None if left_s is not None and pause_s >= left_s else pause_s
 
 
-async def _sleep(seconds: float) -> None:
+async def _sleep(seconds: float, fault: CallFault) -> None:
     import asyncio  # is loaded where this runs; commands that only need the policy do without
 
     await asyncio.sleep(seconds)

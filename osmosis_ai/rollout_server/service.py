@@ -24,6 +24,7 @@ from .rollouts import Delivery, Registry, Rollout
 from .settings import AppOptions
 from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 from .trainer.delivery import Callbacks
+from .trainer.haste import Haste
 from .trainer.registration import register
 
 _TICK_S = 5.0
@@ -45,6 +46,7 @@ class RolloutService:
         self.active = 0
         """Rollouts that run or wait."""
         self._rules = TrainerRules(self.settings.allowed_trainers, anywhere=self.settings.local)
+        self._haste = Haste()
         self._waiting: deque[tuple[Rollout, Trainer, Tools]] = deque()
         self._running = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -65,8 +67,8 @@ class RolloutService:
     async def _start(self) -> None:
         if self.settings.state_dir is not None:
             self._journal = await asyncio.to_thread(Journal, self.settings.state_dir)
-        self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery)
-        self._runner = Runner(self._options)
+        self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery, self._haste)
+        self._runner = Runner(self._options, self._haste)
         if self._options.on_startup is not None:
             try:
                 await self._runner.call(self._options.on_startup)
@@ -80,11 +82,15 @@ class RolloutService:
         event("started", agent_loop=name, max_concurrent=places)
 
     async def stop(self) -> None:
-        """Refuse new rollouts, wait for the others, cancel the rest and deliver every result."""
+        """Refuse new rollouts, wait for the others, cancel the rest and deliver every result.
+
+        A trainer that cannot be reached is tried as often as ever, without a pause in between.
+        """
         self.draining = True
         if self._starting is None:
             return
         event("draining", active=self.active)
+        self._haste.hurry()
         await self._wait_until_idle(self.settings.drain_s)
         self._runner.cancel_all()
         while self._waiting:

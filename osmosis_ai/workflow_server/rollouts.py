@@ -26,6 +26,7 @@ from ..rollout_server.trainer.address_policy import (
     TrainerUnknown,
 )
 from ..rollout_server.trainer.client import TrainerChannel, callback_retries
+from ..rollout_server.trainer.haste import Haste
 from ..rollout_server.trainer.wire import TrainerClient
 from ..secret import Secret, check_api_key
 from .backend import ExecutionBackend
@@ -64,6 +65,7 @@ class Rollouts:
         self._rules = TrainerRules(settings.allowed_trainers, anywhere=settings.local)
         self._known: dict[str, _Rollout] = {}
         self._client: TrainerClient | None = None
+        self._haste = Haste()
         self._closing = False
 
     def status(self, rollout_id: str) -> RolloutStatus:
@@ -101,6 +103,7 @@ class Rollouts:
     async def close(self) -> None:
         """Wait for rollouts to end, cancel the rest, and report each of these."""
         self._closing = True
+        self._haste.hurry()
         tasks = {each.task for each in self._known.values() if each.task is not None}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
@@ -130,7 +133,7 @@ class Rollouts:
             raise Refused(503, "controller_unknown", told, headers={"retry-after": "5"}) from None
         assert completion is not None
         self._client = self._client or TrainerClient(self._settings.connections)
-        return _Calls(self._client, self._settings, checked, completion, grader)
+        return _Calls(self._client, self._settings, self._haste, checked, completion, grader)
 
     async def _run(self, rollout: _Rollout, request: RolloutInitRequest, calls: _Calls) -> None:
         ended = False
@@ -203,6 +206,7 @@ class _Calls:
 
     client: TrainerClient
     settings: ServerSettings
+    haste: Haste
     key: Secret | None
     completion: Trainer
     grader: Trainer | None
@@ -242,6 +246,7 @@ class _Calls:
             replace(where, path=""),
             key=self.key,
             request_timeout_s=self.settings.request_timeout_s,
+            haste=self.haste,
         )
         body = what.model_dump_json().encode("utf-8")
         policy = callback_retries(self.settings.client)

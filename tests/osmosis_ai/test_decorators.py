@@ -373,6 +373,16 @@ def test_a_rubric_names_an_optional_field_of_the_wrong_type(name, value, expecte
     assert str(caught.value) == f"@osmosis_rubric rubric: extra_info[{name!r}] must be {expected}"
 
 
+def test_a_rubric_refuses_bounds_that_no_score_is_within():
+    @osmosis_rubric
+    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
+        return 1.0
+
+    with pytest.raises(ValueError, match=r"'score_min'\] \(2\) must be below 'score_max' \(1\)"):
+        rubric("a", None, {**INFO, "score_min": 2, "score_max": 1.0})
+    assert rubric("a", None, {**INFO, "score_min": 2}) == 1.0
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -18,7 +18,7 @@ from ...agents.context import RolloutContext, get_rollout_context
 from ...agents.metrics import RolloutMetrics
 from ...agents.request import RolloutRequest
 from ...agents.results import CompletionsResult, RolloutResult
-from ...agents.runner import run_rollout
+from ...agents.runner import run_in
 from ...models.base import clip
 
 if TYPE_CHECKING:
@@ -83,20 +83,20 @@ async def execute(
     redact: Redact = str,
 ) -> Outcome:
     """Run the agent once; raise nothing but a cancellation."""
-    trace = RolloutContext(request, debug_dir=debug_dir, redact=redact)
-    trace.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
     client = TracedLLM(llm) if debug_dir is not None else llm
+    ctx = RolloutContext(request, tools, client, debug_dir=debug_dir, redact=redact)
+    ctx.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
     try:
-        result = await run_rollout(
-            agent, request, client, tools=tools, debug_dir=debug_dir, redact=redact
-        )
+        if tools is None:
+            ctx.tools = list(agent.get_tools(request))
+        result = await run_in(ctx, agent)
         outcome = _outcome_of(request, result, redact)
     except asyncio.CancelledError:
-        trace.log_event("rollout_cancelled")
+        ctx.log_event("rollout_cancelled")
         raise
     except BaseException as error:  # noqa: BLE001  the agent's failure is reported to the trainer
-        outcome = failed(request.rollout_id, error, metrics=llm.get_metrics(), redact=redact)
-    trace.log_event("rollout_ended", status=outcome.status, error=outcome.error)
+        outcome = failed(request.rollout_id, error, metrics=ctx.metrics(), redact=redact)
+    ctx.log_event("rollout_ended", status=outcome.status, error=outcome.error)
     return outcome
 
 

@@ -19,6 +19,7 @@ from ..events import event
 from ..settings import AppOptions
 from ..trainer.address_policy import Trainer
 from ..trainer.client import OsmosisLLMClient, TrainerChannel
+from ..trainer.haste import Haste
 from ..trainer.wire import TrainerClient
 from .run_rollout import Outcome, execute, failed
 from .worker_threads import Job, Workers
@@ -41,7 +42,8 @@ class Tools:
 class Runner:
     """The agent of one server."""
 
-    def __init__(self, options: AppOptions) -> None:
+    def __init__(self, options: AppOptions, haste: Haste) -> None:
+        self._haste = haste
         self._agent = options.agent
         self._options = options
         self._settings = options.settings
@@ -92,7 +94,11 @@ class Runner:
 
         async def executed(client: TrainerClient) -> Outcome:
             channel = TrainerChannel(
-                client, trainer, key=key, request_timeout_s=settings.request_timeout_s
+                client,
+                trainer,
+                key=key,
+                request_timeout_s=settings.request_timeout_s,
+                haste=self._haste,
             )
             llm = OsmosisLLMClient(
                 request.server_url,

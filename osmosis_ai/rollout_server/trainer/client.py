@@ -30,6 +30,7 @@ from ...models.transport.exchange import Reply, TransportError
 from ...rollout_settings import RolloutClientSettings, get_settings
 from ...secret import Redactor, Secret, check_api_key
 from .address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
+from .haste import Haste
 
 if TYPE_CHECKING:
     from .wire import TrainerClient
@@ -77,8 +78,10 @@ class TrainerChannel:
         *,
         key: Secret | None = None,
         request_timeout_s: float = 300.0,
+        haste: Haste | None = None,
     ) -> None:
         self.key = key
+        self._pause = None if haste is None else haste.pause
         self._client = client
         self._trainer = trainer
         self._request_timeout_s = request_timeout_s
@@ -107,7 +110,9 @@ class TrainerChannel:
                 fault.retried = False  # the trainer has counted this call as answered
                 raise
 
-        retrier = Retrier(policy, RateLimiter(), request_timeout_s=self._request_timeout_s)
+        retrier = Retrier(
+            policy, RateLimiter(), request_timeout_s=self._request_timeout_s, pause=self._pause
+        )
         try:
             return await retrier.run(once)
         except CallFailed as call_failed:

@@ -19,6 +19,7 @@ from ..rollouts import Delivery, Rollout
 from ..settings import ServerSettings
 from .address_policy import TrainerRefused, TrainerRules, TrainerUnknown
 from .client import COMPLETED_PATH, TrainerChannel, callback_retries
+from .haste import Haste
 from .wire import TrainerClient
 
 FIRST_PAUSE_S = 2.0
@@ -34,7 +35,9 @@ class Callbacks:
         settings: ServerSettings,
         rules: TrainerRules,
         note: Callable[[Rollout, Delivery], Awaitable[None]],
+        haste: Haste,
     ) -> None:
+        self._haste = haste
         self._settings = settings
         self._rules = rules
         self._note = note
@@ -91,6 +94,7 @@ class Callbacks:
                 trainer,
                 key=rollout.key,
                 request_timeout_s=self._settings.request_timeout_s,
+                haste=self._haste,
             )
             await channel.ask(
                 COMPLETED_PATH,

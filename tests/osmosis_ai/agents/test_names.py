@@ -12,7 +12,8 @@ CONTRACT = {
     "osmosis_ai": (
         "osmosis_reward osmosis_rubric evaluate_rubric aevaluate_rubric MissingAPIKeyError "
         "ProviderRequestError ModelNotFoundError RolloutAgentLoop RolloutContext RolloutResult "
-        "RolloutRequest InitResponse create_app"
+        "RolloutRequest InitResponse create_app get_agent_loop list_agent_loops "
+        "register_agent_loop RewardRubricRunResult"
     ),
     "osmosis_ai.rollout": (
         "RolloutAgentLoop RolloutContext RolloutResult RolloutRequest create_app AgentWorkflow "

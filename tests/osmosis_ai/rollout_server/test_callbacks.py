@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.rollout import create_app
+from osmosis_ai.rollout import RolloutContext, RolloutResult, create_app
 from osmosis_ai.rollout_server.journal import Journal, JournalInUse
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import delivery
@@ -300,3 +300,30 @@ def test_a_disk_that_fails_refuses_the_init(
         assert running.health()["active_rollouts"] == 0
         assert running.init("r", trainer).status == 202
         assert trainer.result("r")["status"] == "COMPLETED"
+
+
+def test_the_metrics_of_a_rollout_that_failed_are_those_until_then(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    class Failing(Asking):
+        async def run(self, ctx: RolloutContext) -> RolloutResult:
+            await ctx.chat(list(ctx.request.messages))
+            ctx.record_tool_call(latency_ms=7.0)
+            raise LookupError("no such drawer")
+
+    serve(Failing()).init("r", trainer)
+    result = trainer.result("r")
+    assert result["error_message"] == "LookupError: no such drawer"
+    metrics = result["metrics"]
+    assert (metrics["num_llm_calls"], metrics["num_tool_calls"]) == (1, 1)
+    assert metrics["tool_latency_ms"] == 7.0
+    assert metrics["total_latency_ms"] >= metrics["llm_latency_ms"] > 0.0
+
+
+def test_the_metrics_of_a_rollout_whose_trainer_refuses_have_its_time(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    trainer.answer = lambda body: Reply(400)
+    serve(Asking()).init("r", trainer)
+    metrics = trainer.result("r")["metrics"]
+    assert metrics["total_latency_ms"] >= metrics["llm_latency_ms"] > 0.0
