@@ -19,6 +19,19 @@ class JobLimits:
     memory_bytes: int | None = None
     """Of address space."""
     open_files: int | None = 4096
+    cpu_s: int | None = None
+    """Of processor time."""
+    processes: int | None = None
+    """Of their user altogether, threads counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunAs:
+    """A user of this machine that a program runs as; only root may choose one."""
+
+    name: str
+    uid: int
+    gid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,10 @@ class Job:
     limits: JobLimits = JobLimits()
     grace_s: float = 4.0
     """How long it may take to end after it was asked to."""
+    user: RunAs | None = None
+    """None: the user of this process."""
+    wrapper: Sequence[str] = ()
+    """A command that is started with the words after its own, and runs them: the child is that."""
 
 
 PYTEST = ("-m", "pytest")

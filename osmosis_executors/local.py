@@ -98,11 +98,12 @@ def _appending(path: Path) -> IO[bytes]:
 
 def _order(job: Job) -> bytes:
     order = {
-        "words": [*job.words],
+        "words": [*job.wrapper, *job.words],
         "folder": str(job.folder),
         "environment": dict(job.environment),
         "lock": None if job.lock is None else str(job.lock),
         "limits": asdict(job.limits),
         "grace_s": job.grace_s,
+        "user": None if job.user is None else asdict(job.user),
     }
     return json.dumps(order).encode("ascii") + b"\n"

@@ -22,7 +22,11 @@ _LIMITS = {
     "file_bytes": resource.RLIMIT_FSIZE,
     "memory_bytes": resource.RLIMIT_AS,
     "open_files": resource.RLIMIT_NOFILE,
+    "cpu_s": resource.RLIMIT_CPU,
+    "processes": resource.RLIMIT_NPROC,
 }
+_AFTER_XCPU_S = 2
+"""Between the signal that says why and the kill."""
 CANNOT_START = 127
 
 
@@ -56,23 +60,27 @@ def _start(order: dict[str, Any]) -> int:
     child = os.fork()  # of a process that has one thread
     if child:
         return child
-    if libc is not None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(CANNOT_START)
-    _become(order)
+    _become(order, parent, libc)
 
 
-def _become(order: dict[str, Any]) -> NoReturn:
+def _become(order: dict[str, Any], parent: int, libc: Any) -> NoReturn:
     words = order["words"]
     try:
         os.setsid()
-        os.chdir(order["folder"])
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         _limit(resource.RLIMIT_CORE, 0)
         for name, number in _LIMITS.items():
             if order["limits"].get(name) is not None:
                 _limit(number, order["limits"][name])
+        if order["user"] is not None:
+            os.initgroups(order["user"]["name"], order["user"]["gid"])
+            os.setgid(order["user"]["gid"])
+            os.setuid(order["user"]["uid"])
+        if libc is not None:  # another user ends what was asked for before
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(CANNOT_START)
+        os.chdir(order["folder"])
         os.execvpe(words[0], words, order["environment"])
     except (OSError, ValueError) as error:
         told = f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}\n"
@@ -84,7 +92,10 @@ def _become(order: dict[str, Any]) -> NoReturn:
 def _limit(number: int, wanted: int) -> None:
     most = resource.getrlimit(number)[1]
     value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-    resource.setrlimit(number, (value, value))
+    hard = value + (_AFTER_XCPU_S if number == resource.RLIMIT_CPU else 0)
+    if most != resource.RLIM_INFINITY:
+        hard = min(hard, most)
+    resource.setrlimit(number, (value, hard))
 
 
 def _end_on_silence(child: int, ended: threading.Event, grace_s: float) -> None:

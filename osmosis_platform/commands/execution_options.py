@@ -17,12 +17,26 @@ import click
 
 from osmosis_executors.choice import EXECUTORS, NoExecutor, choose_executor
 
+from . import confinement_options
+
 if TYPE_CHECKING:
-    from osmosis_executors.job import Executor
+    from osmosis_executors.confinement import Confinement
+    from osmosis_executors.job import Executor, RunAs
 
     from ..environments.settings import BuildSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How runs are executed."""
+
+    max_runs: int
+    executor: Executor
+    confinement: Confinement
+    builds: BuildSettings | None
+    """None: every rollout runs in the platform's own environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +50,48 @@ class Executing:
     find_links: tuple[Path, ...]
     no_index: bool
     index_url: str | None
+    limit_memory: int | None
+    limit_cpu_time: int | None
+    limit_processes: int | None
+    limit_open_files: int
+    limit_file_size: int
+    run_as: str | None
+    wrapper: str | None
 
-    def choose_executor(self) -> Executor:
-        """Return the executor; raise UsageError where it cannot be used."""
+    def choose(self) -> Chosen:
+        """Return what the options mean; raise UsageError for what cannot be used here."""
+        held = self._confinement()
+        return Chosen(self.max_runs, self._executor(), held, self._builds(held.user))
+
+    def _confinement(self) -> Confinement:
+        held = confinement_options.limits(
+            memory=self.limit_memory,
+            cpu_time=self.limit_cpu_time,
+            open_files=self.limit_open_files,
+            processes=self.limit_processes,
+            file_size=self.limit_file_size,
+        )
+        return confinement_options.confinement(held, self.run_as, self.wrapper)
+
+    def _executor(self) -> Executor:
         try:
             return choose_executor(self.executor, ray_address=self.ray_address)
         except NoExecutor as error:
             raise click.UsageError(str(error)) from None
 
-    def build_settings(self) -> BuildSettings | None:
-        """Return how environments are built; None where none are to be."""
+    def _builds(self, user: RunAs | None) -> BuildSettings | None:
         from ..environments.settings import BuildSettings
 
         if not self.build:
             return None
+        uv = shutil.which("uv")
+        if uv and user and not confinement_options.can_run(user, [uv, "--version"]):
+            uv = None
         return BuildSettings(
             find_links=tuple(folder.absolute() for folder in self.find_links),
             use_index=not self.no_index,
             index_url=self.index_url,
-            uv=shutil.which("uv"),
+            uv=uv,
         )
 
 
@@ -114,6 +151,7 @@ _OPTIONS = (
         callback=_checked_index,
         help="The package index; by default that of uv or pip.",
     ),
+    *confinement_options.OPTIONS,
 )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from .execution_options import Executing, execution_options
+from .execution_options import Chosen, Executing, execution_options
 from .operation_options import Operation, operation_options
 from .options import json_option, needs_extra
 from .place import Place, opened, place_options
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from socket import socket
 
     from starlette.applications import Starlette
-
-    from osmosis_executors.job import Executor
 
     from ..database.connection import Database
     from ..execution.scheduler import Scheduler
@@ -82,7 +80,7 @@ def serve_command(
     from ..settings import Settings
 
     folder = place.data
-    executor = executing.choose_executor()
+    chosen = executing.choose()
     hosts = _hosts(host, public_url)
     settings = Settings(folder, public_url, hosts, metrics_token=operation.metrics_token)
     logs.configure(operation.log_format, operation.log_level)
@@ -92,7 +90,7 @@ def serve_command(
         bound = _bind(host, port)
         with bound:
             _say(bound, folder, as_json=as_json)
-            scheduler = _scheduler(folder, database, vault, executing, executor)
+            scheduler = _scheduler(folder, database, vault, chosen)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
             click.get_current_context().meta["osmosis.ends_by_signal"] = True
@@ -113,9 +111,7 @@ def _serve(app: Starlette, bound: socket) -> None:
     Server(configure(app)).run(sockets=[bound])
 
 
-def _scheduler(
-    folder: Path, database: Database, vault: Vault, executing: Executing, executor: Executor
-) -> Scheduler | None:
+def _scheduler(folder: Path, database: Database, vault: Vault, chosen: Chosen) -> Scheduler | None:
     """Return what executes runs; None where none are to be."""
     import threading
 
@@ -125,15 +121,22 @@ def _scheduler(
     from ..execution.scheduler import Scheduler
     from ..identifiers import new_id
 
-    if executing.max_runs == 0:
+    if chosen.max_runs == 0:
         return None
-    builds = executing.build_settings()
-    environments = None if builds is None else Environments(folder, executor, builds)
-    if environments is not None:
+    environments = None
+    if chosen.builds is not None:
+        environments = Environments(folder, chosen.executor, chosen.builds)
         environments.sweep()
-    claims = Claims(database, new_id())
-    services = Services(folder, claims, vault, executor, threading.Event(), environments)
-    return Scheduler(services, max_runs=executing.max_runs)
+    services = Services(
+        folder,
+        Claims(database, new_id()),
+        vault,
+        chosen.executor,
+        threading.Event(),
+        environments,
+        chosen.confinement,
+    )
+    return Scheduler(services, max_runs=chosen.max_runs)
 
 
 def _hosts(host: str, public_url: str | None) -> frozenset[str]:

@@ -16,7 +16,7 @@ from .failure import reason
 from .installed import installed
 from .locks import locked, locked_if_free
 from .project import FILE_NAME, EnvironmentProblem, Project, Wanted, read_project, select
-from .recipe import EXPORTED, REQUIREMENTS, Recipe, environment_key
+from .recipe import REQUIREMENTS, Recipe, environment_key
 from .settings import BuildSettings
 from .store import EnvironmentStore
 
@@ -39,6 +39,12 @@ class BuildPlace:
     """Called now and then while they print."""
     check: Callable[[], None]
     """Raises where the run is not to go on."""
+    confine: Callable[[Job, Path], Job] = lambda job, home: job
+    """Hold a command that may run code of packages."""
+    give: Callable[[Path], None] = lambda folder: None
+    """Let such commands write into a folder."""
+    scratch: Path | None = None
+    """A folder that they write into; None: the environment's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +109,21 @@ class Environments:
         return self.settings.uv is not None and (project.has_sources or project.lock is not None)
 
     def _recipe(self, home: Path, place: BuildPlace) -> Recipe:
-        return Recipe(home, self.settings, self.store.downloads(place.workspace_id))
+        downloads = self.store.downloads(place.workspace_id)
+        return Recipe(home, self.settings, downloads, place.scratch or home)
 
     def _build(self, home: Path, project: Project, wanted: Wanted, place: BuildPlace) -> None:
         recipe = self._recipe(home, place)
         place.say(f"building the environment {home.name} with {recipe.builder}")
         recipe.downloads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        recipe.downloads.parent.chmod(0o711)
         with locked(_lock_of(recipe.downloads), alone=False, check=place.check):
             recipe.write_lists(wanted, installed())
+            recipe.venv.mkdir()
+            for folder in (recipe.venv, recipe.downloads):
+                place.give(folder)
             self._run(recipe.make_venv(), home, recipe, place)
-            recipe.write_path(installed())
+            self._run(recipe.lay_on(installed()), home, recipe, place)
             lists = self._lists(recipe, project, place)
             self._run(recipe.install(lists), project.file.parent, recipe, place)
         place.say("the environment is built")
@@ -126,7 +137,7 @@ class Environments:
             return [requirements]
         if project.lock is not None:
             self._run(recipe.export(), project.file.parent, recipe, place)
-            return [recipe.home / EXPORTED, requirements]
+            return [recipe.exported, requirements]
         return [project.file, requirements] if project.has_sources else [requirements]
 
     def _run(self, words: Sequence[str], folder: Path, recipe: Recipe, place: BuildPlace) -> None:
@@ -144,7 +155,7 @@ class Environments:
             place.follow()
             place.check()
 
-        running = self.executor.start(job)
+        running = self.executor.start(place.confine(job, recipe.home))
         try:
             status = wait_for_end(running, look, time_s=self.settings.time_s, grace_s=_GRACE_S)
         finally:

@@ -16,11 +16,15 @@ from .settings import BuildSettings
 _FORMAT = 1
 """Of environments: what another one has built is not taken."""
 REQUIREMENTS = "requirements.txt"
-EXPORTED = "exported.txt"
+_EXPORTED = "exported.txt"
 _CONSTRAINTS = "constraints.txt"
 _OVERRIDES = "overrides.txt"
 _NEVER = 'python_version < "0"'
 _PATH_FILE = "osmosis_platform.pth"
+_WRITE_LINE = """\
+import pathlib, sys, sysconfig
+pathlib.Path(sysconfig.get_path("purelib"), sys.argv[1]).write_text(sys.argv[2], "utf-8")
+"""
 
 
 def environment_key(
@@ -52,6 +56,8 @@ class Recipe:
     home: Path
     settings: BuildSettings
     downloads: Path
+    scratch: Path
+    """A folder that the commands may write into."""
 
     @property
     def venv(self) -> Path:
@@ -62,6 +68,11 @@ class Recipe:
     def python(self) -> Path:
         """Its interpreter."""
         return self.venv / "bin" / "python"
+
+    @property
+    def exported(self) -> Path:
+        """The list of what a lock pins."""
+        return self.scratch / _EXPORTED
 
     @property
     def builder(self) -> str:
@@ -94,7 +105,7 @@ class Recipe:
         return [
             *(self.settings.uv, "export", "--quiet", "--frozen", "--no-default-groups"),
             *("--no-emit-project", "--no-hashes", "--no-annotate", "--no-header", *without),
-            *("--output-file", str(self.home / EXPORTED)),
+            *("--output-file", str(self.exported)),
         ]
 
     def install(self, lists: Sequence[Path]) -> list[str]:
@@ -121,11 +132,11 @@ class Recipe:
             _OVERRIDES: [f"{name} ; {_NEVER}" for name in sorted(OURS)],
         }
         for name, lines in lists.items():
-            (self.home / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            path = self.home / name
+            path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            path.chmod(0o644)
 
-    def write_path(self, own: Installed) -> None:
-        """Lay the virtual environment on our own installation: what it has itself comes first."""
+    def lay_on(self, own: Installed) -> list[str]:
+        """Return the command that lays it on our own installation: what it has comes first."""
         adding = "; ".join(f"site.addsitedir({str(folder)!r})" for folder in own.folders)
-        line = f"import site; {adding}\n"
-        for packages in self.venv.glob("lib/python*/site-packages"):
-            (packages / _PATH_FILE).write_text(line, "utf-8")
+        return [str(self.python), "-I", "-c", _WRITE_LINE, _PATH_FILE, f"import site; {adding}\n"]

@@ -40,7 +40,8 @@ class EnvironmentStore:
         Two that want the same one at once build it once. What `build` or `check` raises is passed
         on, and what it leaves is never taken for an environment.
         """
-        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o711)  # another user may run the programs
         home = self.folder / key
         lock = self.folder / f"{key}.lock"
         while True:
@@ -56,7 +57,8 @@ class EnvironmentStore:
     @staticmethod
     def _build(home: Path, build: Callable[[Path], None]) -> None:
         shutil.rmtree(home, ignore_errors=True)
-        home.mkdir(mode=0o755)
+        home.mkdir()
+        home.chmod(0o755)
         try:
             build(home)
         except BaseException:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,19 +12,22 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor
-from osmosis_executors.job import Evaluation, Executor, Job, Running
+from osmosis_executors.confinement import Confinement
+from osmosis_executors.job import Evaluation, Executor, Running
 from osmosis_executors.waiting import wait_for_end
 from pytest_osmosis.spec import ModelSpec
 
-from ..environments.build import BuildPlace, Environments, PythonEnvironment
+from ..environments.build import Environments, PythonEnvironment
 from ..environments.project import EnvironmentProblem
 from ..vault.cipher import Vault
+from . import exits
 from .checkout import CheckoutError, CheckoutLimits, Source, check_out
+from .children import OWN_PYTHON, Children
 from .claims import Claims
 from .figures import Progress
 from .following import GrowingFile
 from .git_program import GitProgram
-from .orders import Rows, child_environment, evaluation_words, question_words
+from .orders import Rows, evaluation_words, question_words
 from .outcome import ReportProblem, last_mistake, read_outcome
 from .room import Room
 from .submitted import read_submitted
@@ -55,6 +57,8 @@ class Services:
     shutdown: threading.Event
     environments: Environments | None = None
     """None: every rollout runs in the platform's own environment."""
+    confinement: Confinement = field(default_factory=Confinement)
+    """Of every program that runs code of users."""
     checkout: CheckoutLimits = field(default_factory=CheckoutLimits)
     grace_s: float = 4.0
     """How long an evaluation may take to end after it was asked to."""
@@ -97,6 +101,7 @@ class _Execution:
             services.claims.database, services.vault, services.data, run_id
         )
         self._record.redact = Redactor(self._order.secrets)
+        self._children = Children(self._room, self._order, services.confinement, services.grace_s)
         self._rows = Rows.of_run(run_id, self._order.submission)
         self._progress: Progress | None = None
 
@@ -104,7 +109,7 @@ class _Execution:
         if self._order.missing:
             told = ", ".join(self._order.missing)
             raise RunFailed(f"there is no secret {told} any more; set it again", "build")
-        self._room.make()
+        self._children.make_room()
         try:
             self._clone()
             self._check_files()
@@ -142,6 +147,7 @@ class _Execution:
         if tree.submodules:
             told = f"submodules are not fetched: {', '.join(tree.submodules)}"
             self._record.say(told, step="clone", level="warning")
+        self._services.confinement.give(self._room.source)
         self._room.keep_commit(tree.commit)
         self._record.note(commit_sha=tree.commit, rows=self._rows.facts)
         self._record.say(f"the commit is {tree.commit}", step="clone")
@@ -163,16 +169,12 @@ class _Execution:
         environments = self._services.environments
         if environments is None:
             self._record.say("the platform's own Python environment is used", step="build")
-            yield PythonEnvironment(Path(sys.executable), None)
+            yield PythonEnvironment(OWN_PYTHON, None)
             return
         log = self._room.build_log
         log.unlink(missing_ok=True)
         printed = GrowingFile(log)
-        place = BuildPlace(
-            workspace_id=self._order.workspace_id,
-            commit=self._room.commit or "",
-            variables=child_environment(self._room, {}, ()),
-            log=log,
+        place = self._children.build_place(
             say=lambda told: self._record.say(told, step="build"),
             follow=lambda: self._add_output(printed, "build"),
             check=self._watch.check,
@@ -192,7 +194,12 @@ class _Execution:
         answer = self._room.folder / "answer"
         answer.unlink(missing_ok=True)
         self._record.say(f"asking {model} one question", step="model")
-        if self._wait(self._services.executor.start(self._job(question_words(model), answer))) == 0:
+        if (
+            self._wait(
+                self._services.executor.start(self._children.job(question_words(model), answer))
+            )
+            == 0
+        ):
             return
         told = answer.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no answer"]
         raise RunFailed(f"the model does not answer: {told[0]}", "model")
@@ -200,8 +207,7 @@ class _Execution:
     def _evaluate(self, environment: PythonEnvironment) -> None:
         resumes = self._room.has_begun()
         self._room.report.unlink(missing_ok=True)
-        name = self._order.experiment["dataset"]
-        dataset = self._room.link_dataset(self._order.dataset, name)
+        dataset = self._children.put_dataset()
         words = evaluation_words(
             self._order.submission,
             self._rows,
@@ -216,7 +222,7 @@ class _Execution:
         self._room.output.touch(mode=0o600)
         output = GrowingFile(self._room.output, self._room.output.stat().st_size)
         try:
-            job = self._job(words, self._room.output, environment.python)
+            job = self._children.job(words, self._room.output, environment.python)
             names = [secret.name for secret in self._order.secrets]
             evaluation = Evaluation(job, names, environment.project)
             status = self._wait(self._services.executor.evaluate(evaluation), output)
@@ -232,17 +238,6 @@ class _Execution:
         if taken:
             raise RunFailed(taken, "run")
         self._record.end("finished", "the report is there", step="report")
-
-    def _job(self, words: Sequence[str], printed: Path, python: Path = Path(sys.executable)) -> Job:
-        """Return a child of the run, with its environment."""
-        return Job(
-            words,
-            self._room.source,
-            child_environment(self._room, self._order.env, self._order.secrets, python=python),
-            printed,
-            lock=self._room.lock,
-            grace_s=self._services.grace_s,
-        )
 
     def _wait(self, running: Running, output: GrowingFile | None = None) -> int:
         """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
@@ -297,4 +292,4 @@ class _Execution:
         found = last_mistake(self._room.output)
         if found:
             return self._without_paths(found)
-        return f"the evaluation ended with exit status {status}; the log has its output"
+        return exits.sentence(status)

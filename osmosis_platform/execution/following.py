@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from .untrusted import open_written
+
 BLOCK = 1024 * 1024
 
 
@@ -19,7 +21,7 @@ class GrowingFile:
     def lines(self) -> Iterator[bytes]:
         """Yield the lines that were ended since the last time, at most so many as a block has."""
         try:
-            with self._path.open("rb") as file:
+            with open_written(self._path) as file:
                 file.seek(self._offset)
                 block = file.read(BLOCK)
         except FileNotFoundError:

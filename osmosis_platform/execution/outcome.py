@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .figures import metrics_of
+from .untrusted import open_written
 
 REPORT_BYTES = 512 * 1024 * 1024
 _END_BYTES = 64 * 1024
@@ -43,9 +44,10 @@ def read_outcome(path: Path, clean: Callable[[str], str]) -> Outcome | None:
     from pytest_osmosis.reports.json_models import Report
 
     try:
-        if path.stat().st_size > REPORT_BYTES:
-            raise ReportProblem("the report is larger than the platform takes")
-        text = clean(path.read_text("utf-8"))
+        with open_written(path) as file:
+            if os.fstat(file.fileno()).st_size > REPORT_BYTES:
+                raise ReportProblem("the report is larger than the platform takes")
+            text = clean(file.read(REPORT_BYTES).decode("utf-8"))
         report = Report.model_validate_json(text)
     except FileNotFoundError:
         return None

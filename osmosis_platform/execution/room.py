@@ -1,12 +1,15 @@
 """The folder of one run in the platform's data: its work tree, its home, what it writes.
 
 data/runs/<id>/source/        the work tree; what the commit was is in `commit`
-data/runs/<id>/datasets/      a link to the dataset, by the name that users know
+data/runs/<id>/datasets/      the dataset, or a link to it, by the name that users know
 data/runs/<id>/home/, tmp/    of the child processes
 data/runs/<id>/kept/          journal and transcripts, from which an interrupted run goes on
 data/runs/<id>/build-output   what the build of its environment printed
 data/runs/<id>/output         what pytest printed
-data/runs/<id>/report.json    the JSON report
+data/runs/<id>/results/       of it, with the JSON report
+
+The folder and the outputs are the platform's; what the child processes write is in folders that may
+belong to another user.
 """
 
 from __future__ import annotations
@@ -42,6 +45,11 @@ class Room:
         return self.folder / "source"
 
     @property
+    def datasets(self) -> Path:
+        """The folder of the dataset."""
+        return self.folder / "datasets"
+
+    @property
     def home(self) -> Path:
         """The home directory of the child processes."""
         return self.folder / "home"
@@ -69,7 +77,7 @@ class Room:
     @property
     def report(self) -> Path:
         """The file of the JSON report."""
-        return self.folder / "report.json"
+        return self.folder / "results" / "report.json"
 
     @property
     def lock(self) -> Path:
@@ -87,17 +95,30 @@ class Room:
         (self.folder / "commit").write_text(commit, "ascii")
 
     def make(self) -> None:
-        """Make the folders, for the platform's user alone."""
-        for folder in (self.folder.parent, self.folder, self.home, self.temporary):
+        """Make the folders, for their owners alone."""
+        for folder in (self.folder.parent, self.folder, *self.written):
             folder.mkdir(mode=0o700, exist_ok=True)
 
-    def link_dataset(self, rows: Path, name: str) -> Path:
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """The folders that child processes write into, but for the work tree."""
+        return self.home, self.temporary, self.kept, self.report.parent
+
+    def let_in(self) -> None:
+        """Let another user go to the folders that are its own; none can be listed."""
+        for folder in (self.data, self.folder.parent, self.folder):
+            folder.chmod(0o711)
+
+    def put_dataset(self, rows: Path, name: str, *, copied: bool) -> Path:
         """Give the file of the dataset its name; return the path relative to the work tree."""
-        link = self.folder / "datasets" / f"{_ODD.sub('-', name)}{rows.suffix}"
-        link.parent.mkdir(mode=0o700, exist_ok=True)
-        link.unlink(missing_ok=True)
-        link.symlink_to(rows)
-        return Path("..") / link.relative_to(self.folder)
+        here = self.datasets / f"{_ODD.sub('-', name)}{rows.suffix}"
+        self.datasets.mkdir(mode=0o700, exist_ok=True)
+        here.unlink(missing_ok=True)
+        if copied:
+            shutil.copyfile(rows, here)
+        else:
+            here.symlink_to(rows)
+        return Path("..") / here.relative_to(self.folder)
 
     def journal(self) -> Path | None:
         """Return the journal of the evaluation, once there is one."""
@@ -109,5 +130,5 @@ class Room:
 
     def clean(self) -> None:
         """Remove everything but the journal, the output and the report."""
-        for folder in (self.source, self.home, self.temporary):
+        for folder in (self.source, self.home, self.temporary, self.datasets):
             shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from osmosis_executors.job import Job, JobLimits
+from osmosis_executors.confinement import Confinement
+from osmosis_executors.job import Job, JobLimits, RunAs
 from osmosis_executors.local import LocalExecutor, LocalRun
 
 PATIENCE_S = 60.0
@@ -130,7 +133,7 @@ def test_a_program_ends_with_its_supervisor(tmp_path: Path) -> None:
     )
     with start(tmp_path, code) as run:
         child = int(wait_for(run, tmp_path / "ready"))
-        os.kill(run.pid, 9)
+        os.kill(run.pid, signal.SIGKILL)
         assert run.wait(PATIENCE_S) == 137
     wait_for_end(child)
 
@@ -150,3 +153,66 @@ def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:
             (tmp_path / "go").touch()
             assert (first.wait(PATIENCE_S), second.wait(PATIENCE_S)) == (0, 0)
     assert (tmp_path / "out").read_text() == "first\nsecond\n"
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "status"),
+    [
+        (JobLimits(cpu_s=1), "while True: pass", 128 + signal.SIGXCPU),
+        (JobLimits(memory_bytes=256 * 1024**2), "bytearray(1024 ** 3)", 1),
+        (JobLimits(open_files=64), "kept = [open('/dev/null') for _ in range(64)]", 1),
+    ],
+    ids=["cpu", "memory", "files"],
+)
+def test_a_program_that_takes_more_than_its_limits_is_ended(
+    tmp_path: Path, limits: JobLimits, code: str, status: int
+) -> None:
+    with start(tmp_path, code, limits=limits) as run:
+        assert run.wait(PATIENCE_S) == status
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
+def test_a_program_can_run_as_another_user_with_a_limit_of_processes(tmp_path: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    user = RunAs(nobody.pw_name, nobody.pw_uid, nobody.pw_gid)
+    (tmp_path / "secret").touch(mode=0o600)
+    code = 'id -u; id -G; grep -o "processes *77" /proc/self/limits; pwd; cat "$SECRET"; exit 3'
+    job = Job(
+        ["/bin/sh", "-c", code], Path("/"), {"SECRET": str(tmp_path / "secret")},
+        tmp_path / "out", user=user, limits=JobLimits(processes=77),
+    )  # fmt: skip
+    with LocalExecutor().start(job) as run:
+        assert run.wait(PATIENCE_S) == 3
+    told = (tmp_path / "out").read_text().splitlines()
+    assert told[:4] == [str(nobody.pw_uid), str(nobody.pw_gid), told[2], "/"]
+    assert told[2].startswith("processes")
+    assert "Permission denied" in told[4]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_program_of_another_user_ends_with_its_supervisor_too(tmp_path: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    user = RunAs(nobody.pw_name, nobody.pw_uid, nobody.pw_gid)
+    words = ["/bin/sh", "-c", "echo $$; exec sleep 600"]
+    with LocalExecutor().start(Job(words, Path("/"), {}, tmp_path / "out", user=user)) as run:
+        while not (told := (tmp_path / "out").read_text()).endswith("\n"):
+            assert run.wait(0.02) is None, told
+        os.kill(run.pid, signal.SIGKILL)
+        assert run.wait(PATIENCE_S) == 137
+    wait_for_end(int(told))
+
+
+def test_a_wrapper_runs_the_program_and_is_told_places_and_names_of_variables(
+    tmp_path: Path,
+) -> None:
+    code = 'echo "$0 $*" > wrapped; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
+    wrapper = ("/bin/sh", "-c", code, "box", "--in={room}", "--env={name}", "{folder}", "--")
+    job = Job(["/bin/echo", "done"], tmp_path, {"B": VALUE, "A": "1"}, tmp_path / "out")
+    held = Confinement(JobLimits(cpu_s=60), wrapper=wrapper)
+    assert held.is_apart
+    with LocalExecutor().start(held.applied(job, {"room": Path("/room")})) as run:
+        assert run.wait(PATIENCE_S) == 0
+    assert (tmp_path / "out").read_text() == "done\n"
+    told = (tmp_path / "wrapped").read_text()
+    assert told == f"box --in=/room --env=A --env=B {tmp_path} -- /bin/echo done\n"

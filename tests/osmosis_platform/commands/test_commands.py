@@ -113,6 +113,13 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--host", "0.0.0.0"), 2, "say with --public-url where"),
         (("serve", "--public-url", "example.com"), 2, "must be https://HOST"),
         (("serve", "--port", "99999"), 2, "--port"),
+        (("serve", "--index-url", "https://me:pw@x.test/"), 2, "must hold no user and no password"),
+        (("serve", "--index-url", "x"), 2, "must be https://HOST"),
+        (("serve", "--find-links", "nowhere"), 2, "'nowhere' does not exist"),
+        (("serve", "--limit-memory", "lots"), 2, "'lots' is no size; write it as 512M or 8G"),
+        (("serve", "--run-as", "no-such-user"), 2, "this machine has no user no-such-user"),
+        (("serve", "--run-as", "root"), 2, "--run-as: "),
+        (("serve", "--wrapper", "a 'b"), 2, "--wrapper: No closing quotation"),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
         (
             ("serve", "--metrics-token-file", "/nowhere"),

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from osmosis_executors.job import Evaluation, Job
+from osmosis_executors.confinement import Confinement
+from osmosis_executors.job import Evaluation, Job, JobLimits
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
@@ -80,7 +81,7 @@ class Children:
     def start(self, job: Job) -> Ended:
         self.jobs.append(job)
         is_question = "osmosis_executors.question" in job.words
-        if job.words[0] == "uv":
+        if job.words[0] == "uv" or "-I" in job.words:
             assert SECRET not in job.environment.values()
             job.output.write_text(self.build[1])
             return Ended(self.build[0])
@@ -88,7 +89,7 @@ class Children:
         with job.output.open("a") as file:
             file.write(printed)
         if not is_question and self.report is not None:
-            (job.folder.parent / "report.json").write_text(self.report.model_dump_json())
+            (job.folder.parent / "results/report.json").write_text(self.report.model_dump_json())
         return Ended(status, (lambda: None) if is_question else self.on_wait)
 
     def evaluate(self, evaluation: Evaluation) -> Ended:
@@ -173,6 +174,8 @@ FAILURES = [
      "the model does not answer: the key is wrong"),
     ({"evaluation": (4, "ERROR: no such agent\n"), "report": None}, "no such agent"),
     ({"evaluation": (3, ""), "report": None}, "the evaluation ended with exit status 3"),
+    ({"evaluation": (152, ""), "report": None},
+     "the evaluation ended with exit status 152: a process of it used more processor time"),
     ({"evaluation": (0, ""), "report": None}, "the evaluation has left no report"),
     ({"report": report_of("x", halted="the key ran out")}, "the key ran out"),
 ]  # fmt: skip
@@ -201,6 +204,20 @@ def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitte
     assert submitted.children.jobs == []
 
 
+def test_every_program_of_a_run_is_held_as_the_operator_wants(submitted: Submitted) -> None:
+    build_of_its_own(submitted)
+    held = Confinement(JobLimits(cpu_s=9), wrapper=("box", "{room}", "{environment}", "{data}"))
+    submitted.services = replace(submitted.services, confinement=held)
+    assert submitted.execute().status == "finished"
+    for job in submitted.children.jobs:
+        assert job.limits == JobLimits(cpu_s=9)
+        assert job.wrapper[:2] == ("box", str(submitted.room.folder))
+    built, *_, question, evaluation = submitted.children.jobs
+    environment = str(Path(evaluation.words[0]).parents[2])
+    assert built.wrapper[2] == evaluation.wrapper[2] == environment
+    assert question.wrapper[2:] == (str(submitted.room.folder), str(submitted.services.data))
+
+
 def build_of_its_own(submitted: Submitted) -> None:
     """Have the rollout want a package, and the platform build environments."""
     project = submitted.room.source / "rollouts/my-rollout/pyproject.toml"
@@ -214,7 +231,7 @@ def test_an_evaluation_runs_in_the_environment_that_was_built_for_it(submitted: 
     submitted.children.build = (0, f"installed into {submitted.services.data}/environments/x\n")
     assert submitted.execute().status == "finished"
     *built, question, evaluation = submitted.children.jobs
-    assert [job.words[1] for job in built] == ["venv", "pip"]
+    assert [job.words[1] for job in built] == ["venv", "-I", "pip"]
     home = Path(evaluation.words[0]).parents[2]
     assert home.parent == submitted.services.data / "environments"
     assert evaluation.environment["PATH"].startswith(f"{home}/venv/bin:")

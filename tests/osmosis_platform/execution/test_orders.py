@@ -74,7 +74,7 @@ def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended
         "--osmosis-limit=3",
         "--osmosis-n=2",
         "--osmosis-grader-timeout=5.0",
-        "--osmosis-output=/room/report.json",
+        "--osmosis-output=/room/results/report.json",
         "--osmosis-run-dir=/room/kept",
     ]
     again = evaluation_words(submission, rows, room, Path("../d.jsonl"), resumes=True)
@@ -85,9 +85,12 @@ def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -
     (tmp_path / "rows.jsonl").touch()
     (tmp_path / "room").mkdir()
     for name, linked in (("my data", "my-data"), ("../x", "-.-x"), (".", "-"), ("a", "a")):
-        link = Room(tmp_path / "room").link_dataset(tmp_path / "rows.jsonl", name)
+        rows = tmp_path / "rows.jsonl"
+        link = Room(tmp_path / "room").put_dataset(rows, name, copied=False)
         assert link == Path("../datasets") / f"{linked}.jsonl"
         assert (tmp_path / "room" / "source" / link).parent.name == "datasets"
+        Room(tmp_path / "room").put_dataset(rows, name, copied=True)
+        assert not (tmp_path / "room/datasets" / link.name).is_symlink()
 
 
 def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""What holds a program that runs code of users: limits, another user, a command around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .job import Job, JobLimits, RunAs
+
+NAME = "{name}"
+"""A word of the wrapper that holds it is repeated for each variable of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How such programs are run."""
+
+    limits: JobLimits = field(default_factory=JobLimits)
+    user: RunAs | None = None
+    """None: the user of this process."""
+    wrapper: tuple[str, ...] = ()
+    """The words of a command that runs the program, which follows it."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the programs may not see what this process sees."""
+        return self.user is not None or bool(self.wrapper)
+
+    def applied(self, job: Job, places: Mapping[str, Path]) -> Job:
+        """Return the job so held; `{room}` and the like in the wrapper are these places."""
+        named = {f"{{{name}}}": str(path) for name, path in places.items()}
+        words = tuple(self._words(job, {**named, "{folder}": str(job.folder)}))
+        return replace(job, limits=self.limits, user=self.user, wrapper=words)
+
+    def _words(self, job: Job, places: Mapping[str, str]) -> Iterator[str]:
+        for word in self.wrapper:
+            text = word
+            for name, path in places.items():
+                text = text.replace(name, path)
+            if NAME in text:
+                yield from (text.replace(NAME, name) for name in sorted(job.environment))
+            else:
+                yield text
+
+    def give(self, *folders: Path) -> None:
+        """Make the user the owner of folders, with all that is in them; links are not followed."""
+        if self.user is None:
+            return
+        for folder in folders:
+            for parent, _, files in os.walk(folder):
+                for path in (parent, *(os.path.join(parent, name) for name in files)):
+                    os.chown(path, self.user.uid, self.user.gid, follow_symlinks=False)

@@ -1,0 +1,85 @@
+"""The programs that one run starts, held as the operator wants it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from osmosis_executors.confinement import Confinement
+from osmosis_executors.job import Job
+
+from ..environments.build import BuildPlace
+from .orders import child_environment
+from .room import Room
+from .submitted import Submitted
+
+OWN_PYTHON = Path(sys.executable)
+"""The interpreter of the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """Makes the jobs of a run in its room."""
+
+    room: Room
+    run: Submitted
+    confinement: Confinement
+    grace_s: float
+
+    def make_room(self) -> None:
+        """Make the folders of the run, where its programs can write."""
+        self.room.make()
+        if self.confinement.user is not None:
+            self.room.let_in()
+            self.confinement.give(*self.room.written)
+
+    def put_dataset(self) -> Path:
+        """Put the dataset where the programs can read it; return the path from the work tree."""
+        name = self.run.experiment["dataset"]
+        copied = self.confinement.is_apart
+        path = self.room.put_dataset(self.run.dataset, name, copied=copied)
+        self.confinement.give(self.room.datasets)
+        return path
+
+    def job(self, words: Sequence[str], printed: Path, python: Path = OWN_PYTHON) -> Job:
+        """Return a program with the environment of the run."""
+        job = Job(
+            words,
+            self.room.source,
+            child_environment(self.room, self.run.env, self.run.secrets, python=python),
+            printed,
+            lock=self.room.lock,
+            grace_s=self.grace_s,
+        )
+        return self._held(job, self._home_of(python))
+
+    def build_place(
+        self,
+        say: Callable[[str], None],
+        follow: Callable[[], None],
+        check: Callable[[], None],
+    ) -> BuildPlace:
+        """Return where an environment is built: its programs get no secret."""
+        return BuildPlace(
+            workspace_id=self.run.workspace_id,
+            commit=self.room.commit or "",
+            variables=child_environment(self.room, {}, ()),
+            log=self.room.build_log,
+            say=say,
+            follow=follow,
+            check=check,
+            confine=self._held,
+            give=self.confinement.give,
+            scratch=self.room.temporary,
+        )
+
+    def _held(self, job: Job, environment: Path) -> Job:
+        places = {"data": self.room.data, "room": self.room.folder, "environment": environment}
+        return self.confinement.applied(job, places)
+
+    def _home_of(self, python: Path) -> Path:
+        """Return the folder of a built environment; the room for the platform's own."""
+        environments = self.room.data / "environments"
+        return python.parents[2] if environments in python.parents else self.room.folder
