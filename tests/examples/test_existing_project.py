@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from osmosis_ai.embedded import EmbeddedEndpoint, start_embedded
 from tests.command import Osmosis, command
+from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, text_answer
 
 PROJECT = Path(__file__).parents[1] / "existing_project"
 MODULES = ("server", "tools", "rewards")
 AGENT = ("-m", "server:agent_loop")
 DATA = (*AGENT, "-d", "test_data.jsonl")
+PORT = re.compile(r"http://[\d.]+:(\d+)")
 
 
 @pytest.fixture(scope="module")
@@ -90,22 +94,73 @@ def test_it_is_evaluated(project: Path) -> None:
     assert summary["eval_fns"]["rewards:compute_reward"]["mean"] == 1.0
 
 
+WAYS = {
+    "python -m server": "-m server",
+    "uvicorn": "-m uvicorn server:app --host 0.0.0.0 --port 0 --no-access-log",
+    "osmosis serve": (
+        "-m osmosis_cli serve -m server:agent_loop -p 0 --skip-register --log ./rollout_logs"
+    ),
+    "osmosis serve --local": (
+        "-m osmosis_cli serve -m server:agent_loop -p 0 --local --log rollout_logs"
+    ),
+}
+
+
 @pytest.mark.slow
-def test_uvicorn_serves_its_application(project: Path) -> None:
-    words = [sys.executable, "-m", "uvicorn", "server:app", "--port", "0", "--no-access-log"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
+@pytest.mark.parametrize("way", WAYS)
+def test_it_is_served_to_a_trainer(project: Path, way: str) -> None:
+    with Trainer(model_with_a_tool) as trainer, serving(project, WAYS[way], trainer) as port:
+        served = Served(port, None if way.endswith("--local") else KEY)
+        assert served.health()["agent_loop"] == "calculator"
+        question = {"role": "user", "content": "What is 2 plus 40?"}
+        answer = served.init("rollout-abc123", trainer, messages=[question])
+        tools = [tool["function"]["name"] for tool in answer.json()["tools"]]
+        assert (answer.status, "add" in tools) == (202, True)
+        result = trainer.result("rollout-abc123")
+    assert result["final_messages"][-1]["content"] == "#### 42"
+    assert result["metrics"]["num_tool_calls"] == 1
+    [folder] = (project / "rollout_logs").iterdir()
+    assert folder.name.isdigit()
+    lines = (folder / "rollout-abc123.jsonl").read_text().splitlines()
+    assert "pre_run" in [json.loads(line)["event"] for line in lines]
+
+
+def model_with_a_tool(body: dict[str, Any]) -> dict[str, Any]:
+    """Call the tool `add` once, then answer with what it gave."""
+    if body["messages"][-1]["role"] == "tool":
+        return text_answer(f"#### {float(body['messages'][-1]['content']):g}")
+    call = {"name": "add", "arguments": '{"a": 2, "b": 40}'}
+    calls = [{"id": "call_1", "type": "function", "function": call}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+
+
+@contextmanager
+def serving(project: Path, words: str, trainer: Trainer) -> Iterator[int]:
+    """The project's server in a process of its own, and its port."""
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "NO_COLOR": "1",
+        "ROLLOUT_SERVER_PORT": "0",
+        "ROLLOUT_DEBUG_DIR": "./rollout_logs",
+        "OSMOSIS_SERVER_API_KEY": KEY,
+        "OSMOSIS_ALLOWED_TRAINERS": trainer.url,
+    }
     with subprocess.Popen(
-        words, cwd=project, env=environment, stderr=subprocess.PIPE, text=True
+        [sys.executable, *words.split()],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as server:
-        assert server.stderr is not None
+        assert server.stdout is not None
         try:
-            told = (line.partition("running on ")[2] for line in server.stderr)
-            url = next(text.split()[0] for text in told if text)
-            with urllib.request.urlopen(f"{url}/health", timeout=20) as reply:
-                assert json.loads(reply.read())["agent_loop"] == "calculator"
+            yield next(int(found[1]) for line in server.stdout if (found := PORT.search(line)))
         finally:
             server.terminate()
-            server.stderr.read()
+            server.stdout.read()
 
 
 def run_apart(project: Path, *words: str) -> subprocess.CompletedProcess[str]:

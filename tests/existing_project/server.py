@@ -2,6 +2,7 @@
 """A remote rollout server, as an existing project has it."""
 
 import logging
+import os
 import time
 from typing import Any, Dict, List
 
@@ -50,9 +51,13 @@ class CalculatorAgentLoop(RolloutAgentLoop):
 
 
 agent_loop = CalculatorAgentLoop()
-app = create_app(agent_loop)
+app = create_app(agent_loop, debug_dir=os.environ.get("ROLLOUT_DEBUG_DIR"))
 
 if __name__ == "__main__":
     import uvicorn
 
-    uvicorn.run(app, host="0.0.0.0", port=9000)
+    uvicorn.run(
+        app,
+        host=os.environ.get("ROLLOUT_SERVER_HOST", "0.0.0.0"),
+        port=int(os.environ.get("ROLLOUT_SERVER_PORT", "9000")),
+    )
