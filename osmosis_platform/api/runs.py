@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import Field
 
@@ -85,7 +86,7 @@ def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
             find_dataset=lambda: _checked_needs(call),
             idempotency_key=key,
         )
-        return Answer(wire.summary(run), status=201 if is_new else 200)
+        return Answer(wire.summary(run, _pages(call)), status=201 if is_new else 200)
 
     return submit
 
@@ -130,13 +131,14 @@ def _list(kind: RunKind) -> Callable[[Call[None, Page]], Answer]:
         runs, total = records.newest(
             call.session, kind, call.workspace, limit=page.limit, offset=page.offset
         )
-        return Answer(page_document(f"{kind.key}s", [*map(wire.summary, runs)], total, page))
+        shown = [wire.summary(run, _pages(call)) for run in runs]
+        return Answer(page_document(f"{kind.key}s", shown, total, page))
 
     return listed
 
 
 def _detail(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
-    return Answer(wire.detail(kind, run))
+    return Answer(wire.detail(kind, run, _pages(call)))
 
 
 def _metrics(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
@@ -161,4 +163,8 @@ def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
 
 
 def _stop(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
-    return Answer(wire.summary(records.stop(call.session, kind, run)))
+    return Answer(wire.summary(records.stop(call.session, kind, run), _pages(call)))
+
+
+def _pages(call: Call[Any, Any]) -> str:
+    return f"{call.base_url}/w/{quote(call.workspace.name, safe='')}/runs"

@@ -9,18 +9,21 @@ from ..timestamps import timestamp
 from .kinds import RunKind
 
 
-def summary(run: Run) -> dict[str, Any]:
-    """Return what a list shows, and what submitting and stopping answer."""
+def summary(run: Run, pages: str) -> dict[str, Any]:
+    """Return what a list shows, and what submitting and stopping answer.
+
+    `pages` is the address under which each run of the workspace has its page.
+    """
     experiment = run.submission["experiment_config"]
     return {
-        **_head(run),
+        **_head(run, pages),
         "model": {"name": experiment["model_path"]},
         "dataset": {"name": experiment["dataset"]},
         "rollout": {"name": experiment["rollout"]},
     }
 
 
-def detail(kind: RunKind, run: Run) -> dict[str, Any]:
+def detail(kind: RunKind, run: Run, pages: str) -> dict[str, Any]:
     """Return everything about a run."""
     experiment = run.submission["experiment_config"]
     config = {
@@ -29,7 +32,7 @@ def detail(kind: RunKind, run: Run) -> dict[str, Any]:
         if name not in ("env_config", "experiment_config")
     }
     return {
-        kind.key: _head(run),
+        kind.key: _head(run, pages),
         "config": {"experiment_config": experiment, **config},
         "dataset": {"id": run.dataset_id, "name": experiment["dataset"]},
         "model": {"name": experiment["model_path"]},
@@ -75,7 +78,7 @@ _NO_OVERVIEW: dict[str, Any] = {
 _NO_STATS: dict[str, Any] = dict.fromkeys(("mean", "median", "std", "min", "max"))
 
 
-def _head(run: Run) -> dict[str, Any]:
+def _head(run: Run, pages: str) -> dict[str, Any]:
     return {
         "id": run.id,
         "name": run.name,
@@ -84,5 +87,5 @@ def _head(run: Run) -> dict[str, Any]:
         "started_at": timestamp(run.started_at),
         "completed_at": timestamp(run.completed_at),
         "creator_name": run.creator.name,
-        "platform_url": None,
+        "platform_url": f"{pages}/{run.name}",
     }

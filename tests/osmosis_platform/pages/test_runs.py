@@ -192,3 +192,13 @@ def test_two_runs_are_compared_row_by_row(
         ("run=new-run", 422),
     ):
         assert browser.get(f"compare?{query}").status_code == status
+
+
+def test_a_run_of_the_api_says_where_its_page_is(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    platform_server.add_run(account=browser.account, name="api-run")
+    answer = browser.client.get("/api/cli/eval-runs/api-run", headers=browser.account.headers)
+    url = answer.json()["eval_run"]["platform_url"]
+    assert url == f"{platform_server.url}/w/{browser.account.workspace}/runs/api-run"
+    assert "<h1>api-run" in browser.client.get(url).text
