@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,15 @@ from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
-from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
+from pytest_osmosis.storage.fingerprint import EvalFingerprint
+from pytest_osmosis.storage.journal import FILE, Replay, replay
 from pytest_osmosis.storage.kept_result import kept_suite
-from pytest_osmosis.storage.resume import is_unfinished
 from pytest_osmosis.suite_results import SuiteResult
 
 from ..buffered_output import printable
 from ..errors import CommandError
 from ..lazy_group import nearest
+from .kept_runs import Run, nearest_runs, read_run
 from .lines import columns, say, size_text, table, wrapped
 
 EPILOG = """\b
@@ -41,31 +41,6 @@ Examples:
 _DAY_S = 86_400.0
 _HEADER = ("name", "state", "runs done", "mean", "trend", "pass@1", "started", "size")
 _RUN_DIR = "osmosis_cli.eval.runs.run_dir"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One evaluation that is kept."""
-
-    name: str
-    state: str
-    """`complete`, `unfinished`, `ended` (but not complete), `in use` or `damaged`."""
-    done: int
-    total: int
-    started_at: float
-    """Seconds since 1970."""
-    agent: str = ""
-    data: str = ""
-    model: str = ""
-    archived: bool = False
-    bytes: int = 0
-    pid: int | None = None
-    """The process that works on it."""
-    problem: str | None = None
-    mean: float | None = None
-    """Of the first eval function; None where no run has a score."""
-    pass_at_1: float | None = None
-    """None where each row has one run."""
 
 
 @click.group("runs", epilog=EPILOG)
@@ -87,7 +62,7 @@ def runs_command(ctx: click.Context, run_dir: Path | None) -> None:
 def list_command(ctx: click.Context, as_json: bool) -> None:
     """All of them, the newest last."""
     folder = _runs_folder(ctx)
-    found = sorted(map(_read, run_directory.kept_in(folder)), key=lambda run: run.started_at)
+    found = sorted(map(read_run, run_directory.kept_in(folder)), key=lambda run: run.started_at)
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "runs": [asdict(run) for run in found]}))
         return
@@ -112,7 +87,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     ROW is a name such as row-3, an index, or one run of a row, such as row-3[run-1].
     """
     folder = _named(_runs_folder(ctx), name)
-    run = _read(folder)
+    run = read_run(folder)
     if run.problem is not None:
         raise CommandError(run.problem, code="invalid")
     kept = replay(folder / FILE)
@@ -174,7 +149,7 @@ def prune_command(
         raise click.UsageError("say which: names, --archived, --complete or --older-than DAYS")
     folder = _runs_folder(ctx)
     chosen = [_named(folder, name) for name in names] or list(run_directory.kept_in(folder))
-    runs = [(path, _read(path, with_figures=False)) for path in chosen]
+    runs = [(path, read_run(path, with_figures=False)) for path in chosen]
     if not names:
         runs = [
             (path, run)
@@ -213,12 +188,7 @@ def _runs_folder(ctx: click.Context) -> Path:
     given: Path | None = ctx.meta[_RUN_DIR]
     if given is not None:
         return given
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        found = run_directory.runs_folder(folder, None)
-        if found.is_dir():
-            return found
-    return run_directory.runs_folder(here, None)
+    return nearest_runs(Path.cwd())
 
 
 def _named(folder: Path, name: str) -> Path:
@@ -229,47 +199,6 @@ def _named(folder: Path, name: str) -> Path:
             code="not_found",
         )
     return folder / name
-
-
-def _read(folder: Path, *, with_figures: bool = True) -> Run:
-    """Return what there is to say of an evaluation, damaged or not."""
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    pid = None if run_directory.is_archived(folder) else run_directory.user_of(folder)
-    common: dict[str, Any] = {
-        "archived": run_directory.is_archived(folder),
-        "bytes": size,
-        "pid": pid,
-    }
-    try:
-        kept = replay(folder / FILE)
-        identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
-        figures = _figures(folder, kept) if with_figures else {}
-    except (JournalError, OSError, KeyError, TypeError) as error:
-        changed = (folder / FILE).stat().st_mtime
-        return Run(folder.name, "damaged", 0, 0, changed, problem=str(error), **common)
-    planned = set(identity.plan.runs())
-    done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
-    state = "in use" if pid is not None else _state(kept, identity.plan, done)
-    info = identity.info
-    return Run(
-        folder.name,
-        state,
-        done,
-        len(planned),
-        kept.header["created_at"],
-        agent=info.agent,
-        data=info.data,
-        model=info.model,
-        mean=figures.get("mean"),
-        pass_at_1=figures.get("pass@1"),
-        **common,
-    )
-
-
-def _figures(folder: Path, kept: Replay) -> Mapping[str, float | None]:
-    """The figures of the first eval function; none where nothing has ended."""
-    functions = kept_suite(folder, kept).functions if kept.runs else ()
-    return {name: each.value for each_fn in functions[:1] for name, each in each_fn.figures.items()}
 
 
 def _trend(run: Run, others: Iterable[Run]) -> str:
@@ -284,12 +213,6 @@ def _trend(run: Run, others: Iterable[Run]) -> str:
     if last is None or last.mean is None or run.mean is None:
         return ""
     return f"{run.mean - last.mean:+.3f}"
-
-
-def _state(kept: Replay, plan: RunPlan, done: int) -> str:
-    if done == plan.total:
-        return "complete"
-    return "unfinished" if is_unfinished(kept, plan) else "ended"
 
 
 def _row(run: Run, trend: str) -> tuple[str, ...]:

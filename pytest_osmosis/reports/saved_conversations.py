@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,12 @@ from ..results import RolloutRecord, RunId, RunResult
 from ..rollouts.failure_text import explanation
 from ..suite_results import EvalResult, RowData, RowResult, SuiteResult
 from .json_reader import UnreadableReport
+
+
+def asked_in(messages: Sequence[Mapping[str, Any]], ground_truth: str | None) -> RowData:
+    """Return what a conversation says of its row: what the user asked first, and the truth."""
+    asked = (text_of(each.get("content")) for each in messages if each.get("role") == "user")
+    return RowData(next(asked, ""), ground_truth, {})
 
 
 class SavedConversations:
@@ -52,8 +58,7 @@ class SavedConversations:
         self._places[run] = offset, length
         key = run.suite, run.row_index
         if key not in self._asked:
-            asked = [text_of(m.get("content")) for m in told["messages"] if m.get("role") == "user"]
-            self._asked[key] = RowData(asked[0] if asked else "", told.get("ground_truth"), {})
+            self._asked[key] = asked_in(told["messages"], told.get("ground_truth"))
 
     def __contains__(self, run: object) -> bool:
         return run in self._places

@@ -88,6 +88,11 @@ class RunPlan:
         """Return how many runs it has."""
         return len(self.indices) * self.n
 
+    @property
+    def digest_of(self) -> dict[int, str]:
+        """Return the digest of each row, by its index."""
+        return dict(zip(self.indices, _split(self.digests), strict=True))
+
     def runs(self) -> Iterator[RowRun]:
         """Return all of them."""
         return ((row, run) for row in self.indices for run in range(self.n))

@@ -118,6 +118,19 @@ def user_of(folder: Path) -> int | None:
     return None
 
 
+def holder_of(folder: Path) -> int | None:
+    """Return the process that took the lock last, if it lives. Takes no lock: see `user_of`."""
+    try:
+        pid = _holder(_lock_path(folder))
+        if pid is not None:
+            os.kill(pid, 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except PermissionError:
+        pass  # it is another user's
+    return pid
+
+
 def _lock_path(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.lock")
 

@@ -11,26 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from osmosis_cli.eval.runs import runs_command
-from pytest_osmosis.results import RolloutRecord, RunResult, SuiteInfo
+from pytest_osmosis.results import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal, run_directory
-from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from tests.kept_evaluation import kept
 from tests.narrow_terminal import COLUMNS, NarrowTerminal
-
-
-def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2, n: int = 1) -> Path:
-    """An evaluation of two rows, of which some are done."""
-    info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", ("r:f",), n, 1.0, rows, "x")
-    plan = RunPlan(n, list(range(rows)), "x" * 12 * rows)
-    data = EvalFingerprint(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
-    told = data.pop("plan")
-    path = folder / name
-    run_directory.make_private(path)
-    header = {"name": name, "created_at": started, **data}
-    journal.create(path / journal.FILE, header, {"number": 1, "plan": told})
-    results = [RunResult("d.jsonl", row, 0, passed=row == 0) for row in range(done)]
-    journal.add(path / journal.FILE, [journal.run_line(run.to_json(), "") for run in results])
-    return path
 
 
 @pytest.fixture

@@ -1,0 +1,231 @@
+"""What there is to view: evaluations that are kept, and JSON reports, each under a key.
+
+An entry is read when it is asked for, and again when its file has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
+from pytest_osmosis.reports.saved_conversations import asked_in
+from pytest_osmosis.reports.saved_report import read_saved
+from pytest_osmosis.reports.saved_rows import with_dataset
+from pytest_osmosis.results import EvalResult, RolloutRecord, RowResult, RunId, SuiteResult
+from pytest_osmosis.storage import run_directory
+from pytest_osmosis.storage.fingerprint import RunPlan
+from pytest_osmosis.storage.journal import FILE, replay
+from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.transcripts import Transcripts
+
+from ...errors import CommandError
+from ..kept_runs import nearest_runs, read_run
+
+AT_ONCE = 2
+"""Entries that are held once they were read: a report may be large."""
+Stamp = tuple[int, int]
+"""When a file was changed, and its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A report or an evaluation that is kept."""
+
+    key: str
+    kind: Literal["run", "report"]
+    path: Path
+    """The folder of an evaluation, or the file of a report."""
+    name: str
+    family: str
+    """The same for all that are of one evaluation, at different times."""
+    state: str
+    done: int
+    total: int
+    started_at: float
+    model: str
+    mean: float | None
+    pass_at_1: float | None
+    """Of the first eval function; the mean where rows have one run."""
+
+    @property
+    def file(self) -> Path:
+        """The file that changes when it does."""
+        return self.path / FILE if self.kind == "run" else self.path
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a session works on it now."""
+        return self.kind == "run" and run_directory.holder_of(self.path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """An entry as it was read."""
+
+    result: EvalResult
+    conversations: Callable[[RunId], RolloutRecord | None]
+
+
+class Library:
+    """The entries of a place."""
+
+    def __init__(self, place: Path | None) -> None:
+        """Look at a folder or a report; None: at the project's evaluations and reports here."""
+        self._report = place if place is not None and place.is_file() else None
+        self._folder = Path.cwd() if place is None else place
+        self._entries: dict[Path, tuple[Stamp, Entry | None]] = {}
+        self._viewed: dict[str, tuple[Stamp, Viewed]] = {}
+        if place is not None and not place.exists():
+            raise CommandError(f"{place}: there is no such file or folder", code="not_found")
+        if self._report is not None:
+            read_report(self._report)
+
+    @property
+    def only(self) -> Entry | None:
+        """The one report that was asked for."""
+        return None if self._report is None else self._entry(self._report, _report_entry)
+
+    def entries(self) -> list[Entry]:
+        """Return what there is, the newest first."""
+        found = [self._entry(path, read) for path, read in self._places()]
+        there = [entry for entry in found if entry is not None]
+        return sorted(there, key=lambda entry: -entry.started_at)
+
+    def get(self, key: str) -> Entry | None:
+        """Return the entry with a key."""
+        found = (self._entry(path, read) for path, read in self._places() if key_of(path) == key)
+        return next(found, None)
+
+    def _places(self) -> Iterator[tuple[Path, Callable[[Path], Entry | None]]]:
+        """Yield what may be an entry, and what reads it."""
+        if self._report is not None:
+            yield self._report, _report_entry
+            return
+        yield from ((folder, _run_entry) for folder in run_directory.kept_in(self._runs()))
+        yield from ((path, _report_entry) for path in sorted(self._folder.glob("*.json")))
+
+    def _runs(self) -> Path:
+        """Return where evaluations are: the folder itself, or as `eval runs` finds them."""
+        if any(self._folder.glob(f"*/{FILE}")):
+            return self._folder
+        if (self._folder / FILE).exists():
+            return self._folder.parent
+        return nearest_runs(self._folder.absolute())
+
+    def _entry(self, path: Path, read: Callable[[Path], Entry | None]) -> Entry | None:
+        stamp = _stamp(path / FILE if path.is_dir() else path)
+        known = self._entries.get(path)
+        if known is None or known[0] != stamp or (known[1] and known[1].state == "in use"):
+            known = self._entries[path] = stamp, read(path)
+        return known[1]
+
+    def view(self, entry: Entry) -> Viewed:
+        """Read an entry.
+
+        Raises:
+            UnreadableReport: when it is a damaged report.
+            JournalError: when it is a damaged evaluation.
+        """
+        stamp = _stamp(entry.file)
+        known = self._viewed.get(entry.key)
+        if known is None or known[0] != stamp:
+            while len(self._viewed) >= AT_ONCE:
+                del self._viewed[next(iter(self._viewed))]
+            found = _run(entry.path) if entry.kind == "run" else _report(entry.path)
+            known = self._viewed[entry.key] = stamp, found
+        return known[1]
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def key_of(path: Path) -> str:
+    """Return the key of an entry: it names the entry in addresses and says nothing of the disk."""
+    return sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _run_entry(folder: Path) -> Entry:
+    run = read_run(folder, locks=False)
+    return Entry(
+        key=key_of(folder),
+        kind="run",
+        path=folder,
+        name=run.name,
+        family=run.name.partition("@")[0],
+        state=run.state,
+        done=run.done,
+        total=run.total,
+        started_at=run.started_at,
+        model=run.model,
+        mean=run.mean,
+        pass_at_1=run.mean if run.pass_at_1 is None else run.pass_at_1,
+    )
+
+
+def _report_entry(path: Path) -> Entry | None:
+    """Return a JSON file as an entry; None where it is no report."""
+    try:
+        result = read_report(path)
+    except UnreadableReport:
+        return None
+    suites = result.suites
+    figures = [each.functions[0].figures for each in suites[:1] if each.functions]
+    mean = figures[0]["mean"].value if figures else None
+    first = figures[0].get("pass@1") if figures else None
+    started = [run.started_at for suite in suites for row in suite.rows for run in row.runs]
+    done, total = sum(s.finished for s in suites), sum(s.info.total_runs for s in suites)
+    return Entry(
+        key=key_of(path),
+        kind="report",
+        path=path,
+        name=path.name,
+        family=" ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites),
+        state="complete" if done == total else "ended",
+        done=done,
+        total=total,
+        started_at=min(filter(None, started), default=path.stat().st_mtime),
+        model=", ".join(dict.fromkeys(suite.info.model for suite in suites)),
+        mean=mean,
+        pass_at_1=mean if first is None else first.value,
+    )
+
+
+def _report(path: Path) -> Viewed:
+    saved = read_saved(path)
+    return Viewed(with_dataset(saved.result)[0], saved.conversations)
+
+
+def _run(folder: Path) -> Viewed:
+    """Return an evaluation that is kept, as far as it has come."""
+    kept = replay(folder / FILE)
+    suite = kept_suite(folder, kept)
+    digests = RunPlan.from_json(kept.plan).digest_of
+    rows = tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows)
+    result, _ = with_dataset(EvalResult((replace(suite, rows=rows),), 0))
+    said = Transcripts(folder)
+
+    def read(run: RunId) -> RolloutRecord | None:
+        return said.read((run.row_index, run.run_index))
+
+    return Viewed(replace(result, suites=(_asked(result.suites[0], read),)), read)
+
+
+def _asked(suite: SuiteResult, read: Callable[[RunId], RolloutRecord | None]) -> SuiteResult:
+    """The suite with the questions of rows that the dataset does not hold any more."""
+
+    def filled(row: RowResult) -> RowResult:
+        record = None if row.data or not row.runs else read(row.runs[0].run_id)
+        if record is None:
+            return row
+        return replace(row, data=asked_in(record.messages, record.ground_truth))
+
+    return replace(suite, rows=tuple(map(filled, suite.rows)))

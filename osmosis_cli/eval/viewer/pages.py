@@ -1,0 +1,125 @@
+"""The pages of `osmosis eval view`: the list, one evaluation, two beside each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_osmosis.analysis.baseline import baseline_of, compared
+from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+from pytest_osmosis.analysis.row_matching import match_rows
+from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.reports import html
+from pytest_osmosis.reports.highlights import shown
+from pytest_osmosis.reports.page_assets import style
+from pytest_osmosis.results import EvalResult, SuiteResult
+
+from ..report_files import same_suites
+from .library import Entry, Library, Viewed
+
+WIDTH, HEIGHT = 120, 28
+"""Of a trend, in units of its drawing."""
+CONFIDENCE = 0.95
+
+
+class NothingInCommon(Exception):
+    """Two reports have no evaluation in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Everything that is there of one evaluation, and how its pass@1 went."""
+
+    name: str
+    entries: Sequence[Entry]
+    """The newest first."""
+    points: Sequence[tuple[float, float]]
+    """A trend, the oldest first: places in a drawing."""
+    trend: str
+    """It in words."""
+
+
+def families(entries: Sequence[Entry]) -> list[Family]:
+    """Return the entries by what they are of, that of the newest first."""
+    names = dict.fromkeys(entry.family for entry in entries)
+    return [_family(name, [each for each in entries if each.family == name]) for name in names]
+
+
+def _family(name: str, entries: Sequence[Entry]) -> Family:
+    known = [each.pass_at_1 for each in reversed(entries) if each.pass_at_1 is not None]
+    low, high = min([*known, 0.0]), max([*known, 1.0])
+    step = WIDTH / max(1, len(known) - 1)
+    points = [
+        (round(step * place, 1), round(HEIGHT - 3 - (HEIGHT - 6) * (value - low) / (high - low), 1))
+        for place, value in enumerate(known)
+    ]
+    return Family(name, entries, points, ", ".join(map(shown, known)))
+
+
+def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
+    """Return the list of what there is; `base`: what every address begins with."""
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["visible"] = escape_control_chars
+    environment.filters["figure"] = shown
+    environment.filters["when"] = _when
+    found = families(entries)
+    newest = next((each.entries for each in found if len(each.entries) > 1), entries)
+    return environment.get_template("index.html").render(
+        families=found,
+        chosen=[each.key for each in newest[1::-1]],
+        place=str(place),
+        base=base,
+        style=Markup(style().text),
+        style_source=Markup(style().source),
+    )
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def entry_page(entry: Entry, viewed: Viewed, base: str) -> str:
+    """Return the page of an evaluation; it changes while a session works on it."""
+    served = html.Served(
+        conversations=f"{base}/conversations/{entry.key}",
+        events=f"{base}/events/{entry.key}" if entry.is_live else "",
+        home=f"{base}/",
+    )
+    return html.render(viewed.result, served=served)
+
+
+def comparison_page(library: Library, before: Entry, after: Entry, base: str) -> str:
+    """Return the page of one evaluation with another as its baseline."""
+    there, here = library.view(before).result, library.view(after).result
+    served = html.Served(conversations=f"{base}/conversations/{after.key}", home=f"{base}/")
+    return html.render(beside(there, here, before.name), served=served)
+
+
+def beside(there: EvalResult, here: EvalResult, source: str) -> EvalResult:
+    """Return a result with another one as its baseline."""
+    pairs, _ = same_suites(there, here)
+    if not pairs:
+        raise NothingInCommon
+    return replace(here, suites=tuple(_against(now, then, source) for then, now in pairs))
+
+
+def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
+    table, rows = score_table_of(now), ran(now)
+    baseline = baseline_of(then, source)
+    report = compared(now, table, rows, baseline=baseline, confidence=CONFIDENCE)
+    paired = tuple(
+        replace(then.rows[there], row_index=now.rows[here].row_index)
+        for here, there in match_rows(table, baseline.table).pairs
+    )
+    return replace(now, baseline=report, baseline_model_result=replace(then, rows=paired))

@@ -1,0 +1,207 @@
+"""The HTTP server of `osmosis eval view`: loopback alone, nothing can be changed through it.
+
+Every address begins with a token, which is printed where the server was started: other users of the
+machine reach its loopback too, and conversations are for their owner. A request whose `Host` is
+another name is refused, so that no page of the web reads any of this under a name that it chose.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from pytest_osmosis.reports.json_reader import UnreadableReport
+from pytest_osmosis.reports.packed_conversations import told
+from pytest_osmosis.results import RunId
+from pytest_osmosis.storage.journal import JournalError
+
+from .library import Entry, Library
+from .pages import NothingInCommon, comparison_page, entry_page, index_page
+
+HOST = "127.0.0.1"
+POLL_S = 0.5
+"""How often a journal is looked at while it is watched."""
+ALIVE_EVERY = 20
+"""Looks without news after which a comment keeps the connection."""
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Refused(Exception):
+    """A request that gets no page; `str()` says why."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Viewer(ThreadingHTTPServer):
+    """The server; `closing` ends what is being watched."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, library: Library, place: Path, *, port: int = 0) -> None:
+        """Listen on a port of the loopback; 0: one that is free. OSError where that fails."""
+        self.closing = threading.Event()
+        super().__init__((HOST, port), Handler)
+        self.library = library
+        self.place = place
+        self.base = f"/{secrets.token_urlsafe(18)}"
+        self.reading = threading.Lock()
+        """Held while the library is read: it belongs to one thread at a time."""
+        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+
+    @property
+    def url(self) -> str:
+        """The address of the list, or of the one report."""
+        root = f"http://{HOST}:{self.server_port}{self.base}/"
+        only = self.library.only
+        return root if only is None else f"{root}reports/{only.key}"
+
+    def server_close(self) -> None:
+        """End what is being watched, and listen no more."""
+        self.closing.set()
+        super().server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: a GET or a HEAD, and no other."""
+
+    server: Viewer
+    protocol_version = "HTTP/1.1"
+    server_version = "osmosis"
+    sys_version = ""
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer with a page, with JSON, or with events."""
+        try:
+            self._checked()
+            self._answer()
+        except Refused as refused:
+            self._send(refused.status, f"{refused}\n".encode(), "text/plain")
+        except (UnreadableReport, JournalError, OSError) as error:
+            if not isinstance(error, ConnectionError):
+                self._send(HTTPStatus.CONFLICT, f"{error}\n".encode(), "text/plain")
+
+    do_HEAD = do_GET
+
+    def _checked(self) -> None:
+        if self.headers.get("Host", "").lower() not in self.server.hosts:
+            raise Refused(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
+
+    def _answer(self) -> None:
+        asked = urlsplit(self.path)
+        base, slash, rest = asked.path.removeprefix(self.server.base).partition("/")
+        if not asked.path.startswith(self.server.base) or base or not slash:
+            raise Refused(HTTPStatus.NOT_FOUND, "use the address that osmosis eval view printed")
+        kind, _, key = rest.partition("/")
+        query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
+        if kind == "events":
+            with self.server.reading:
+                entry = self._entry(key)
+            self._events(entry)
+            return
+        with self.server.reading:
+            text, content_type = self._page(kind, key, query)
+        self._send(HTTPStatus.OK, text.encode("utf-8", "backslashreplace"), content_type)
+
+    def _page(self, kind: str, key: str, query: dict[str, str]) -> tuple[str, str]:
+        library, base = self.server.library, self.server.base
+        if (kind, key) == ("", ""):
+            return index_page(library.entries(), self.server.place, base), "text/html"
+        if (kind, key) == ("compare", ""):
+            return self._comparison(query), "text/html"
+        if kind in ("runs", "reports"):
+            entry = self._entry(key)
+            return entry_page(entry, library.view(entry), base), "text/html"
+        if kind == "conversations":
+            return json.dumps(self._conversation(self._entry(key), query)), "application/json"
+        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _entry(self, key: str) -> Entry:
+        entry = self.server.library.get(key)
+        if entry is None:
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such evaluation any more")
+        return entry
+
+    def _comparison(self, query: dict[str, str]) -> str:
+        before, after = (self._entry(query.get(name, "")) for name in "ab")
+        try:
+            return comparison_page(self.server.library, before, after, self.server.base)
+        except NothingInCommon:
+            raise Refused(
+                HTTPStatus.CONFLICT, f"{before.name} and {after.name} have no evaluation in common"
+            ) from None
+
+    def _conversation(self, entry: Entry, query: dict[str, str]) -> dict[str, Any] | None:
+        try:
+            wanted = RunId(query["suite"], int(query["row"]), int(query["run"]))
+        except (KeyError, ValueError):
+            raise Refused(HTTPStatus.BAD_REQUEST, "name the suite, the row and the run") from None
+        viewed = self.server.library.view(entry)
+        record = viewed.conversations(wanted)
+        return None if record is None else told(record.result, record)
+
+    def _events(self, entry: Entry) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.close_connection = True
+        if self.command == "HEAD":
+            return
+        for event in watched(entry, self.server.closing.wait):
+            self.wfile.write(event)
+            self.wfile.flush()
+
+    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{content_type}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: a request is no news, and its address holds the token."""
+
+
+def watched(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
+    """Yield an event whenever the journal has grown, and one when the session is over.
+
+    `wait` returns True where nothing more is to be watched.
+    """
+    size, quiet = -1, 0
+    yield b"retry: 2000\n\n"
+    while True:
+        is_live = entry.is_live
+        now = entry.file.stat().st_size if entry.file.exists() else 0
+        if now != size:
+            size, quiet = now, 0
+            yield b"event: changed\ndata: %d\n\n" % now
+        if not is_live:
+            yield b"event: ended\ndata: %d\n\n" % now
+            return
+        quiet += 1
+        if quiet % ALIVE_EVERY == 0:
+            yield b": still there\n\n"
+        if wait(POLL_S):
+            return

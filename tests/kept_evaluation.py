@@ -1,0 +1,29 @@
+"""Evaluations that are kept, made up in a line, for tests of what reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_osmosis.results import RunResult, SuiteInfo
+from pytest_osmosis.storage import journal, run_directory
+from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
+
+
+def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2, n: int = 1) -> Path:
+    """An evaluation of two rows, of which some are done."""
+    info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", ("r:f",), n, 1.0, rows, "x")
+    plan = RunPlan(n, list(range(rows)), "x" * 12 * rows)
+    data = EvalFingerprint(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
+    told = data.pop("plan")
+    path = folder / name
+    run_directory.make_private(path)
+    header = {"name": name, "created_at": started, **data}
+    journal.create(path / journal.FILE, header, {"number": 1, "plan": told})
+    results = [RunResult("d.jsonl", row, 0, passed=row == 0) for row in range(done)]
+    journal.add(path / journal.FILE, [journal.run_line(run.to_json(), "") for run in results])
+    return path
+
+
+def add(folder: Path, *runs: RunResult) -> None:
+    """Append runs to the journal of an evaluation."""
+    journal.add(folder / journal.FILE, [journal.run_line(run.to_json(), "") for run in runs])

@@ -1,0 +1,238 @@
+"""`osmosis eval view`: pages of reports and of kept evaluations, for their owner alone."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from email.message import Message
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+from click.testing import CliRunner
+
+from osmosis_cli.eval.viewer import server
+from osmosis_cli.eval.viewer.library import Library, key_of
+from osmosis_cli.eval.viewer.pages import families
+from osmosis_cli.eval.viewer.server import HOST, Viewer
+from osmosis_cli.main import cli
+from pytest_osmosis.reports import json_writer
+from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from tests.kept_evaluation import add, kept
+from tests.made_results import NASTY, result_of, suite_of
+from tests.report_page import ReportPage
+
+SAID = [{"role": "user", "content": "What is it?"}, {"role": "assistant", "content": NASTY}]
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Message
+    body: bytes
+
+
+class Visitor:
+    """Asks a viewer as a browser would."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+
+    @contextmanager
+    def asked(
+        self, path: str, *, method: str = "GET", host: str | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
+        """An answer, while it comes in."""
+        connection = http.client.HTTPConnection(HOST, self.viewer.server_port, timeout=30)
+        connection.putrequest(method, path, skip_host=host is not None)
+        if host is not None:
+            connection.putheader("Host", host)
+        connection.putheader("Connection", "close")
+        connection.endheaders()
+        with closing(connection), connection.getresponse() as answer:
+            yield answer
+
+    def open(self, path: str, **how: str) -> Answer:
+        with self.asked(path, **how) as answer:
+            return Answer(answer.status, answer.headers, answer.read())
+
+    def get(self, path: str) -> str:
+        answer = self.open(f"{self.viewer.base}/{path}")
+        assert answer.status == 200, answer.body
+        return answer.body.decode()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """An evaluation of two rows, of which one has ended."""
+    folder = kept(tmp_path / ".osmosis" / "runs", "d-m", done=1, started=1700000000.0)
+    ended = RunResult("d.jsonl", 0, 0, True, scores={"r:f": 1.0}, passed=True, answer="42")
+    writer = TranscriptWriter("main")
+    writer.begin("d.jsonl", RunFolder(str(folder), 1))
+    record = RolloutRecord(ended, messages=SAID, ground_truth="42")
+    assert writer.write(record, redact=lambda text: text) is None
+    writer.close()
+    return folder
+
+
+@pytest.fixture
+def visitor(tmp_path: Path, run: Path) -> Iterator[Visitor]:
+    before, after = suite_of([[0.0], [1.0]]), suite_of([[1.0], [0.0]])
+    json_writer.write(result_of(before), tmp_path / "before.json")
+    json_writer.write(result_of(after), tmp_path / "after.json")
+    json_writer.write(result_of(replace(after, info=after.info)), tmp_path / "again.json")
+    (tmp_path / "package.json").write_text("{}")
+    kept(run.parent, "d-m@20200101-000000", done=2, started=1577836800.0)
+    viewer = Viewer(Library(tmp_path), tmp_path)
+    thread = threading.Thread(target=viewer.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield Visitor(viewer)
+    viewer.shutdown()
+    viewer.server_close()
+    thread.join()
+
+
+def test_the_list_has_every_report_and_every_evaluation(visitor: Visitor, tmp_path: Path) -> None:
+    page = ReportPage(visitor.get(""))
+    for name in ("before.json", "after.json", "d-m", "d-m@20200101-000000", "1/2", "unfinished"):
+        assert name in page.text
+    assert "package.json" not in page.text
+    links = {a["href"] for tag, a in page.elements if tag == "a"}
+    assert f"{visitor.viewer.base}/reports/{key_of(tmp_path / 'after.json')}" in links
+    assert page.count("svg") == 1  # the reports: one of the two evaluations has no score
+
+
+def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path) -> None:
+    for number, scores in enumerate([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]):
+        suite = suite_of([scores])
+        runs = [replace(run, started_at=1e9 + number) for run in suite.rows[0].runs]
+        suite = replace(suite, rows=(replace(suite.rows[0], runs=tuple(runs)),))
+        json_writer.write(result_of(suite), tmp_path / f"{number}.json")
+    [family] = families(Library(tmp_path).entries())
+    assert [entry.name for entry in family.entries] == ["2.json", "1.json", "0.json"]
+    assert family.trend == "0.000, 0.500, 1.000"
+    assert [y for _, y in family.points] == [25.0, 14.0, 3.0]
+
+
+def test_a_report_is_shown_as_the_page_that_is_written_of_it(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    page = ReportPage(visitor.get(f"reports/{key_of(tmp_path / 'after.json')}"))
+    assert [run["outcome"] for run in page.runs] == ["passed", "failed"]
+    assert "1 of 2 runs passed" in page.text
+
+
+def test_an_evaluation_that_is_kept_is_shown_as_far_as_it_has_come(
+    visitor: Visitor, run: Path
+) -> None:
+    page = ReportPage(visitor.get(f"runs/{key_of(run)}"))
+    assert [run["row_index"] for run in page.runs] == [0]
+    [row] = page.suites[0]["rows"]
+    assert (row["question"], row["truth"]) == ("What is it?", "42")
+    said = json.loads(visitor.get(f"conversations/{key_of(run)}?suite=d.jsonl&row=0&run=0"))
+    assert said["messages"] == SAID
+    absent = visitor.get(f"conversations/{key_of(run)}?suite=d.jsonl&row=1&run=0")
+    assert json.loads(absent) is None
+
+
+def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_path: Path) -> None:
+    before, after = (key_of(tmp_path / name) for name in ("before.json", "after.json"))
+    page = ReportPage(visitor.get(f"compare?a={before}&b={after}"))
+    [suite] = page.suites
+    assert (suite["regressed"], suite["fixed"], suite["baseline"]) == ([1], [0], "before.json")
+    assert suite["rows"][0]["baseline"][0]["outcome"] == "failed"
+
+
+def test_a_session_that_works_on_it_is_followed_to_its_end(
+    visitor: Visitor, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "POLL_S", 0.02)
+    lock = run.with_name(f".{run.name}.lock")
+    lock.write_text(str(os.getpid()))
+    assert "running" in ReportPage(visitor.get(f"runs/{key_of(run)}")).text
+    with visitor.asked(f"{visitor.viewer.base}/events/{key_of(run)}") as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        assert event(answer) == "changed"
+        add(run, RunResult("d.jsonl", 1, 0, success=True, scores={"r:f": 0.0}))
+        assert event(answer) == "changed"
+        lock.unlink()
+        assert event(answer) == "ended"
+        assert b"event" not in answer.read()
+    page = ReportPage(visitor.get(f"runs/{key_of(run)}"))
+    assert len(page.runs) == 2
+    assert "running" not in page.text
+
+
+def event(answer: http.client.HTTPResponse) -> str:
+    """Wait for the next event."""
+    while line := answer.readline().decode():
+        if line.startswith("event: "):
+            return line.removeprefix("event: ").strip()
+    raise AssertionError("the stream has ended")
+
+
+def test_it_is_there_for_its_owner_alone(visitor: Visitor, run: Path) -> None:
+    viewer = visitor.viewer
+    assert viewer.server_address[0] == HOST == "127.0.0.1"
+    inside = f"{viewer.base}/runs/{key_of(run)}"
+    port = viewer.server_port
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.evil:{port}"):
+        assert visitor.open(inside, host=host).status == 421
+    assert visitor.open(inside, host=f"localhost:{port}").status == 200
+    key = key_of(run)
+    for path in ("/", f"/runs/{key}", f"{viewer.base}x/", viewer.base, f"{viewer.base}/runs/none",
+                 f"{viewer.base}/runs/../../journal.jsonl", f"{viewer.base}/nothing"):  # fmt: skip
+        assert visitor.open(path).status == 404, path
+    assert visitor.open(f"{viewer.base}/conversations/{key}?row=x").status == 400
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        assert visitor.open(inside, method=method).status == 501
+    assert visitor.open(inside, method="HEAD").body == b""
+    headers = visitor.open(inside).headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -> None:
+    (run / "journal.jsonl").write_text("damaged\n")
+    answer = visitor.open(f"{visitor.viewer.base}/runs/{key_of(run)}")
+    assert answer.status == 409
+    assert "not the first line of a journal" in answer.body.decode()
+    assert "damaged" in ReportPage(visitor.get("")).text
+
+
+def viewed(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str]:
+    monkeypatch.setattr(Viewer, "serve_forever", lambda self: None)
+    done = CliRunner().invoke(cli, ["eval", "view", *words])
+    return done.exit_code, done.output
+
+
+def test_the_command_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    json_writer.write(result_of(suite_of([[1.0]])), tmp_path / "a.json")
+    monkeypatch.chdir(tmp_path)
+    status, out = viewed(monkeypatch, "a.json", "--json")
+    found = json.loads(out)
+    assert (status, found["pages"]) == (0, 1)
+    url = urlsplit(found["url"])
+    assert url.hostname == HOST
+    assert url.path.endswith(f"/reports/{key_of(tmp_path / 'a.json')}")
+    assert "http://127.0.0.1:" in viewed(monkeypatch)[1]
+
+
+def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.json").write_text("{}")
+    assert viewed(monkeypatch, "none.json") == (
+        1, "Error: none.json: there is no such file or folder\n",
+    )  # fmt: skip
+    assert "bad.json: not an evaluation's report" in viewed(monkeypatch, "bad.json")[1]
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        status, out = viewed(monkeypatch, "--port", str(port))
+    assert (status, out) == (1, f"Error: cannot listen on port {port}: Address already in use\n")
