@@ -15,12 +15,13 @@ from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 from pytest_osmosis.reports.saved_conversations import asked_in
 from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.saved_rows import with_dataset
-from pytest_osmosis.results import EvalResult, RolloutRecord, RowResult, RunId, SuiteResult
+from pytest_osmosis.results import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.journal import FILE, replay
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.transcripts import Transcripts
+from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
 from ..kept_runs import nearest_runs, read_run

@@ -14,7 +14,7 @@ from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports import html
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.page_assets import style
-from pytest_osmosis.results import EvalResult, SuiteResult
+from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 from ..report_files import same_suites
 from .library import Entry, Library, Viewed

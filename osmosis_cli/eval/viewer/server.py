@@ -181,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: a request is no news, and its address holds the token."""
+        """Log nothing: the address of a request has the token in it."""
 
 
 def watched(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
