@@ -6,6 +6,7 @@ again by any scheduler.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,13 +29,17 @@ class Claims:
     """The scheduler's id."""
     lease_s: float = 20.0
 
-    def take(self) -> str | None:
-        """Take the run that has waited longest, and return its id; None where none waits."""
+    def take(self, *, besides: Iterable[str] = ()) -> str | None:
+        """Take the run that has waited longest, and return its id; None where none waits.
+
+        Runs that the scheduler executes already are not taken, whose lease may be over for once.
+        """
+        known = [*besides]
         with self.database.reading() as session:
-            if session.scalar(_waiting(now())) is None:
+            if session.scalar(_waiting(now(), known)) is None:
                 return None
         with self.database.writing() as session:
-            found = session.scalar(_waiting(now()).with_for_update(skip_locked=True))
+            found = session.scalar(_waiting(now(), known).with_for_update(skip_locked=True))
             run = None if found is None else session.get(Run, found)
             if run is None:
                 return None
@@ -88,8 +93,8 @@ def finish(session: Session, run: Run, status: str) -> None:
     run.lease_until = None
 
 
-def _waiting(moment: datetime) -> Select[Any]:
+def _waiting(moment: datetime, besides: Sequence[str]) -> Select[Any]:
     interrupted = and_(Run.status == "running", Run.lease_until < moment)
     waiting = or_(Run.status == "pending", interrupted)
-    query = select(Run.id).where(Run.kind == EVALUATION.name, waiting)
+    query = select(Run.id).where(Run.kind == EVALUATION.name, waiting, Run.id.not_in(besides))
     return query.order_by(Run.created_at, Run.id).limit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ from .writing import RunRecord
 
 EVALUATED = (0, 1)
 """Statuses of pytest where every run of a row has ended: all passed, or some did not."""
+KILLED = 128 + signal.SIGKILL
+GOES_ON = 2
+"""How often an evaluation goes on that was killed by neither a stop nor the platform's end."""
 
 
 class RunFailed(Exception):
@@ -205,6 +209,24 @@ class _Execution:
         raise RunFailed(f"the model does not answer: {told[0]}", "model")
 
     def _evaluate(self, environment: PythonEnvironment) -> None:
+        status = self._attempt(environment)
+        for _ in range(GOES_ON):
+            if status != KILLED:
+                break
+            told = "the evaluation was killed; it goes on with what was finished"
+            self._record.say(told, step="run", level="warning")
+            status = self._attempt(environment)
+        taken = self._take_report()
+        if status not in EVALUATED:
+            raise RunFailed(self._reason(status), "run")
+        if taken is None:
+            raise RunFailed("the evaluation has left no report", "report")
+        if taken:
+            raise RunFailed(taken, "run")
+        self._record.end("finished", "the report is there", step="report")
+
+    def _attempt(self, environment: PythonEnvironment) -> int:
+        """Evaluate, or go on with what an earlier attempt has finished; return pytest's status."""
         resumes = self._room.has_begun()
         self._room.report.unlink(missing_ok=True)
         dataset = self._children.put_dataset()
@@ -225,19 +247,11 @@ class _Execution:
             job = self._children.job(words, self._room.output, environment.python)
             names = [secret.name for secret in self._order.secrets]
             evaluation = Evaluation(job, names, environment.project)
-            status = self._wait(self._services.executor.evaluate(evaluation), output)
+            return self._wait(self._services.executor.evaluate(evaluation), output)
         except NotToGoOn as error:
             if error.reason == "stopped":
                 self._take_report()
             raise
-        taken = self._take_report()
-        if status not in EVALUATED:
-            raise RunFailed(self._reason(status), "run")
-        if taken is None:
-            raise RunFailed("the evaluation has left no report", "report")
-        if taken:
-            raise RunFailed(taken, "run")
-        self._record.end("finished", "the report is there", step="report")
 
     def _wait(self, running: Running, output: GrowingFile | None = None) -> int:
         """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
@@ -289,6 +303,9 @@ class _Execution:
 
     def _reason(self, status: int) -> str:
         """What pytest said last of a mistake, else its exit status."""
+        if status == KILLED:
+            times = f"{GOES_ON + 1} times"
+            return f"the evaluation was killed {times}, as the system does where memory is short"
         found = last_mistake(self._room.output)
         if found:
             return self._without_paths(found)

@@ -21,7 +21,8 @@ class Scheduler:
         """Executed at once, at most."""
         self._services = services
         self._free = threading.Semaphore(max_runs)
-        self._threads: set[threading.Thread] = set()
+        self._threads: dict[str, threading.Thread] = {}
+        """Of the runs that are executed, by their ids."""
         self._taker = threading.Thread(
             target=self._take_runs, name="osmosis-scheduler", daemon=True
         )
@@ -44,7 +45,7 @@ class Scheduler:
         """End what is executed, which goes on with the next start; return once all has ended."""
         self._services.shutdown.set()
         self._taker.join()
-        for thread in [*self._threads]:
+        for thread in [*self._threads.values()]:
             thread.join()
 
     def _take_runs(self) -> None:
@@ -60,13 +61,13 @@ class Scheduler:
             thread = threading.Thread(
                 target=self._execute, args=(run_id,), name=f"run-{run_id}", daemon=True
             )
-            self._threads.add(thread)
+            self._threads[run_id] = thread
             _log.info("run %s: taken", run_id, extra=_of(run_id))
             thread.start()
 
     def _take(self) -> str | None:
         try:
-            return self._services.claims.take()
+            return self._services.claims.take(besides=[*self._threads])
         except SQLAlchemyError as error:  # it may be locked or full for a while
             _log.error("no run can be taken: %s", type(error).__name__)
             return None
@@ -78,8 +79,8 @@ class Scheduler:
             _log.error("run %s: %s", run_id, type(error).__name__, extra=_of(run_id))
         finally:
             _log.info("run %s: ended, or handed back", run_id, extra=_of(run_id))
+            del self._threads[run_id]
             self._free.release()
-            self._threads.discard(threading.current_thread())
 
 
 def _of(run_id: str) -> dict[str, dict[str, str]]:

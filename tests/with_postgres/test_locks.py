@@ -32,7 +32,7 @@ def test_a_scheduler_passes_over_a_run_that_another_is_taking(platform: Platform
     first, second = platform.add_run(), platform.add_run()
     claims = Claims(platform.database, "one")
     with platform.database.writing() as session:
-        held = session.scalar(_waiting(now()).with_for_update(skip_locked=True))
+        held = session.scalar(_waiting(now(), []).with_for_update(skip_locked=True))
         assert claims.take() == (second if held == first else first)
         assert claims.take() is None
     assert claims.take() == held

@@ -19,7 +19,7 @@ from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.settings import BuildSettings
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.execute import Services, execute
+from osmosis_platform.execution.execute import KILLED, Services, execute
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.scheduler import Scheduler
 from pytest_osmosis.reports.json_models import Config, CoreRun, EvalFnSummary, Report, Row, Summary
@@ -325,3 +325,23 @@ def test_a_scheduler_executes_what_waits_until_it_is_stopped(submitted: Submitte
     assert done.wait(60)
     scheduler.stop()
     assert run_of(submitted.platform, submitted.run_id).status == "finished"
+
+
+@pytest.mark.parametrize(("kills", "status"), [(2, "finished"), (3, "failed")])
+def test_an_evaluation_that_was_killed_goes_on_twice(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch, kills: int, status: str
+) -> None:
+    statuses = iter([KILLED] * kills + [0])
+    evaluate = submitted.children.evaluate
+
+    def killed(evaluation: Evaluation) -> Ended:
+        ended = evaluate(evaluation)
+        ended.status = next(statuses)
+        if ended.status == KILLED:
+            submitted.room.report.unlink()
+        return ended
+
+    monkeypatch.setattr(submitted.children, "evaluate", killed)
+    assert submitted.execute().status == status
+    assert submitted.log.count("the evaluation was killed; it goes on with") == 2
+    assert ("was killed 3 times, as the system does" in submitted.log) == (status == "failed")
