@@ -3,7 +3,8 @@
     python docs/extensions/pictures.py
 
 needs rich (which LiteLLM brings) and Chromium; `CHROMIUM` names it where it is not in the path.
-The terminal becomes an SVG with the colours of a session, the HTML report a PNG.
+The terminal becomes an SVG with the colours of a session; the HTML report and one of its runs
+become PNGs.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ CHROMIUM_WORDS = [
 
 
 def main() -> None:
-    """Make both pictures."""
+    """Make the pictures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "calculator")
         shutil.copytree(ROOT / "examples" / "calculator", folder)
         report = folder / "report.html"
         printed = session(folder, "--color=yes", *EVALUATE, f"--osmosis-html={report}")
         draw_terminal(printed)
-        draw_page(report, Path(name, "profile"))
+        draw_page(report.as_uri(), "report.png", "1200,1150", Path(name, "profile"))
+        one_run = f"{report.as_uri()}#row-3/run-1"
+        draw_page(one_run, "run.png", "1200,1990", Path(name, "another-profile"))
 
 
 def session(folder: Path, *options: str) -> str:
@@ -85,14 +88,13 @@ def draw_terminal(printed: str) -> None:
     (PICTURES / "terminal.svg").write_text(drawn.replace("Fira Code, ", ""), "utf-8")
 
 
-def draw_page(report: Path, profile: Path) -> None:
-    """Write the top of an HTML report as a PNG."""
+def draw_page(address: str, name: str, size: str, profile: Path) -> None:
+    """Write what a browser shows of a page as a PNG."""
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium-browser"
-    target = PICTURES / "report.png"
-    words = [f"--user-data-dir={profile}", "--window-size=1200,820", f"--screenshot={target}"]
-    subprocess.run(
-        [chromium, *CHROMIUM_WORDS, *words, report.as_uri()], check=True, capture_output=True
-    )
+    words = [f"--user-data-dir={profile}", f"--window-size={size}", "--virtual-time-budget=3000"]
+    target = f"--screenshot={PICTURES / name}"
+    command = [chromium, *CHROMIUM_WORDS, *words, target, address]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 if __name__ == "__main__":
