@@ -6,20 +6,31 @@ What a model wrote is in it. Its scripts can read no cookie and no page of ours,
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
+from osmosis_ai.secret import Redactor
+
+from ..database.models import Run
 from ..errors import Refused
+from ..execution.room import Room
+from ..execution.untrusted import open_written
+from ..vault.records import resolve
 from .run_page import attachment, find_run, report_of
 from .visits import Visit
 
 _KEPT = 4
-_KEPT_BYTES = 8 * 1024 * 1024
+_KEPT_BYTES = 16 * 1024 * 1024
+_CONVERSATIONS = ".trajectories.jsonl"
+_MOST_BYTES = 256 * 1024 * 1024
+"""Of conversations that are looked through for a page."""
 
 
 class Rendered:
@@ -29,10 +40,10 @@ class Rendered:
         self._lock = threading.Lock()
         self._pages: OrderedDict[str, str] = OrderedDict()
 
-    def page(self, key: str, report: dict[str, Any]) -> str:
+    def page(self, key: str, report: dict[str, Any], conversations: Callable[[], str]) -> str:
         """Return the page of a report, one at a time."""
         with self._lock:
-            page = self._pages.pop(key, None) or _rendered(report)
+            page = self._pages.pop(key, None) or _rendered(report, conversations())
             if len(page) <= _KEPT_BYTES:
                 self._pages[key] = page
             while len(self._pages) > _KEPT:
@@ -62,10 +73,27 @@ def download_html(visit: Visit) -> Response:
 def _page(visit: Visit) -> str:
     _, run = find_run(visit)
     rendered: Rendered = visit.request.app.state.rendered
-    return rendered.page(f"{run.id} {run.status}", report_of(run))
+    return rendered.page(
+        f"{run.id} {run.status}", report_of(run), lambda: _conversations(visit, run)
+    )
 
 
-def _rendered(report: dict[str, Any]) -> str:
+def _conversations(visit: Visit, run: Run) -> str:
+    """Return what was said in the run, where this machine has it; without values of its secrets."""
+    report = Room.of_run(visit.settings.data, run.id).report
+    try:
+        with open_written(report.with_name(f"{report.stem}{_CONVERSATIONS}")) as file:
+            if os.fstat(file.fileno()).st_size > _MOST_BYTES:
+                return ""
+            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    names = run.submission.get("secrets", {}).get("required", [])
+    secrets, _ = resolve(visit.session, visit.vault, run.workspace_id, run.creator_id, names)
+    return Redactor(secrets)(text)
+
+
+def _rendered(report: dict[str, Any], conversations: str) -> str:
     from pytest_osmosis.reports import html
     from pytest_osmosis.reports.json_reader import UnreadableReport
     from pytest_osmosis.reports.saved_report import read_saved
@@ -73,10 +101,15 @@ def _rendered(report: dict[str, Any]) -> str:
     with TemporaryDirectory(prefix="osmosis-report-") as folder:
         path = Path(folder) / "report.json"
         path.write_text(json.dumps(report), "utf-8")
+        beside = path.with_name(f"{path.stem}{_CONVERSATIONS}")
+        beside.write_text(conversations, "utf-8")
         try:
-            saved = read_saved(path)
+            try:
+                saved = read_saved(path)
+            except UnreadableReport:  # perhaps for what a program of the run wrote beside it
+                beside.unlink()
+                saved = read_saved(path)
         except UnreadableReport:
-            raise Refused(
-                422, "unreadable_report", "the report is not one that this version reads"
-            ) from None
-    return html.render(saved.result, saved.sections)
+            told = "the report is not one that this version reads"
+            raise Refused(422, "unreadable_report", told) from None
+        return html.render(saved.result, saved.sections, saved.conversations)

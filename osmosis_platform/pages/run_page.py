@@ -46,9 +46,7 @@ def show_run(visit: Visit) -> Response:
         before=before,
         is_live=before is None and not _is_over(view),
         has_report=_has_report(visit, run),
-        settings=_settings(run.submission),
-        env_names=sorted(run.submission.get("env_config", {})),
-        secret_names=run.submission.get("secrets", {}).get("required", []),
+        **_config(run),
         others=comparable_runs(visit, run),
     )
 
@@ -59,12 +57,13 @@ def live_run(visit: Visit, cursor: int) -> Update:
     view = view_of(run)
     has_report = _has_report(visit, run)
     lines = logs.lines(visit.session, run, cursor=cursor, limit=1000, backward=False)
-    shown: dict[str, Any] = {"run": view, "has_report": has_report}
+    shown: dict[str, Any] = {"run": view, "has_report": has_report, **_config(run)}
     figures = (view.done, view.total, view.passed, view.tokens, view.pass_at_1, view.has_ended)
     parts = [
         Part("status", view.status, lambda: visit.text("run_status.html", **shown)),
         Part("actions", (view.status, has_report), lambda: visit.text("run_actions.html", **shown)),
         Part("figures", figures, lambda: visit.text("run_figures.html", **shown)),
+        Part("facts", (view.status, view.commit), lambda: visit.text("run_facts.html", **shown)),
         Part("report", has_report, lambda: visit.text("run_report.html", **shown)),
     ]
     return Update(
@@ -144,6 +143,15 @@ def _has_report(visit: Visit, run: Run) -> bool:
     """Look without reading the report, which may be large."""
     found = select(Run.id).where(Run.id == run.id, Run.report.is_not(None))
     return visit.session.scalar(found) is not None
+
+
+def _config(run: Run) -> dict[str, Any]:
+    """Return what a page shows of the config; of variables and secrets the names."""
+    return {
+        "settings": _settings(run.submission),
+        "env_names": sorted(run.submission.get("env_config", {})),
+        "secret_names": run.submission.get("secrets", {}).get("required", []),
+    }
 
 
 def _settings(submission: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -63,8 +63,8 @@ def test_a_page_is_sent_what_changes_and_the_log_from_where_it_was_left(
     run_id = platform_server.add_run(account=browser.account, name="run-1", status="running")
     platform_server.add_log(run_id, "one <b>")
     with events(browser, "runs/run-1/events?after=0") as found:
-        parts = {next_of(found, "part")[0]["id"] for _ in range(4)}
-        assert parts == {"status", "actions", "figures", "report"}
+        parts = {next_of(found, "part")[0]["id"] for _ in range(5)}
+        assert parts == {"status", "actions", "figures", "facts", "report"}
         lines, cursor = next_of(found, "log")
         assert "one &lt;b&gt;" in lines["html"]
         counts = {"total_samples": 9, "completed_samples": 4, "passed": 4}
@@ -80,8 +80,8 @@ def test_a_page_is_sent_what_changes_and_the_log_from_where_it_was_left(
         assert "one" not in lines["html"]
         ended = now() - timedelta(minutes=1)
         platform_server.set_run(run_id, status="finished", completed_at=ended)
-        changed = {next_of(found, "part")[0]["id"] for _ in range(3)}
-        assert changed == {"status", "actions", "figures"}
+        changed = {next_of(found, "part")[0]["id"] for _ in range(4)}
+        assert changed == {"status", "actions", "figures", "facts"}
         assert next(found)["event"] == "end"
         assert next(found, None) is None
     assert "data-live=" not in browser.get("runs/run-1").text

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from osmosis_platform.database.models import now
 from osmosis_platform.execution.figures import metrics_of
+from osmosis_platform.execution.room import Room
 from pytest_osmosis.reports.json_writer import report_of
 from tests.made_results import NASTY, result_of, suite_of
 from tests.platform_server import Account, PlatformServer
@@ -138,6 +142,46 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
         assert browser.get(f"runs/bare-run/{file}").status_code == 404
     platform_server.set_run(run_id, report={"schema_version": 1}, status="failed")
     assert browser.get("runs/good-run/report").status_code == 422
+
+
+def test_a_report_has_the_conversations_without_secrets_and_is_there_without_them(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    submission = {
+        "experiment_config": {
+            "rollout": "r", "entrypoint": "main.py", "model_path": "m", "dataset": "d",
+        },
+        "secrets": {"required": ["SOME_KEY"]},
+    }  # fmt: skip
+    platform_server.add_secret("SOME_KEY", value="sk-0123456789abcdef", account=browser.account)
+    beside = []
+    for name in ("told-run", "odd-run", "link-run"):
+        run_id = finished(platform_server, browser.account, name, 1.0, 0.0, submission=submission)
+        report = Room.of_run(platform_server.settings.data, run_id).report
+        report.parent.mkdir(parents=True)
+        beside.append(report.with_name("report.trajectories.jsonl"))
+    messages = [{"role": "user", "content": "What is it? sk-0123456789abcdef"}]
+    line = {"row_index": 1, "run_index": 0, "messages": messages, "ground_truth": "7"}
+    beside[0].write_text(json.dumps(line) + "\n")
+    beside[1].write_text("no line of a conversation\n")
+    beside[2].symlink_to(beside[0])
+    texts = [
+        browser.get(f"runs/{name}/report").text for name in ("told-run", "odd-run", "link-run")
+    ]
+    said = [len(text) for text in texts]
+    assert said[0] > said[1] == said[2]
+    assert "What is it? ***" in conversations_of(texts[0])
+    assert conversations_of(texts[1]) == conversations_of(texts[2]) == ""
+
+
+def conversations_of(page: str) -> str:
+    """Unpack the conversations of a report's page."""
+    found = re.search(
+        r'<script type="text/plain" id="conversations">(.*?)</script>', page, re.DOTALL
+    )
+    assert found is not None
+    parts = map(base64.b64decode, found[1].split())
+    return "".join(zlib.decompress(part).decode() for part in parts)
 
 
 def test_a_run_is_stopped_once_and_by_who_may(
