@@ -118,20 +118,23 @@ class Rollouts:
 
     async def _calls(self, request: RolloutInitRequest) -> _Calls:
         key = request.controller_api_key
-        urls = (request.completion_callback_url, request.grader_callback_url)
+        graded_at = request.grader_callback_url
         try:
-            await self._rules.locate(request.chat_completions_url)
-            completion, grader = [
-                None if url is None else await self._rules.locate(url) for url in urls
-            ]
             checked = check_api_key(key, "controller_api_key") if key else None
+            await self._rules.locate(request.chat_completions_url, called="chat_completions_url")
+            completion = await self._rules.locate(
+                request.completion_callback_url, called="completion_callback_url"
+            )
+            grader = (
+                None
+                if graded_at is None
+                else await self._rules.locate(graded_at, called="grader_callback_url")
+            )
         except (TrainerRefused, ValueError) as error:
-            told = str(error).replace("server_url", "a URL of the request")
-            raise Refused(422, "controller_refused", told) from None
+            raise Refused(422, "controller_refused", str(error)) from None
         except TrainerUnknown as error:
-            told = str(error).replace("server_url", "a URL of the request")
-            raise Refused(503, "controller_unknown", told, headers={"retry-after": "5"}) from None
-        assert completion is not None
+            retry = {"retry-after": "5"}
+            raise Refused(503, "controller_unknown", str(error), headers=retry) from None
         self._client = self._client or TrainerClient(self._settings.connections)
         return _Calls(self._client, self._settings, self._haste, checked, completion, grader)
 

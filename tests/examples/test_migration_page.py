@@ -1,10 +1,8 @@
-"""The page on osmosis-ai: its workspace is evaluated, and served, as the page says."""
+"""The page on osmosis-ai: what of its rollout is evaluated; `tests/pages` runs its commands."""
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 
 from pytest_osmosis.user_code.load_agent import load_agent
 from pytest_osmosis.user_code.user_hooks import UserHooks
-from tests.command import command
 
 PAGE = Path(__file__).parents[2] / "docs" / "migrate" / "osmosis-ai.md"
 MAIN = "rollouts/asking/main.py"
@@ -41,15 +38,3 @@ def test_its_rollout_is_found_by_its_backend(workspace: Path, monkeypatch: pytes
     assert found.grading is not None
     assert found.grading.name == "Right"
     assert found.agent._workflow.config.temperature == 0.0
-
-
-@pytest.mark.slow
-def test_its_command_evaluates_it(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-):
-    [line] = [one for block in blocks("sh") for one in block.splitlines() if " eval -m " in one]
-    osmosis = command(monkeypatch, capfd)
-    status, out, err = osmosis(*shlex.split(line)[1:], "-o", "report.json")
-    assert status == 0, out + err
-    summary = json.loads((workspace / "report.json").read_text())["summary"]
-    assert summary["eval_fns"]["reward"]["mean"] == 1.0

@@ -64,16 +64,22 @@ class TrainerRules:
         self._anywhere = anywhere
         self._cache: dict[tuple[str, int], tuple[float, asyncio.Future[tuple[str, ...]]]] = {}
 
-    async def locate(self, server_url: str) -> Trainer:
-        """Return the trainer behind `server_url`; raise TrainerRefused or TrainerUnknown."""
-        named = parse_url(server_url)
+    async def locate(self, url: str, *, called: str = "server_url") -> Trainer:
+        """Return the trainer behind `url`; raise TrainerRefused or TrainerUnknown.
+
+        `called` is what a sentence says of the URL: the field of a request that has it.
+        """
+        named = parse_url(url, called=called)
         if self._origins and named.origin not in self._origins:
-            raise TrainerRefused("server_url is not one of the trainers that this server may call")
+            raise TrainerRefused(f"{called} is not one of the trainers that this server may call")
         literal = _literal(named.host, named.port)
-        addresses = literal or await self._resolved(named.host, named.port)
+        try:
+            addresses = literal or await self._resolved(named.host, named.port)
+        except TrainerUnknown as error:
+            raise TrainerUnknown(f"{called} {error}") from None
         if not (self._origins or self._anywhere) and not all(map(is_public, addresses)):
             raise TrainerRefused(
-                "server_url does not lead to a public address; name the trainer's origin in "
+                f"{called} does not lead to a public address; name the trainer's origin in "
                 "OSMOSIS_ALLOWED_TRAINERS, or with `osmosis serve --allow-trainer`"
             )
         host = literal[0] if literal else named.host  # 127.1 becomes 127.0.0.1
@@ -95,9 +101,9 @@ def is_public(address: str) -> bool:
     return not is_special(ipaddress.ip_address(address.partition("%")[0]))
 
 
-def parse_url(url: str) -> Trainer:
+def parse_url(url: str, *, called: str = "server_url") -> Trainer:
     """Return the trainer that a URL names, its host not resolved; raise TrainerRefused."""
-    refused = TrainerRefused("server_url must be an http or https URL with a host")
+    refused = TrainerRefused(f"{called} must be an http or https URL with a host")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -129,5 +135,5 @@ async def _resolve(host: str, port: int) -> tuple[str, ...]:
     try:
         found = await asyncio.wait_for(asked, RESOLVE_TIMEOUT_S)
     except (OSError, UnicodeError, asyncio.TimeoutError):
-        raise TrainerUnknown("server_url has a host that cannot be resolved (DNS)") from None
+        raise TrainerUnknown("has a host that cannot be resolved (DNS)") from None
     return tuple(dict.fromkeys(str(where[0]) for *_, where in found))

@@ -1,47 +1,36 @@
 """Registration of the server at the platform, once the server answers its health check.
 
-A registration that fails is a warning with the next step: the server goes on. The token is sent
-only to the platform that issued it; redirects are not followed.
+A registration that fails is a warning with the next step: the server goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import logging
 import socket
 import time
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any
-from urllib.error import HTTPError, URLError
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from urllib.request import ProxyHandler, build_opener
 
 from ...models.base import clip
-from ...models.transport.base_url import is_loopback
+from ...platform.client import Limits, PlatformClient, PlatformError, cli_path
 from ...secret import Redactor
 from ..events import event
 
 if TYPE_CHECKING:
     from ..settings import AppOptions, PlatformLogin, ServerSettings
 
-PATH = "/api/cli/rollout-server/register"
 TIMEOUT_S = 20.0
 TRIES = 3
 PAUSE_S = 1.0
 _LIMIT = 64 * 1024
 
 
-class RegistrationFailed(Exception):
-    """The platform refused the registration, or could not be reached."""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
+class NotReady(Exception):
+    """The server does not answer its own health check."""
 
 
 async def register(options: AppOptions) -> None:
@@ -53,7 +42,7 @@ async def register(options: AppOptions) -> None:
     try:
         await _until_healthy(host, port, options.settings)
         answer = await _register(options, login, host, port)
-    except (RegistrationFailed, OSError) as error:
+    except (NotReady, PlatformError, ValueError) as error:
         event(
             "registration_failed",
             logging.WARNING,
@@ -68,7 +57,7 @@ async def register(options: AppOptions) -> None:
 
 async def _until_healthy(host: str, port: int, settings: ServerSettings) -> None:
     url = f"http://{_netloc(_reachable(host), port)}/health"
-    opener = build_opener(ProxyHandler({}), _NoRedirect())
+    opener = build_opener(ProxyHandler({}))
     until = time.monotonic() + settings.ready_s
     while time.monotonic() < until:
         try:
@@ -76,7 +65,7 @@ async def _until_healthy(host: str, port: int, settings: ServerSettings) -> None
                 return
         except OSError:
             await asyncio.sleep(settings.ready_pause_s)
-    raise RegistrationFailed(f"the server does not answer its own health check at {url}")
+    raise NotReady(f"the server does not answer its own health check at {url}")
 
 
 async def _register(
@@ -91,74 +80,29 @@ async def _register(
     for attempt in range(1, TRIES + 1):
         try:
             return await asyncio.to_thread(_send, login, document)
-        except _Passing as error:
-            if attempt == TRIES:
-                raise RegistrationFailed(str(error)) from None
-            await asyncio.sleep(PAUSE_S * attempt)
+        except PlatformError as error:
+            passing = error.is_passing or (error.status or 0) >= 500
+            if attempt == TRIES or not passing:
+                raise
+            await asyncio.sleep(PAUSE_S * attempt)  # not in the thread: a shutdown ends it
     raise AssertionError("unreachable")
 
 
-class _Passing(Exception):
-    """Worth another try."""
-
-
 def _send(login: PlatformLogin, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    request = Request(
-        login.platform_url.rstrip("/") + PATH,
-        data=json.dumps(document).encode("ascii"),
-        headers={
-            "Authorization": f"Bearer {login.token.reveal()}",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            **_client_headers(),
-        },
-    )
-    handlers: list[Any] = [_NoRedirect()]
-    if is_loopback(urlsplit(login.platform_url).hostname or ""):
-        handlers.append(ProxyHandler({}))
-    try:
-        with build_opener(*handlers).open(request, timeout=TIMEOUT_S) as reply:
-            return _object(reply.read(_LIMIT))
-    except HTTPError as error:
-        with error:
-            answer = f"the platform answered {error.code}: {_message(error.read(_LIMIT))}"
-        if error.code >= 500:
-            raise _Passing(answer) from None
-        cure = "; set OSMOSIS_TOKEN to a valid token" if error.code == 401 else ""
-        raise RegistrationFailed(answer + cure) from None
-    except URLError as error:
-        raise _Passing(f"the platform cannot be reached: {error.reason}") from None
-    except OSError as error:
-        raise _Passing(f"the platform cannot be reached: {error}") from None
+    limits = Limits(answer_s=TIMEOUT_S, answer_bytes=_LIMIT, tries=1)
+    with PlatformClient(
+        login.platform_url, token=login.token, version=_own_version(), limits=limits
+    ) as client:
+        return client.post(cli_path("rollout-server", "register"), document)
 
 
-def _client_headers() -> dict[str, str]:
+def _own_version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        own = version("pytest-osmosis")
+        return version("pytest-osmosis")
     except PackageNotFoundError:  # run from a source tree
-        own = "unknown"
-    return {"User-Agent": f"osmosis-cli/{own}", "X-Osmosis-CLI-Version": own}
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        raise RegistrationFailed("the platform's answer is not JSON") from None
-    if not isinstance(found, dict):
-        raise RegistrationFailed("the platform's answer is not a JSON object")
-    return found
-
-
-def _message(body: bytes) -> str:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
-    message = (found.get("error") or found.get("message")) if isinstance(found, dict) else None
-    return message if isinstance(message, str) else json.dumps(found)
+        return "unknown"
 
 
 def _reachable(host: str) -> str:

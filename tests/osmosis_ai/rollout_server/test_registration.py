@@ -83,7 +83,7 @@ def register(platform: Platform, caplog: pytest.LogCaptureFixture) -> str:
     app = create_app(
         Asking(),
         api_key=KEY,
-        credentials=Login(platform.url, Secret(TOKEN)),
+        credentials=Login(platform.url, Secret(TOKEN, "OSMOSIS_TOKEN")),
         server_host="127.0.0.1",
         server_port=bound.getsockname()[1],
     )
@@ -120,12 +120,12 @@ def test_a_platform_that_is_busy_for_a_moment_is_asked_again(
     ("status", "content", "sentence", "asked"),
     [
         (401, b'{"error": "expired"}', "set OSMOSIS_TOKEN to a valid token", 1),
-        (403, b"{}", "403", 1),
+        (403, b"{}", "does not allow this", 1),
         (422, b'{"message": "host cannot be reached"}', "host cannot be reached", 1),
-        (302, b"", "302", 1),
+        (302, b"", "redirects to another address, which is not followed", 1),
         (200, b"<html>", "not JSON", 1),
-        (200, b"[]", "not a JSON object", 1),
-        (500, f"boom {TOKEN} {KEY}".encode(), "boom *** ***", 3),
+        (200, b"[]", "is no JSON object", 1),
+        (500, json.dumps({"error": f"boom {TOKEN} {KEY}"}).encode(), "boom *** ***", 3),
     ],
 )
 def test_a_registration_that_fails_is_a_warning(

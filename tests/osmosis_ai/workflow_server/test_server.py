@@ -169,7 +169,9 @@ def test_who_asks_needs_the_key_and_no_address_inside_is_called(
     assert server.ask("GET", "/health", headers={}).status == 200
     refused = server.ask("POST", "/rollout", body)
     assert refused.status == 422
-    assert "OSMOSIS_ALLOWED_TRAINERS" in refused.json()["error"]
+    said = refused.json()["error"]
+    assert said.startswith("chat_completions_url does not lead to a public address")
+    assert "OSMOSIS_ALLOWED_TRAINERS" in said
     assert CONTROLLER_KEY not in refused.body.decode()
     allowed = serve(local=False, allowed_trainers=(controller.url,))
     assert allowed.ask("POST", "/rollout", body).status == 202

@@ -72,7 +72,9 @@ class Platform:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, answer = platform.take(self.path, dict(self.headers), body)
+                status, answer = platform.take(
+                    self.path, {name.title(): text for name, text in self.headers.items()}, body
+                )
                 content = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
