@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from .session.evaluation import Evaluation
     from .spec import SessionSpec
 
-EVALUATION = pytest.StashKey["Evaluation"]()
-
-
-def of(config: pytest.Config) -> Evaluation | None:
-    """Return the session's evaluation, if there is one."""
-    return config.stash.get(EVALUATION, None)
-
 
 def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
     """Return the evaluation for the part that this process has."""

@@ -17,7 +17,7 @@ from .options import reader, registration
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
 
-_ASKED = pytest.StashKey[bool]()
+_EVALUATION = pytest.StashKey["Evaluation"]()
 _MARKER = (
     "osmosis(agent, data, n, pass_threshold, limit, offset, max_turns): run this test on every row "
     "and run of a dataset; its argument `rollout` is the finished rollout"
@@ -82,14 +82,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Read rows, import code, check keys and outputs: all before any worker or request."""
-    evaluation = _of(session.config)
+    evaluation = evaluation_of(session.config)
     if evaluation is not None:
         evaluation.start()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is evaluated, and how."""
-    evaluation = _of(config)
+    evaluation = evaluation_of(config)
     lines = [] if evaluation is None else evaluation.header()
     if reader.names_env_file(config):
         from .session import env_file
@@ -101,7 +101,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Controller: a worker is about to start."""
-    evaluation = _of(node.config)
+    evaluation = evaluation_of(node.config)
     if evaluation is not None:
         evaluation.worker_starts(node)
 
@@ -109,7 +109,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
     """Controller: keep every worker's window full."""
-    evaluation = _of(config)
+    evaluation = evaluation_of(config)
     ours = config.getvalue("dist") in ("load", "worksteal")
     return evaluation.make_scheduler() if evaluation is not None and ours else None
 
@@ -118,7 +118,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
 def pytest_handlecrashitem(report: pytest.TestReport) -> None:
     """Controller: a worker died while it ran one of our items."""
     node: Any = report.node
-    evaluation = _of(node.config)
+    evaluation = evaluation_of(node.config)
     if evaluation is not None:
         evaluation.worker_crashed(report, node)
 
@@ -126,14 +126,14 @@ def pytest_handlecrashitem(report: pytest.TestReport) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Controller: a worker has ended."""
-    evaluation = _of(node.config)
+    evaluation = evaluation_of(node.config)
     if evaluation is not None:
         evaluation.worker_ended(node)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A marked test without an evaluation; with one, `marked` takes care of it."""
-    if _of(metafunc.config) is None and metafunc.definition.get_closest_marker("osmosis"):
+    if evaluation_of(metafunc.config) is None and metafunc.definition.get_closest_marker("osmosis"):
         from .session.selection import check_left_out
 
         check_left_out(metafunc.definition)
@@ -141,13 +141,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A data file that an evaluation names."""
-    evaluation = _of(parent.config)
+    evaluation = evaluation_of(parent.config)
     return None if evaluation is None else evaluation.collector_for(file_path, parent)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect marked tests that run only where they are asked for."""
-    if _of(config) is None and reader.named(config):
+    if evaluation_of(config) is None and reader.named(config):
         from .session.selection import deselect_unasked
 
         deselect_unasked(config, items)
@@ -156,21 +156,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Items are known, in the process that collects them."""
-    evaluation = _of(session.config)
+    evaluation = evaluation_of(session.config)
     if evaluation is not None:
         evaluation.collected(session.items)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """The plan: rows x runs x eval functions."""
-    evaluation = _of(config)
+    evaluation = evaluation_of(config)
     return [] if evaluation is None else evaluation.plan()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Start the first rollouts: items are known and about to run."""
-    evaluation = _of(session.config)
+    evaluation = evaluation_of(session.config)
     if evaluation is not None:
         evaluation.begin(session.items)
 
@@ -178,7 +178,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run and report one of our items; other items are left to pytest."""
-    evaluation = _of(item.config)
+    evaluation = evaluation_of(item.config)
     return None if evaluation is None else evaluation.run_item(item, nextitem)
 
 
@@ -186,7 +186,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
     """Put the run's own time, output and result into pytest's reports of it, and no secret."""
     report: pytest.TestReport = yield
-    evaluation = _of(item.config)
+    evaluation = evaluation_of(item.config)
     if evaluation is not None:
         from .items.collection import RunItem
         from .items.protocol import complete_report
@@ -204,7 +204,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, Any, pytest.CollectReport]:
     """No secret in what a module prints or raises when it is imported."""
     report: pytest.CollectReport = yield
-    evaluation = _of(collector.config)
+    evaluation = evaluation_of(collector.config)
     if evaluation is not None and (report.failed or report.sections):
         from .items.redaction import redact_report
 
@@ -220,7 +220,7 @@ def pytest_sessionfinish(
 
     Report the runs that have ended; then close.
     """
-    evaluation = _of(session.config)
+    evaluation = evaluation_of(session.config)
     if evaluation is None:
         return (yield)
     try:
@@ -239,7 +239,7 @@ def pytest_sessionfinish(
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The same when a session ended before it began."""
-    evaluation = _of(config)
+    evaluation = evaluation_of(config)
     if evaluation is not None:
         evaluation.close()
 
@@ -255,23 +255,19 @@ def _choose_processes(config: pytest.Config) -> None:
 
 def _set_up(config: pytest.Config) -> Evaluation:
     # The evaluation registers the recorder and the gates, which have hooks too.
-    from .evaluation import EVALUATION, evaluation_for
+    from .evaluation import evaluation_for
     from .options import mistyped
     from .session import preflight
 
     mistyped.check_keys(config)
     evaluation = evaluation_for(config, preflight.session_of(config))
-    config.stash[EVALUATION] = evaluation
-    config.stash[_ASKED] = True
+    config.stash[_EVALUATION] = evaluation
     from .items.marker import MarkerPlugin
 
     config.pluginmanager.register(MarkerPlugin(evaluation), "osmosis-marked")
     return evaluation
 
 
-def _of(config: pytest.Config) -> Evaluation | None:
-    if not config.stash.get(_ASKED, False):
-        return None
-    from .evaluation import of
-
-    return of(config)
+def evaluation_of(config: pytest.Config) -> Evaluation | None:
+    """Return the session's evaluation, if there is one."""
+    return config.stash.get(_EVALUATION, None)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal
 
 Outcome = Literal["passed", "failed", "error"]
@@ -143,8 +144,8 @@ class RunResult:
 
     def to_json(self) -> str:
         """Return one line of ASCII JSON, without the fields that hold their default."""
-        told = ((name, getattr(self, name), default) for name, default in _DEFAULTS.items())
-        return _encode({name: value for name, value, default in told if value != default})
+        fields_held = zip(_NAMES, _values(self), _DEFAULTS, strict=True)
+        return _encode({name: value for name, value, default in fields_held if value != default})
 
     @classmethod
     def from_json(cls, text: str) -> RunResult:
@@ -160,9 +161,11 @@ RUN_FIELDS: Mapping[str, type] = {
 """The fields of a run that hold one value, and its type; some may be None."""
 
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_DEFAULTS: Mapping[str, Any] = {
-    each.name: {} if each.default_factory is dict else each.default for each in fields(RunResult)
-}
+_NAMES = tuple(each.name for each in fields(RunResult))
+_values = attrgetter(*_NAMES)
+_DEFAULTS: Sequence[Any] = [
+    {} if each.default_factory is dict else each.default for each in fields(RunResult)
+]
 """What a field that is left out of the JSON holds; MISSING for those that never are."""
 
 

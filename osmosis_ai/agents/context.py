@@ -165,9 +165,12 @@ class RolloutContext:
 
     def metrics(self) -> RolloutMetrics:
         """Return latencies, calls and tokens of the rollout so far."""
-        from .metrics import RolloutMetrics  # pydantic
+        if self._llm is None:
+            from .metrics import RolloutMetrics  # pydantic
 
-        metrics = RolloutMetrics() if self._llm is None else self._llm.get_metrics()
+            metrics = RolloutMetrics()
+        else:
+            metrics = self._llm.get_metrics()
         metrics.total_latency_ms = (time.monotonic() - self._started) * 1000.0
         metrics.tool_latency_ms = self._tool_latency_ms
         metrics.num_tool_calls = self._num_tool_calls

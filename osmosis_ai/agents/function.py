@@ -50,7 +50,9 @@ def is_agent_function(agent: object) -> TypeGuard[AgentFunction]:
 
 def as_agent(agent: RolloutAgentLoop | AgentFunction) -> RolloutAgentLoop:
     """Return an agent loop as it is, and an async function as an agent loop."""
-    return FunctionAgent(agent) if is_agent_function(agent) else agent  # type: ignore[return-value]
+    if isinstance(agent, RolloutAgentLoop) or not is_agent_function(agent):
+        return agent  # type: ignore[return-value]
+    return FunctionAgent(agent)
 
 
 def owner_of_run(agent: RolloutAgentLoop) -> str:

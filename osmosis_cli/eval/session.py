@@ -68,9 +68,9 @@ class ReportTaker(Guard):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Stop buffering: later lines are progress, not the explanation of a usage error."""
-        from pytest_osmosis import evaluation
+        from pytest_osmosis.plugin import evaluation_of
 
-        asked = evaluation.of(session.config)
+        asked = evaluation_of(session.config)
         if asked is not None and asked.suites and not session.testsfailed:
             self._terminal.release()
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
+
+from ..json_copy import json_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Row:
 def _without_nulls(message: dict[str, Any]) -> dict[str, Any]:
     """Leave out what a column of structs has in every message, given or not."""
     return {
-        name: deepcopy(value)
+        name: json_copy(value)
         for name, value in message.items()
         if value is not None or name == "content"
     }

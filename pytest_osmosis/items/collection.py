@@ -7,7 +7,8 @@ holds a run's identity; its row is read when its rollout starts (`rollouts/suite
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +29,14 @@ class EvalFile(pytest.File):
     """
 
     suites: Sequence[Suite]
+
+    @cached_property
+    def hooks(self) -> Any:
+        """The file's `ihook`, looked up once for all its items.
+
+        For when items run: every conftest.py of the session has been loaded by then.
+        """
+        return self.ihook
 
     @classmethod
     def of(cls, suites: Sequence[Suite], parent: pytest.Collector, path: Path) -> EvalFile:

@@ -94,7 +94,7 @@ def run_item(
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
         result = item.suite.lost(item.run_id, error=str(error.msg), error_type="timeout")
         item.finished = RolloutRecord(result, str(error.msg))
-    warn_of_blocking(item.ihook, rollouts.blocked(), nodeid=item.nodeid)
+    warn_of_blocking(item.parent.hooks, rollouts.blocked(), nodeid=item.nodeid)
     if item.finished.sections:
         sections = [(title, redact(text)) for title, text in item.finished.sections]
         item.finished = replace(item.finished, sections=sections)
@@ -167,11 +167,11 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     finished = item.finished
     assert finished is not None
     compat.tear_down_before(item, nextitem)
-    ihook, location = item.ihook, item.location
-    ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
+    ihook, nodeid, location = item.parent.hooks, item.nodeid, item.location
+    ihook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
-        nodeid=item.nodeid,
+        nodeid=nodeid,
         location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
@@ -184,7 +184,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.encoded)
     ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
+    ihook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 
 
 def observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import _thread
 import asyncio
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
 
+from ..json_copy import json_copy
 from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
 from ..storage.excerpt import masked, plain
 from ..user_code.agent import AgentResult, AgentRun, Services
@@ -60,7 +60,7 @@ class Rollout:
         return AgentRun(
             rollout_id=rollout_id,
             messages=row.opening(),
-            metadata={**deepcopy(row.extra), **self._position, "execution_mode": "eval"},
+            metadata={**json_copy(row.extra), **self._position, "execution_mode": "eval"},
             ground_truth=row.ground_truth,
             params=params,
             sent=sent,

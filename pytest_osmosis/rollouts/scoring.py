@@ -9,7 +9,6 @@ import _thread
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from copy import deepcopy
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
 
+from ..json_copy import json_copy
 from ..results import NO_JUDGE, NO_REWARD
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
@@ -79,7 +79,7 @@ class Scoring:
             await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
 
     async def _graded(self, grading: Grading, outcome: AgentResult, run: AgentRun) -> float:
-        metadata = deepcopy({**self._row.metadata(), **self._position})
+        metadata = json_copy({**self._row.metadata(), **self._position})
         limit_s = self._suite.spec.grader_timeout_s
         judged = self._services.isolate(
             grading,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .agent import AgentResult, AgentRun, WrongTools
-
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
+
+    from .agent import AgentResult, AgentRun
 
 
 class LoopAgent:
@@ -22,38 +22,6 @@ class LoopAgent:
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
-        from osmosis_ai.agents.client import ModelLLM
-        from osmosis_ai.agents.errors import OsmosisValidationError
-        from osmosis_ai.agents.request import RolloutRequest
-        from osmosis_ai.agents.runner import run_rollout
-        from osmosis_ai.agents.tools import dump_tools
+        from .loop_rollout import run_loop
 
-        loop = self._loop
-        request = RolloutRequest.for_eval(
-            rollout_id=run.rollout_id,
-            messages=run.messages,
-            completion_params=dict(run.params),
-            metadata={**run.metadata, "ground_truth": run.ground_truth},
-            max_turns=run.max_turns,
-        )
-        tools = loop.get_tools(request)
-        try:
-            dumped = dump_tools(tools, owner=self._tools_of)
-        except OsmosisValidationError as error:
-            raise WrongTools(str(error)) from None
-        run.llm = ModelLLM(
-            await run.services.model(),
-            tools=dumped,
-            params=run.sent,
-            record=True,
-        )
-        result = await run_rollout(
-            loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
-        )
-        failed = result.status == "ERROR"
-        return AgentResult(
-            result.final_messages,
-            error=(result.error_message or "") if failed else None,
-            reward=result.reward,
-            tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
-        )
+        return await run_loop(self._loop, run, tools_of=self._tools_of)

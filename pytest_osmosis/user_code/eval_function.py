@@ -14,11 +14,11 @@ import math
 import reprlib
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..json_copy import json_copy
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
 from .signature import ACCEPTED, Mode, Plan, is_async, is_generator, plan
@@ -105,7 +105,7 @@ class EvalFn:
 
     def _copy(self, name: str, value: object) -> Any:
         try:
-            return deepcopy(value)
+            return json_copy(value)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise EvalFnError(f"the {name} cannot be copied for `{self.name}`: {reason}") from error
