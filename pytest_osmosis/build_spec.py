@@ -23,7 +23,7 @@ from .options.reader import OptionReader
 from .options.table import BY_NAME
 from .options.values import OF_REPORT
 from .reports.formats import REPORTS
-from .spec import Budget, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
+from .spec import Budget, Cluster, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
 from .storage.atomic_write import is_special
 
 LAST = "last"
@@ -59,6 +59,7 @@ def build(config: pytest.Config) -> SessionSpec:
         else tuple(_with_baseline_model(given, _with_data(given, defaults))),
         defaults=defaults,
         batch_size=batch_size(config),
+        cluster=_cluster(given, batch_size(config)),
         worker_timeout_s=given("worker-timeout"),
         budget=Budget(
             cost_usd=given("max-cost"),
@@ -278,6 +279,37 @@ def batch_size(config: pytest.Config) -> int:
     workers = getattr(config.option, "numprocesses", None)
     known = workers if isinstance(workers, int) and workers > 0 else 1
     return int(OptionReader(config)("batch-size") or known)
+
+
+def _cluster(given: OptionReader, batch: int) -> Cluster | None:
+    """Return the cluster that runs the rollouts; refuse what does not go with one."""
+    address, shards = given("ray"), given("shards")
+    if address is None:
+        for name in _OF_CLUSTER:
+            if given.raw(name) is not None:
+                raise pytest.UsageError(f"{given.spelled(name)} needs --osmosis-ray too")
+        return None
+    for name in ("shard", "rescore"):
+        if given.raw(name) is not None:
+            raise pytest.UsageError(
+                f"{given.spelled(name)} does not go with {given.spelled('ray')}: leave one out"
+            )
+    if shards is not None and shards > batch:
+        raise pytest.UsageError(
+            f"{given.spelled('shards')} {shards}: each shard has a part of the batch size, which "
+            f"is {batch}; give --osmosis-batch-size {shards} or more, or fewer shards"
+        )
+    runtime_env = given("ray-runtime-env")
+    return Cluster(
+        address=address,
+        shards=shards,
+        cpus=given("ray-cpus"),
+        variables=given("ray-env"),
+        runtime_env=given.resolved("ray-runtime-env", runtime_env) if runtime_env else None,
+    )
+
+
+_OF_CLUSTER = ("shards", "ray-cpus", "ray-env", "ray-runtime-env")
 
 
 def _deciding(given: OptionReader) -> Deciding:

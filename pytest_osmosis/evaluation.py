@@ -3,8 +3,10 @@
 Evaluation                    session/evaluation.py
 ├── ReportingEvaluation       checks, records, evaluates gates, writes reports
 │   ├── LocalEvaluation       and runs the items itself
+│   │   └── DriverEvaluation  and has shards on a cluster run their rollouts
 │   └── ControllerEvaluation  and has xdist's workers run them
-└── WorkerEvaluation          runs items, and sends what becomes of them
+├── WorkerEvaluation          runs items, and sends what becomes of them
+└── ShardEvaluation           runs rollouts, and sends what becomes of them
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
+from .remote.shard_plugin import SHARD
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -26,6 +29,10 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
         from .distributed.controller_evaluation import ControllerEvaluation
 
         return ControllerEvaluation(config, spec)
+    if spec.cluster is not None and not config.option.collectonly:
+        from .remote.driver_evaluation import DriverEvaluation
+
+        return DriverEvaluation(config, spec, indifferent=WORKER_PACKAGES)
     if not config.option.collectonly:
         from osmosis_ai.models.transport.import_ahead import import_ahead
 
@@ -34,6 +41,10 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
         from .distributed.worker_evaluation import WorkerEvaluation
 
         return WorkerEvaluation(config, spec)
+    if (shard := config.stash.get(SHARD, None)) is not None:
+        from .remote.shard_evaluation import ShardEvaluation
+
+        return ShardEvaluation(config, spec, shard)
     from .session.reporting_evaluation import LocalEvaluation
 
     return LocalEvaluation(config, spec, indifferent=WORKER_PACKAGES)

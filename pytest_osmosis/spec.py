@@ -155,6 +155,21 @@ class Rescore:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """The cluster whose machines run the rollouts."""
+
+    address: str
+    shards: int | None = None
+    """How many processes; None is as many as it has room for."""
+    cpus: float = 1.0
+    """Processors that are set aside for each."""
+    variables: tuple[str, ...] = ()
+    """Names of further variables that the processes have."""
+    runtime_env: Path | None = None
+    """The file of the environment in which they are started."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSpec:
     """What holds for the whole session: throughput and outputs."""
 
@@ -163,6 +178,8 @@ class SessionSpec:
     defaults: EvalSpec | None = None
     """What a marked test falls back on."""
     batch_size: int = 1
+    cluster: Cluster | None = None
+    """Where the rollouts are run, unless on this machine."""
     worker_timeout_s: float = 30.0
     """How long a worker process may be silent."""
     budget: Budget = Budget()

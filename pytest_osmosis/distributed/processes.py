@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from ..options.reader import OptionReader
+
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
 
 
@@ -13,6 +15,9 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
     """Set xdist's number of workers: min(B, cores) for B > 1, unless the user said `-n`."""
     option = config.option
     if not config.pluginmanager.hasplugin("xdist") or not hasattr(option, "numprocesses"):
+        return
+    if OptionReader(config).raw("ray") is not None:  # shards are the processes
+        option.numprocesses, option.dist, option.tx = 0, "no", []
         return
     if option.dist in REFUSED_DIST:
         raise pytest.UsageError(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ..items.runner import ItemRunner, run_id_of, run_ids
+from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids
 from ..rollouts.cached import ResultCache
 from ..session.evaluation import Evaluation
 from ..session.signals import leave_to_controller
@@ -48,18 +48,18 @@ class WorkerEvaluation(Evaluation):
             return
         places = self._worker.places
         cache = ResultCache(self.suites, lambda: places)
-        self.runner = ItemRunner(
-            self.config,
+        rollouts = own_rollouts(
             self.spec,
             self.suites,
             self._worker,
             window=0,
             base_urls=self._worker.base_urls,
             cache=cache,
-            redact=self.redact,
-            indifferent=WORKER_PACKAGES,
         )
-        self._worker.serve(self.runner.rollouts, cache, items, run_id_of)
+        self.runner = ItemRunner(
+            self.config, rollouts, redact=self.redact, indifferent=WORKER_PACKAGES
+        )
+        self._worker.serve(rollouts, cache, items, run_id_of)
 
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""

@@ -10,18 +10,17 @@ import time
 import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from osmosis_ai.secret import Redactor
 
 from .. import compat
-from ..results import DECIDED, REPORT_FIELD, RolloutRecord, RunResult
+from ..results import DECIDED, REPORT_FIELD, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
-from ..rollouts.pool import RolloutPool
 from .collection import RunItem
 
 BELOW = "osmosis_below"
@@ -71,10 +70,23 @@ def _package_of(plugin: object) -> str:
     return str(name).partition(".")[0]
 
 
+class ReportedRollouts(Protocol):
+    """Where the run of an item comes from."""
+
+    halted: str | None
+    """Why nothing more is started, once that is so."""
+
+    def result(self, key: RunId) -> RolloutRecord:
+        """Wait for a run and return its record; `EngineClosed` when it will not be run."""
+
+    def blocked(self) -> Iterable[Blocked]:
+        """Return what was found to block the event loop since the last call."""
+
+
 def run_item(
     item: RunItem,
     nextitem: pytest.Item | None,
-    rollouts: RolloutPool,
+    rollouts: ReportedRollouts,
     *,
     phases: bool,
     redact: Redactor,

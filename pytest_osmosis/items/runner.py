@@ -17,7 +17,7 @@ from ..rollouts.suite import Suite
 from ..spec import SessionSpec
 from . import capture
 from .collection import RunItem
-from .protocol import needs_phases, run_item
+from .protocol import ReportedRollouts, needs_phases, run_item
 
 
 class RunReceiver(Protocol):
@@ -35,38 +35,41 @@ class RunReceiver(Protocol):
         """Note that nothing more can be run in this process."""
 
 
+class Rollouts(ReportedRollouts, Protocol):
+    """Where the runs of items come from: this process, or others."""
+
+    def coming(self, keys: Iterable[RunId]) -> None:
+        """Offer the next runs, in order."""
+
+    def resize(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+
+    def halt(self, reason: str) -> None:
+        """Start no further run."""
+
+    def cancel(self) -> None:
+        """Start nothing more and cancel what is in flight; from any thread."""
+
+    def close(self) -> None:
+        """Cancel what is in flight and release everything."""
+
+
 class ItemRunner:
     """One a process that runs items, from when its first rollouts are started."""
 
     def __init__(
         self,
         config: pytest.Config,
-        spec: SessionSpec,
-        suites: Mapping[str, Suite],
-        receiver: RunReceiver,
+        rollouts: Rollouts,
         *,
-        window: int,
-        base_urls: Mapping[str, str],
-        cache: ResultCache,
         redact: Redactor,
         indifferent: Collection[str],
     ) -> None:
-        """`window` rollouts may be in flight; `indifferent`: see `needs_phases`."""
-        self._suites = suites
-        self._receiver = receiver
+        """`indifferent`: see `needs_phases`."""
         self._redact = redact
         self._phases = needs_phases(config, indifferent=indifferent)
         self._end_routing = capture.route(config, redact)
-        self.rollouts = RolloutPool(
-            suites,
-            window=window,
-            pool_size=spec.batch_size,
-            base_urls=base_urls,
-            on_finished=self._ended,
-            rate_limit=SharedRateLimit(receiver.paced),
-            cache=cache,
-            on_stuck=receiver.stuck,
-        )
+        self.rollouts = rollouts
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
@@ -82,11 +85,34 @@ class ItemRunner:
         finally:
             self._end_routing()
 
-    def _ended(self, run: RunId, record: RolloutRecord) -> None:
+
+def own_rollouts(
+    spec: SessionSpec,
+    suites: Mapping[str, Suite],
+    receiver: RunReceiver,
+    *,
+    window: int,
+    base_urls: Mapping[str, str],
+    cache: ResultCache,
+) -> RolloutPool:
+    """Return the rollouts of this process, of which `window` may be in flight."""
+
+    def ended(run: RunId, record: RolloutRecord) -> None:
         """Hand on a run that has ended; in the engine's thread."""
-        suite = self._suites[run.suite]
+        suite = suites[run.suite]
         decided = not suite.spec.marked  # else a test's asserts are still to come
-        self._receiver.ended(run, record, decided=decided, redact=suite.redact)
+        receiver.ended(run, record, decided=decided, redact=suite.redact)
+
+    return RolloutPool(
+        suites,
+        window=window,
+        pool_size=spec.batch_size,
+        base_urls=base_urls,
+        on_finished=ended,
+        rate_limit=SharedRateLimit(receiver.paced),
+        cache=cache,
+        on_stuck=receiver.stuck,
+    )
 
 
 def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:

@@ -22,6 +22,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "batch-size", "max-turns", "agent-timeout", "grader-timeout", "max-cost",
         "max-total-tokens", "max-time", "worker-timeout",
     ),
+    "a cluster": ("ray", "shards", "ray-cpus", "ray-env", "ray-runtime-env"),
     "gates": ("gate", "confidence", "stop-when-decided"),
     "the baseline": (
         "baseline", "baseline-model", "baseline-base-url", "baseline-api-key-env",

@@ -285,6 +285,39 @@ OPTIONS: tuple[Option, ...] = (
         metavar="I/K",
     ),
     Option(
+        "ray",
+        "run the rollouts on a Ray cluster: the one at this address, else the one of RAY_ADDRESS "
+        "or of this machine, else one that is started for the session",
+        metavar="ADDRESS",
+        const=values.ANY_CLUSTER,
+    ),
+    Option(
+        "shards",
+        "split the rows over K processes of the cluster, at most one for each of the batch size "
+        "(default: as many as it has room for)",
+        values.whole_number(1),
+        metavar="K",
+    ),
+    Option(
+        "ray-cpus",
+        "processors that Ray sets aside for each shard",
+        values.number("a number above 0", lambda value: value > 0),
+        1.0,
+        metavar="X",
+    ),
+    Option(
+        "ray-env",
+        "variable of this machine that shards have too, besides those of keys",
+        values.variable,
+        metavar="NAME",
+        repeatable=True,
+    ),
+    Option(
+        "ray-runtime-env",
+        "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, …",
+        metavar="FILE",
+    ),
+    Option(
         "by",
         "show the figures for each value of this column of the dataset too",
         metavar="COLUMN",

@@ -11,6 +11,10 @@ from collections.abc import Callable
 EXPLICIT = "explicit"
 """When the evaluation of the ini file runs: only where the command line asks for it."""
 
+ANY_CLUSTER = "auto"
+"""The address of a cluster that is looked for, and started where there is none."""
+_VARIABLE = "abcdefghijklmnopqrstuvwxyz_0123456789"
+
 
 def any_text(text: str) -> str:
     """Return the text, which must not be blank."""
@@ -68,6 +72,13 @@ def shard(text: str) -> str:
     from ..dataset.sampling import parse_shard
 
     return str(parse_shard(text))
+
+
+def variable(text: str) -> str:
+    """Return the name of an environment variable."""
+    if text and text[0] not in "0123456789" and not text.lower().strip(_VARIABLE):
+        return text
+    raise ValueError("expected the name of a variable, not its value")
 
 
 def prices(text: str) -> tuple[float, float]:

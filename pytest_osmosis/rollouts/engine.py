@@ -115,6 +115,11 @@ class Engine(Generic[T]):
         self.soon(self._cancel)
 
     @property
+    def in_flight(self) -> int:
+        """How many jobs have been started and have not ended."""
+        return len(self._tasks)
+
+    @property
     def is_abandoned(self) -> bool:
         """Whether `abandon` was called."""
         return self._abandoned

@@ -91,6 +91,11 @@ class RolloutPool:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""
         return self._cache.take(key) if key in self._cache else self._engine.wait(key)
 
+    @property
+    def in_flight(self) -> int:
+        """How many runs have been started and have not ended."""
+        return self._engine.in_flight
+
     def blocked(self) -> Iterator[Blocked]:
         """Yield what was found to block the event loop since the last call."""
         while self._blocked:

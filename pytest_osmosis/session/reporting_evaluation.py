@@ -18,7 +18,7 @@ from osmosis_ai.secret import Redactor
 
 from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
-from ..items.runner import ItemRunner, run_id_of, run_ids
+from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
 from ..reports.formats import wants_conversations
 from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import StoreCache
@@ -227,19 +227,23 @@ class LocalEvaluation(ReportingEvaluation):
             return
         with preflight.usage_errors():
             self.sink.begin_keeping(counts)
+        rollouts = self._rollouts(StoreCache(self.suites, self.store))
         self.runner = ItemRunner(
-            self.config,
+            self.config, rollouts, redact=self.redact, indifferent=self._indifferent
+        )
+        self.sink.supervisor.start()
+        self.runner.rollouts.coming(run_ids(items))
+
+    def _rollouts(self, cache: StoreCache) -> Rollouts:
+        """Return where the runs come from that are not kept already."""
+        return own_rollouts(
             self.spec,
             self.suites,
             self.sink,
             window=self.spec.batch_size,
             base_urls=self.base_urls,
-            cache=StoreCache(self.suites, self.store),
-            redact=self.redact,
-            indifferent=self._indifferent,
+            cache=cache,
         )
-        self.sink.supervisor.start()
-        self.runner.rollouts.coming(run_ids(items))
 
     def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
         """Yield the node ids of the session's runs, and the runs."""

@@ -60,9 +60,18 @@ class ResultSink:
         self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Take a run of this process, whose transcript is kept as well."""
-        text = record.encoded
         problem = self._logs.write(record, redact=redact)
-        self.received(record.result, text, record.explanation, decided=decided)
+        self.received(record.result, record.encoded, record.explanation, decided=decided)
+        if problem is not None:
+            self.halt(problem)
+
+    def arrived(self, record: RolloutRecord, text: str, line: bytes) -> None:
+        """Take a run of a shard: its result as JSON, and the line of its transcript.
+
+        From one thread.
+        """
+        problem = self._logs.append(record.result.suite, line)
+        self.received(record.result, text, record.explanation, decided=True)
         if problem is not None:
             self.halt(problem)
 

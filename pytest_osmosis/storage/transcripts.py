@@ -51,6 +51,14 @@ class TranscriptWriter:
     def write(self, record: RolloutRecord, *, redact: Callable[[str], str]) -> str | None:
         """Keep a run, if its suite is kept; return why that failed, if it did."""
         suite = record.result.suite
+        return self.append(suite, transcript_line(record, redact)) if self.keeps(suite) else None
+
+    def keeps(self, suite: str) -> bool:
+        """Return whether the conversations of a suite are kept."""
+        return suite in self._paths
+
+    def append(self, suite: str, line: bytes) -> str | None:
+        """Keep a line that `transcript_line` made; return why that failed, if it did."""
         path = self._paths.get(suite)
         if path is None:
             return None
@@ -59,7 +67,7 @@ class TranscriptWriter:
             if file is None:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 file = self._files[suite] = AppendFile(path)
-            file.write(_line(record, redact))
+            file.write(line)
         except OSError as error:
             del self._paths[suite]
             return f"cannot write {path}: {error.strerror or error}"
@@ -77,7 +85,7 @@ class TranscriptWriter:
             file.close()
 
 
-def _line(record: RolloutRecord, redact: Callable[[str], str]) -> bytes:
+def transcript_line(record: RolloutRecord, redact: Callable[[str], str]) -> bytes:
     """Return a run's line; the result is the JSON that the journal and the report have too."""
     result = record.result
     whole, rest = _rest(record, redact)
@@ -175,6 +183,12 @@ def _record(fields: Mapping[str, Any]) -> RolloutRecord:
         calls=fields.get("calls", ()),
         reasons=fields.get("reasons", {}),
     )
+
+
+def messages_of(line: bytes) -> list[dict[str, Any]]:
+    """Return the conversation of a line that `transcript_line` made."""
+    messages: list[dict[str, Any]] = json.loads(line)["messages"] or []
+    return messages
 
 
 def _scan(path: Path) -> Iterator[tuple[RowRun, int, int, bool]]:

@@ -1,0 +1,140 @@
+"""A driver's connection to a Ray cluster, or a cluster of this machine that is started for it.
+
+Ray leaves signal handlers, variables and warnings in the process that it is imported in: here they
+are put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.options.values import ANY_CLUSTER
+
+EXTRA = "pip install 'pytest-osmosis[ray]'"
+_NEEDED = ("ray", "cryptography")
+_STORE_BYTES = 100 << 20
+"""Of the object store of a cluster that is started here: no record goes through it."""
+_LOOPBACK = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
+"""Where a cluster of this machine listens: Ray replaces 127.0.0.1 by an address of a network."""
+CONNECT_S = 10.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_OURS = ("working_dir", "env_vars")
+
+
+def check_installed() -> None:
+    """Raise ConfigurationError where the extra is not installed."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f"--osmosis-ray needs {' and '.join(missing)}: {EXTRA}")
+
+
+def read_runtime_env(path: Path | None) -> dict[str, Any]:
+    """Return the environment that a file describes, without what the evaluation itself sets.
+
+    Raises:
+        ConfigurationError: when it describes none.
+    """
+    if path is None:
+        return {}
+    option = f"--osmosis-ray-runtime-env {str(path)!r}"
+    try:
+        found = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{option}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise ConfigurationError(f"{option}: expected YAML or JSON") from None
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{option}: expected names with values, such as pip: [numpy]")
+    for name in _OURS:
+        if name in found:
+            instead = "name variables with --osmosis-ray-env" if name == "env_vars" else "leave it"
+            raise ConfigurationError(f"{option}: {name} is set by the evaluation; {instead} out")
+    return found
+
+
+@contextlib.contextmanager
+def as_it_was(without: Iterable[str] = ()) -> Iterator[None]:
+    """Put back what Ray changes in this process; meanwhile these variables are not set."""
+    main = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS} if main else {}
+    variables = dict(os.environ)
+    hook = sys.excepthook
+    for name in without:
+        os.environ.pop(name, None)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_RUNTIME_ENV_IGNORE_GITIGNORE"] = "1"
+    log = logging.getLogger("ray")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+        sys.excepthook = hook
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for name in set(os.environ) - set(variables):
+            del os.environ[name]
+        os.environ.update(variables)
+
+
+def connect(address: str, project: Path, runtime_env: Mapping[str, Any]) -> bool:
+    """Connect to a cluster whose tasks run in a copy of the project; True where it was started.
+
+    Raises:
+        ConfigurationError: when there is none at the address.
+    """
+    import ray
+
+    given: dict[str, Any] = {
+        "runtime_env": {**runtime_env, "working_dir": str(project)},
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+        "configure_logging": False,
+    }
+    named = os.environ.get("RAY_ADDRESS") if address == ANY_CLUSTER else address
+    try:
+        if named:
+            _check_listening(named)
+            ray.init(address=named, **given)
+            return False
+        with contextlib.suppress(ConnectionError):
+            ray.init(address="auto", **given)
+            return False
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _node_ip_address=_LOOPBACK,
+            **given,
+        )
+    except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise ConfigurationError(
+            f"--osmosis-ray {address}: no cluster can be used: {why[:300]}; give the address that "
+            "`ray start` has shown, and export RAY_AUTH_MODE=token where it asks for a token"
+        ) from None
+    return True
+
+
+def _check_listening(address: str) -> None:
+    """Raise OSError where nothing listens at HOST:PORT: Ray would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()

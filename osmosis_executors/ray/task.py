@@ -1,0 +1,45 @@
+"""The task that Ray runs for a shard: the parent of its process, on whatever machine it is.
+
+Prints nothing and returns an exit status: what is printed or returned, Ray keeps.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from osmosis_executors.job import Job, JobLimits
+from osmosis_executors.local import LocalExecutor
+from osmosis_executors.shards.invitation import VARIABLE
+from osmosis_executors.shards.process import OUTPUT
+
+_OF_RAY = ("RAY_", "PYTEST_")
+_LOOK_S = 1.0
+_GRACE_S = 3.0
+
+
+def run_shard(invitation: str) -> int:
+    """Run the process of one shard in a copy of the project; return its exit status."""
+    with tempfile.TemporaryDirectory(prefix="osmosis-shard-") as folder:
+        output = Path(folder, "output")
+        job = Job(
+            [sys.executable, "-m", "osmosis_executors.shards.process"],
+            Path.cwd(),
+            {**_environment(), VARIABLE: invitation, OUTPUT: str(output)},
+            output,
+            limits=JobLimits(file_bytes=None, open_files=None),
+            grace_s=_GRACE_S,
+        )
+        with LocalExecutor().start(job) as run:
+            while (status := run.wait(_LOOK_S)) is None:
+                pass
+        return status
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables of this machine, without Ray's own and without those of a pytest."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(_OF_RAY)}
+    own.pop("PYTHONBREAKPOINT", None)
+    return own

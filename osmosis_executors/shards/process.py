@@ -1,0 +1,62 @@
+"""The process of one shard: `python -m osmosis_executors.shards.process`.
+
+It finds its invitation in a variable, gets its order and its secrets from the driver, and becomes a
+pytest session that runs what the driver says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from osmosis_ai.secret import Redactor
+from pytest_osmosis.api_keys import secret_variables
+from pytest_osmosis.remote import messages
+from pytest_osmosis.remote.shard_plugin import ShardPlugin
+
+from .invitation import VARIABLE, Invitation
+from .link import DriverLink, NotInvited
+
+OUTPUT = "OSMOSIS_SHARD_OUTPUT"
+"""The variable that names the file of the process's output."""
+NOT_INVITED = 3
+_SHOWN = 2000
+
+
+def main() -> int:
+    """Run a shard; return the exit status."""
+    invitation = Invitation.from_json(os.environ.pop(VARIABLE))
+    output = os.environ.pop(OUTPUT, None)
+    try:
+        link = DriverLink(invitation)
+    except NotInvited as error:
+        print(f"the driver cannot be reached: {error}")
+        return NOT_INVITED
+    order = link.order
+    os.environ.update(order["environment"])
+    os.chdir(order["folder"])
+    plugin = ShardPlugin(link, driver_root=Path(order["root"]))
+    status = int(pytest.main(order["words"], plugins=[plugin]))
+    if not plugin.has_run:
+        link.send(messages.PROBLEM, _told(output))
+    link.close()
+    return 0 if plugin.has_run else status
+
+
+def _told(output: str | None) -> str:
+    """Return what pytest said of why nothing can be run."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    text = "" if output is None else Path(output).read_text("utf-8", "replace")
+    _, found, rest = text.partition("ERROR: ")
+    told = (rest if found else text[-_SHOWN:]).strip()[:_SHOWN]
+    return Redactor(secret_variables())(told) or "its pytest session ended before it began"
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # whatever threads of user code are left

@@ -1,0 +1,125 @@
+"""The runs of one shard: started as the driver orders, and sent to it when they have ended.
+
+The driver alone keeps, decides and reports.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..results import RolloutRecord, RunId
+from ..rollouts.engine import EngineClosed
+from ..rollouts.pool import RolloutPool
+from ..storage.transcripts import transcript_line
+from . import messages
+from .shard_plugin import Link
+
+_LOOK_S = 0.1
+"""How often a shard that starts nothing more looks whether all has ended."""
+
+
+class ShardRuns:
+    """The runs of one shard, from the driver's order to its end."""
+
+    def __init__(self, link: Link, redacts: Mapping[str, Callable[[str], str]]) -> None:
+        """`redacts`: by suite."""
+        self._link = link
+        self._redacts = redacts
+        self._suites = list(redacts)
+        self._orders: queue.SimpleQueue[tuple[list[int], int] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[RunId | None] = queue.SimpleQueue()
+        self._rollouts: RolloutPool | None = None
+
+    def serve(self, rollouts: RolloutPool, loaded: Mapping[str, Mapping[str, str]]) -> None:
+        """Run what the driver orders; return when all of it has ended, or is not wanted."""
+        self._rollouts = rollouts
+        self._link.listen(self._heard)
+        self._link.send(messages.LOADED, loaded)
+        order = self._orders.get()
+        if order is None:
+            return
+        numbers, careful = order
+        triples = zip(*[iter(numbers)] * 3, strict=True)
+        runs = [RunId(self._suites[suite], row, run) for suite, row, run in triples]
+        for run in runs[:careful]:  # what one of them has sent is there when the next one begins
+            rollouts.coming([run])
+            self._send_all(rollouts, 1)
+            self._link.flush()
+        rollouts.coming(runs[careful:])
+        self._send_all(rollouts, len(runs) - careful)
+        self._link.send(messages.DONE)
+
+    def _send_all(self, rollouts: RolloutPool, left: int) -> None:
+        while left:
+            try:
+                run = self._ended.get(timeout=_LOOK_S if rollouts.halted else None)
+            except queue.Empty:
+                if not rollouts.in_flight:
+                    return
+                continue
+            if run is None:
+                continue
+            left -= 1
+            for blocked in rollouts.blocked():
+                self._link.send(messages.BLOCKED, asdict(blocked))
+            try:
+                self._send(rollouts.result(run))
+            except EngineClosed:
+                continue  # it was abandoned, and sent already
+
+    def _send(self, record: RolloutRecord) -> None:
+        line = transcript_line(record, self._redacts[record.result.suite])
+        self._link.send(
+            messages.FINISHED,
+            record.encoded,
+            record.explanation,
+            list(record.sections),
+            line.decode("ascii"),
+        )
+
+    # ---- the receiver of the process's runs, in the engine's thread
+
+    def ended(
+        self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
+    ) -> None:
+        """Have a run that has ended sent."""
+        self._ended.put(run)
+
+    def paced(self, kind: str, not_before_s: float) -> None:
+        """Report that the endpoint limited the rate, or answered again."""
+        self._link.send(messages.PACE, kind, not_before_s)
+
+    def stuck(self, reason: str) -> None:
+        """End the process, which cannot run anything more: another takes the rest."""
+        assert self._rollouts is not None
+        self._link.send(messages.GAVE_UP, reason)
+        self._link.flush()
+        os._exit(1)
+
+    # ---- what the driver says, in the link's thread
+
+    def _heard(self, kind: str, values: Sequence[Any]) -> None:
+        rollouts = self._rollouts
+        assert rollouts is not None
+        if kind == messages.BEGIN:
+            rollouts.resize(values[1])
+            self._orders.put((values[0], values[2]))
+        elif kind == messages.WINDOW:
+            rollouts.resize(values[0])
+        elif kind == messages.HOLD:
+            rollouts.hold(values[0])
+        elif kind == messages.HALT:
+            rollouts.halt(values[0])
+            self._wake()
+        elif kind == messages.CANCEL:
+            rollouts.cancel()
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have a thread that waits look again: nothing more may come."""
+        self._orders.put(None)
+        self._ended.put(None)

@@ -1,0 +1,113 @@
+"""The evaluation in the session of a shard: it prepares the suites, and runs their rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..items import capture
+from ..items.runner import own_rollouts
+from ..rollouts.cached import ResultCache
+from ..session import preflight
+from ..session.evaluation import Evaluation
+from ..session.signals import leave_to_controller
+from ..spec import EvalSpec, SessionSpec
+from .shard import ShardRuns
+from .shard_plugin import ShardPlugin
+
+if TYPE_CHECKING:
+    from osmosis_ai.embedded import EmbeddedEndpoint
+
+
+class ShardEvaluation(Evaluation):
+    """An evaluation whose items are elsewhere."""
+
+    validates = False
+
+    def __init__(self, config: pytest.Config, spec: SessionSpec, plugin: ShardPlugin) -> None:
+        spec = _moved(spec, plugin.driver_root, config.rootpath)
+        super().__init__(config, spec, {})
+        self._plugin = plugin
+        plugin.serve = self.serve
+        self._endpoints: dict[str, EmbeddedEndpoint] = {}
+
+    def start(self) -> None:
+        """Read rows and import code; the driver has checked them."""
+        leave_to_controller()
+        self._prepare()
+        for persona in preflight.personas(self.spec):
+            self._endpoints[persona] = preflight.start_embedded(persona)
+
+    def header(self) -> list[str]:
+        """Return nothing: the driver prints it."""
+        return []
+
+    def plan(self) -> list[str]:
+        """Return nothing: the driver prints it."""
+        return []
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Do nothing: there are none."""
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Do nothing: the driver says which runs there are."""
+
+    def serve(self) -> None:
+        """Run what the driver orders."""
+        suites = self.suites
+        link = self._plugin.link
+        runs = ShardRuns(link, {name: suite.redact for name, suite in suites.items()})
+        end_routing = capture.route(self.config, self.redact)
+        rollouts = own_rollouts(
+            self.spec,
+            suites,
+            runs,
+            window=0,
+            base_urls={name: each.base_url for name, each in self._endpoints.items()},
+            cache=ResultCache(suites, dict),
+        )
+        try:
+            runs.serve(rollouts, self._loaded())
+            link.flush()
+        finally:
+            rollouts.close()
+            end_routing()
+
+    def close(self) -> None:
+        """Close what was opened."""
+        super().close()
+        while self._endpoints:
+            self._endpoints.popitem()[1].close()
+
+
+def _moved(spec: SessionSpec, before: Path, now: Path) -> SessionSpec:
+    """Return the spec with the paths of the driver's project in this one's."""
+    if before == now:
+        return spec
+    default = spec.defaults
+    return replace(
+        spec,
+        evals=tuple(_of_copy(each, before, now) for each in spec.evals),
+        defaults=None if default is None else _of_copy(default, before, now),
+    )
+
+
+def _of_copy(spec: EvalSpec, before: Path, now: Path) -> EvalSpec:
+    def moved(text: str) -> str:
+        return text.replace(f"{before}/", f"{now}/") if text.startswith(f"{before}/") else text
+
+    def all_moved(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(moved, texts))
+
+    data = spec.data
+    return replace(
+        spec,
+        data=now / data.relative_to(before) if data.is_relative_to(before) else data,
+        agent=moved(spec.agent),
+        eval_fns=all_moved(spec.eval_fns),
+        grader=None if spec.grader is None else moved(spec.grader),
+    )

@@ -1,0 +1,254 @@
+"""The driver's side of shards, with a fleet and a sink that only write down what they are asked."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.remote import messages
+from pytest_osmosis.remote.rollouts import RemoteRollouts
+from pytest_osmosis.remote.shards import MAX_LOSSES, ShardPlan
+from pytest_osmosis.results import CachedRun, RolloutRecord, RunId, RunResult
+from pytest_osmosis.rollouts.cached import ResultCache
+from pytest_osmosis.rollouts.engine import EngineClosed
+from pytest_osmosis.storage.transcripts import transcript_line
+
+LOADED = {"data": {"agent.py": "1", "data.jsonl": "2"}}
+
+
+class FakeFleet:
+    """Writes down what it is asked."""
+
+    capacity = 2
+
+    def __init__(self) -> None:
+        self.started: list[int] = []
+        self.sent: list[tuple[Any, ...]] = []
+        self.closed = False
+
+    def start(self, shard: int) -> None:
+        self.started.append(shard)
+
+    def send(self, shard: int, kind: str, *values: Any) -> None:
+        self.sent.append((shard, kind, *values))
+
+    def take(self) -> list[tuple[Any, ...]]:
+        taken, self.sent = self.sent, []
+        return taken
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeSink:
+    """Keeps results, in order, and halts the rollouts as a session does."""
+
+    rollouts: RemoteRollouts
+
+    def __init__(self) -> None:
+        self.kept: list[RunResult] = []
+        self.paces: list[tuple[str, float]] = []
+        self.halts: list[str] = []
+
+    def arrived(self, record: RolloutRecord, text: str, line: bytes) -> None:
+        self.kept.append(record.result)
+
+    def paced(self, kind: str, seconds: float) -> None:
+        self.paces.append((kind, seconds))
+
+    def halt(self, reason: str) -> None:
+        self.halts.append(reason)
+        self.rollouts.halt(reason)
+
+
+class FakeSuite:
+    """As much of a suite as is asked of one."""
+
+    class spec:
+        marked = False
+
+    def redact(self, text: str) -> str:
+        return text
+
+    def lost(self, run: RunId, *, error: str, error_type: Any) -> RunResult:
+        return RunResult("data", run.row_index, 0, error=error, error_type=error_type)
+
+
+class Driver:
+    """Two shards, four in flight, rows from 0."""
+
+    def __init__(self, rows: int = 8, *, known: int | None = None) -> None:
+        self.fleet, self.sink = FakeFleet(), FakeSink()
+        suites: Any = {"data": FakeSuite()}
+        cache = ResultCache(suites, dict)
+        if known is not None:
+            cache.add(RunId("data", known, 0), CachedRun(RunResult("data", known, 0), ""))
+        plan = ShardPlan(2, 4, lambda run: run.row_index % 2)
+        fleet, sink = self.fleet, self.sink
+        self.rollouts = self.sink.rollouts = RemoteRollouts(
+            suites,
+            fleet,  # type: ignore[arg-type]
+            plan,
+            sink=sink,  # type: ignore[arg-type]
+            cache=cache,
+            loaded=LOADED,
+            keeps_messages=False,
+        )
+        self.rollouts.coming(RunId("data", row, 0) for row in range(rows))
+
+    def begin(self, *shards: int) -> None:
+        for shard in shards or (0, 1):
+            self.rollouts.heard(shard, messages.LOADED, [LOADED])
+
+    def finish(self, row: int, *, shard: int | None = None) -> None:
+        record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
+        line = transcript_line(record, str).decode()
+        values = [record.encoded, "", [["Captured stdout", "said"]], line]
+        self.rollouts.heard(row % 2 if shard is None else shard, messages.FINISHED, values)
+
+    def result(self, row: int) -> RolloutRecord:
+        return self.rollouts.result(RunId("data", row, 0))
+
+
+def test_each_shard_gets_every_second_row_and_half_of_the_window() -> None:
+    driver = Driver(5)
+    assert driver.fleet.started == [0, 1]
+    driver.begin()
+    assert driver.fleet.take() == [
+        (0, messages.BEGIN, [0, 0, 0, 0, 2, 0, 0, 4, 0], 2, 0),
+        (1, messages.BEGIN, [0, 1, 0, 0, 3, 0], 2, 0),
+    ]
+
+
+def test_a_result_is_kept_at_once_and_waits_for_its_item() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.finish(2)
+    driver.finish(0)
+    assert [run.row_index for run in driver.sink.kept] == [2, 0]
+    record = driver.result(0)
+    assert (record.result.passed, record.sections) == (True, [("Captured stdout", "said")])
+    waiting = threading.Timer(0.01, driver.finish, [3])
+    waiting.start()
+    assert driver.result(3).result.row_index == 3
+    waiting.join()
+
+
+def test_a_run_that_is_kept_already_is_no_shards() -> None:
+    driver = Driver(3, known=1)
+    assert driver.fleet.started == [0]
+    assert driver.result(1).result.row_index == 1
+
+
+def test_a_result_that_comes_twice_counts_once() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.finish(0)
+    driver.finish(0)
+    assert len(driver.sink.kept) == 1
+
+
+def test_the_window_of_a_shard_that_has_ended_goes_to_the_others() -> None:
+    driver = Driver(3)
+    driver.begin()
+    driver.fleet.take()
+    driver.finish(1)
+    driver.rollouts.heard(1, messages.DONE, [])
+    assert driver.fleet.take() == [(0, messages.WINDOW, 4)]
+
+
+def test_a_429_holds_the_other_shards_and_makes_all_windows_smaller() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.fleet.take()
+    driver.rollouts.heard(0, messages.PACE, ["rate_limited", 1.5])
+    driver.rollouts.resize(3)
+    assert driver.sink.paces == [("rate_limited", 1.5)]
+    assert driver.fleet.take() == [
+        (1, messages.HOLD, 1.5),
+        (0, messages.WINDOW, 2),
+        (1, messages.WINDOW, 1),
+    ]
+
+
+def test_a_halted_session_waits_for_what_is_in_flight_alone() -> None:
+    driver = Driver()
+    driver.begin(0)
+    driver.rollouts.halt("the budget is spent")
+    assert driver.fleet.take()[-1] == (0, messages.HALT, "the budget is spent")
+    driver.finish(0)
+    assert driver.result(0).result.passed
+    with pytest.raises(EngineClosed):  # its shard has not begun
+        driver.result(1)
+    driver.rollouts.heard(0, messages.DONE, [])
+    with pytest.raises(EngineClosed):
+        driver.result(2)
+    assert driver.rollouts.halted == "the budget is spent"
+
+
+def test_a_shard_that_comes_after_the_halt_is_sent_away() -> None:
+    driver = Driver()
+    driver.rollouts.halt("decided")
+    driver.begin(1)
+    assert driver.fleet.sent == [(1, messages.CANCEL)]
+
+
+def test_a_lost_shard_makes_again_only_what_has_no_result() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.finish(2)
+    driver.rollouts.gone(0, "NodeDiedError", suspect=False)
+    driver.fleet.take()
+    driver.begin(0)
+    assert driver.fleet.started == [0, 1, 0]
+    assert driver.fleet.take() == [(0, messages.BEGIN, [0, 0, 0, 0, 4, 0, 0, 6, 0], 2, 0)]
+
+
+def test_a_run_that_ends_two_processes_is_an_error_of_its_own() -> None:
+    driver = Driver()
+    driver.begin()
+    for _ in range(2):
+        driver.rollouts.gone(0, "its process was ended by SIGSEGV", suspect=True)
+        driver.begin(0)
+    record = driver.result(0)
+    assert record.result.error_type == "worker_lost"
+    assert record.explanation == "worker lost: its process was ended by SIGSEGV during this run"
+    assert driver.fleet.take()[-1] == (0, messages.BEGIN, [0, 2, 0, 0, 4, 0, 0, 6, 0], 2, 1)
+
+
+def test_a_shard_that_is_lost_too_often_halts_the_session() -> None:
+    driver = Driver()
+    for _ in range(MAX_LOSSES + 1):
+        driver.rollouts.gone(0, "the node died", suspect=False)
+    assert driver.sink.halts == ["shard 1 was lost again and again: the node died"]
+    with pytest.raises(EngineClosed):
+        driver.result(0)
+
+
+def test_a_shard_with_another_version_of_a_file_runs_nothing() -> None:
+    driver = Driver()
+    other = {"data": {**LOADED["data"], "agent.py": "changed"}}
+    driver.rollouts.heard(0, messages.LOADED, [other])
+    assert driver.sink.halts == ["shard 1: it has loaded another version of agent.py"]
+    assert driver.fleet.sent == [(0, messages.CANCEL)]
+
+
+def test_what_stops_a_process_for_good_blames_no_other_run() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.rollouts.heard(0, messages.GAVE_UP, ["holds the event loop"])
+    driver.rollouts.gone(0, "died", suspect=True)
+    driver.begin(0)
+    assert not driver.sink.kept
+    assert driver.fleet.take()[-1][-2:] == (2, 0)  # both of its window at once
+
+
+def test_the_end_of_a_session_cancels_all_shards_and_closes_the_fleet() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.fleet.take()
+    driver.rollouts.close()
+    assert driver.fleet.take() == [(0, messages.CANCEL), (1, messages.CANCEL)]
+    assert driver.fleet.closed

@@ -1,0 +1,111 @@
+"""Sessions whose rollouts are run by shards: here, processes of this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.remote import driver_evaluation
+from tests.project import Project, Session
+from tests.shard_processes import ProcessFleet
+
+ROWS = ["one", "two", "three", "raise", "five", "give up", "seven"]
+WRONG = {"user_prompt": "eight", "ground_truth": "8"}
+KEY = "sk-not-to-be-seen-anywhere"
+CHATTY = """
+import os, signal, sys
+from agent import Agent
+
+class Chatty(Agent):
+    async def run(self, ctx):
+        wish = ctx.request.messages[-1]["content"]
+        print("asked", wish)
+        if wish == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().run(ctx)
+
+agent_loop = Chatty()
+"""
+
+_VOLATILE = ("duration_ms", "llm_ms", "started_at", "cached")
+
+
+@pytest.fixture
+def fleets(monkeypatch: pytest.MonkeyPatch) -> list[ProcessFleet]:
+    made: list[ProcessFleet] = []
+
+    def make(cluster: Any) -> ProcessFleet:
+        made.append(ProcessFleet(cluster))
+        return made[-1]
+
+    monkeypatch.setattr(driver_evaluation, "fleet_of", lambda name: make)
+    return made
+
+
+def sharded(project: Project, *more: str, shards: int = 2, **replaced: str | None) -> Session:
+    options = ("--osmosis-ray", f"--osmosis-shards={shards}", "-pno:cacheprovider")
+    return project.run("--batch-size=4", "--n=2", *options, *more, **replaced)
+
+
+def plain_runs(session: Session) -> list[dict[str, Any]]:
+    """The runs without what differs from one session to the next."""
+    return [
+        {name: value for name, value in run.items() if name not in _VOLATILE}
+        for run in session.runs
+    ]
+
+
+def test_shards_give_what_one_process_gives(
+    project: Project, fleets: list[ProcessFleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    project.endpoint.api_key = KEY
+    project.endpoint.latency_s = 0.03
+    project.write("chatty.py", CHATTY)
+    project.rows(*ROWS, WRONG)
+    there = sharded(project, agent="chatty:agent_loop")
+    assert fleets[0].started == [0, 1]
+    assert project.endpoint.max_in_flight <= 4
+    asked = project.endpoint.requests
+    conversations = (project.path / "out.trajectories.jsonl").read_text().splitlines()
+    told = plain_runs(there)
+    here = project.run("--batch-size=4", "--n=2", "--osmosis-fresh", agent="chatty:agent_loop")
+    assert (told, there.ret, there.outcomes) == (plain_runs(here), here.ret, here.outcomes)
+    assert there.report["summary"]["eval_fns"] == here.report["summary"]["eval_fns"]
+    assert project.endpoint.requests == 2 * asked == 4 * 6
+    assert len(conversations) == 16
+    assert "osmosis: 2 shards on processes of this machine" in there.lines
+    assert "asked eight" in there.out
+    assert "rewards:exact scored 0, below the threshold 1" in there.out
+    assert KEY not in there.out + there.err
+    written = [path for path in project.path.rglob("*") if path.is_file()]
+    assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--osmosis-shards=2"], "--osmosis-shards needs --osmosis-ray too"),
+        (
+            ["--osmosis-ray", "--osmosis-shards=9", "--batch-size=4"],
+            "--osmosis-shards 9: each shard has a part of the batch size, which is 4; give "
+            "--osmosis-batch-size 9 or more, or fewer shards",
+        ),
+        (
+            ["--osmosis-ray", "--osmosis-shard=1/2"],
+            "--osmosis-shard does not go with --osmosis-ray: leave one out",
+        ),
+        (
+            ["--osmosis-ray", "--osmosis-ray-env=KEY=sk-1"],
+            "--osmosis-ray-env 'KEY=sk-1': expected the name of a variable, not its value",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_in_a_sentence(
+    project: Project, options: list[str], told: str
+) -> None:
+    project.rows("one")
+    refused = project.run(*options)
+    assert (refused.ret, refused.mistake) == (4, told)
+    assert project.endpoint.requests == 0
