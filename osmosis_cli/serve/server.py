@@ -238,7 +238,8 @@ def log_to_stderr(plan: Plan, key: Secret | None) -> None:
     level = getattr(logging, plan.log_level.upper())
     logging.basicConfig(level=max(level, logging.INFO), handlers=[handler], force=True)
     logging.getLogger("osmosis").setLevel(level)
-    logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
+    for library in ("uvicorn", "httpx"):  # what they say of each request, we say ourselves
+        logging.getLogger(library).setLevel(max(level, logging.WARNING))
 
 
 class _Formatter(logging.Formatter):

@@ -326,7 +326,8 @@ def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
     running = serve(SEED_LINES[0], **platform.environment)
     log = running.logged("registration_failed")
     assert " WARNING registration_failed" in log
-    assert "*** has expired; set OSMOSIS_TOKEN to a valid token" in log
+    assert "has ended (*** has expired): set OSMOSIS_TOKEN to a valid token" in log
+    assert "HTTP Request" not in log
     assert get(running.port, "/health")[0] == 200
     assert running.stop() == 143
     assert TOKEN not in running.log.read_text()
