@@ -86,6 +86,7 @@ def test_the_python_of_a_page_runs(page: Path, pytester: pytest.Pytester) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette.testclient`")
+@pytest.mark.filterwarnings("ignore:The anyio.abc.BlockingPortal alias")
 @pytest.mark.parametrize(
     "page",
     [
