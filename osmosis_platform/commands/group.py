@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from .accounts import member_group, token_group, user_group, workspace_group
+from .backup import backup_command, restore_command
 from .database import database_group
 from .serve import serve_command
 
@@ -32,5 +33,7 @@ for _command in (
     member_group,
     token_group,
     database_group,
+    backup_command,
+    restore_command,
 ):
     platform_group.add_command(_command)

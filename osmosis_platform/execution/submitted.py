@@ -30,6 +30,8 @@ class Submitted:
     secrets: Sequence[Secret]
     missing: Sequence[str]
     """Names of secrets that are not there any more."""
+    begun_with: str | None = None
+    """The commit of an earlier attempt."""
 
     @property
     def experiment(self) -> Mapping[str, Any]:
@@ -44,8 +46,8 @@ class Submitted:
 
     @property
     def commit(self) -> str | None:
-        """The commit that it asks for; None: the newest one."""
-        return self.experiment.get("commit_sha")
+        """The commit that it asks for, or has begun with; None: the newest one."""
+        return self.experiment.get("commit_sha") or self.begun_with
 
     @property
     def dataset_name(self) -> str:
@@ -69,4 +71,5 @@ def read_submitted(database: Database, vault: Vault, data: Path, run_id: str) ->
             dataset=DatasetFiles(data.absolute(), dataset.id, dataset.extension).rows,
             secrets=secrets,
             missing=missing,
+            begun_with=(run.results or {}).get("commit_sha"),
         )

@@ -1,0 +1,215 @@
+"""The archive: a manifest, the tables, then the files that these name.
+
+manifest.json             versions, and whether the key is in it
+database/<table>.jsonl    one row a line
+files/datasets/…          the files of datasets
+files/runs/<id>/…         journals, outputs and reports; neither work trees nor environments
+files/secret.key          only when asked for
+
+The tables come first: a file that they name and that was there is in the archive, and a journal may
+have more than the tables, never less.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import tarfile
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from ..database.connection import Database
+from ..database.schema import NEWEST, prepare, revision, upgrade
+from ..vault.cipher import FILE_NAME as KEY_FILE
+from .tables import dump, load
+
+FORMAT = 1
+_OF_A_RUN = ("kept", "results", "output", "build-output")
+_BROKEN = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, KeyError, ValueError)
+_MANIFEST, _DATABASE, _FILES = "manifest.json", "database", "files"
+
+
+class BackupProblem(Exception):
+    """What cannot be backed up or restored; a sentence."""
+
+
+def write_backup(database: Database, data: Path, file: Path, *, with_key: bool) -> dict[str, Any]:
+    """Write the archive; return its manifest.
+
+    Raises:
+        BackupProblem: where the file is there already, or the key is not in the folder.
+        OSError: where it cannot be written.
+    """
+    if with_key and not (data / KEY_FILE).is_file():
+        raise BackupProblem(f"{data} has no {KEY_FILE}: the key is in the environment, keep it")
+    manifest = {
+        "format": FORMAT,
+        "revision": NEWEST,
+        "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "has_key": with_key,
+    }
+    with _created(file) as target, tarfile.open(fileobj=target, mode="w:gz") as archive:
+        _add(archive, _MANIFEST, json.dumps(manifest).encode())
+        rows = 0
+        for name, lines in dump(database):
+            rows += _add_table(archive, f"{_DATABASE}/{name}.jsonl", lines)
+        files = sum(_add_file(archive, place, found) for place, found in _files(data, with_key))
+    return {**manifest, "rows": rows, "files": files}
+
+
+def read_backup(database: Database, data: Path, file: Path) -> dict[str, Any]:
+    """Restore an archive into an empty database and an empty folder; return its manifest.
+
+    Raises:
+        BackupProblem: where it is none, or where something is there already.
+        OSError: where it cannot be read, or the files cannot be written.
+    """
+    if revision(database) is not None:
+        raise BackupProblem("there is a platform already: restore into an empty place")
+    try:
+        with tarfile.open(file, mode="r:gz") as archive:
+            return _restore(database, data, archive)
+    except _BROKEN as error:
+        raise BackupProblem(f"{file} is no whole backup ({type(error).__name__})") from None
+
+
+def _restore(database: Database, data: Path, archive: tarfile.TarFile) -> dict[str, Any]:
+    first = archive.next()
+    if first is None or first.name != _MANIFEST:
+        raise BackupProblem("this is no backup of a platform")
+    manifest: dict[str, Any] = json.loads(_content(archive, first).read())
+    if manifest["format"] != FORMAT or manifest["revision"] > NEWEST:
+        raise BackupProblem("the backup is of a newer version of the platform; upgrade this one")
+    upgrade(database, manifest["revision"])
+    rows = files = 0
+    with (
+        database.engine.connect().execution_options(osmosis_writes=True) as connection,
+        connection.begin(),
+    ):
+        for member in archive:
+            kind, _, place = member.name.partition("/")
+            if kind == _DATABASE:
+                name = PurePosixPath(place).stem
+                rows += load(connection, name, _content(archive, member))
+            elif kind == _FILES:
+                _put(data, place, _content(archive, member))
+                files += 1
+    if manifest["revision"] != NEWEST:
+        upgrade(database)
+    prepare(database)
+    return {**manifest, "rows": rows, "files": files}
+
+
+@contextmanager
+def _created(file: Path) -> Iterator[IO[bytes]]:
+    """Create a file for its owner alone; it has its name once it is whole."""
+    if file.exists():
+        raise BackupProblem(f"{file} is there already")
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with open(handle, "wb") as target:
+            yield target
+            target.flush()
+            os.fsync(target.fileno())
+        os.link(name, file)
+    except FileExistsError:
+        raise BackupProblem(f"{file} is there already") from None
+    finally:
+        os.unlink(name)
+
+
+def _files(data: Path, with_key: bool) -> Iterator[tuple[str, IO[bytes]]]:
+    yield from _below(data, Path("datasets"))
+    for room in sorted(data.glob("runs/*")):
+        for name in _OF_A_RUN:
+            yield from _below(data, Path("runs") / room.name / name)
+    if with_key:
+        yield from _below(data, Path(KEY_FILE))
+
+
+def _below(data: Path, place: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the files at and below a place; what is removed meanwhile is left out.
+
+    No link is followed: programs of users write there.
+    """
+    top = data / place
+    if not top.is_dir():
+        if found := _opened(str(top)):
+            yield str(place), found
+        return
+    for folder, _, names, descriptor in os.fwalk(top):
+        for name in sorted(names):
+            if not name.startswith("incoming-") and (found := _opened(name, descriptor)):
+                yield str(Path(folder).relative_to(data) / name), found
+
+
+def _opened(name: str, descriptor: int | None = None) -> IO[bytes] | None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        found = os.open(name, flags, dir_fd=descriptor)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(found).st_mode):
+        return os.fdopen(found, "rb")
+    os.close(found)
+    return None
+
+
+def _add_file(archive: tarfile.TarFile, place: str, found: IO[bytes]) -> int:
+    with found:
+        size = os.fstat(found.fileno()).st_size  # it may grow meanwhile
+        archive.addfile(_member(f"{_FILES}/{place}", size), found)
+    return 1
+
+
+def _add_table(archive: tarfile.TarFile, name: str, lines: Iterator[bytes]) -> int:
+    with tempfile.TemporaryFile() as spool:
+        count = 0
+        for line in lines:
+            spool.write(line)
+            count += 1
+        size = spool.tell()
+        spool.seek(0)
+        archive.addfile(_member(name, size), spool)
+    return count
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    archive.addfile(_member(name, len(content)), io.BytesIO(content))
+
+
+def _member(name: str, size: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = size, 0o600, int(time.time())
+    return member
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    found = archive.extractfile(member) if member.isreg() else None
+    if found is None:
+        raise BackupProblem("the archive holds something that is no file")
+    return found
+
+
+def _put(data: Path, place: str, content: IO[bytes]) -> None:
+    parts = PurePosixPath(place).parts
+    if not parts or ".." in parts or PurePosixPath(place).is_absolute():
+        raise BackupProblem("the archive holds a file that leads out of the folder")
+    target = data.joinpath(*parts)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        handle = os.open(target, flags, 0o600)
+    except FileExistsError:
+        raise BackupProblem(f"{target} is there already: restore into an empty place") from None
+    with open(handle, "wb") as file:
+        while block := content.read(1024 * 1024):
+            file.write(block)
