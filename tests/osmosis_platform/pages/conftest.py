@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -11,16 +10,18 @@ import pytest
 
 from osmosis_platform.accounts import browsers
 from osmosis_platform.database.models import User
-from osmosis_platform.pages.forms import SESSION_COOKIE
+from osmosis_platform.pages.forms import SESSION_COOKIE, form_token
 from tests.platform_server import Account, PlatformServer
 
 
 class Browser:
     """A browser in which a user is logged in."""
 
-    def __init__(self, client: httpx.Client, account: Account) -> None:
+    def __init__(self, client: httpx.Client, account: Account, token: str) -> None:
         self.client = client
         self.account = account
+        self.token = token
+        """The token of this browser's forms."""
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Ask for a page of the user's workspace, or for another by its whole path."""
@@ -29,13 +30,6 @@ class Browser:
     def post(self, path: str, **fields: str) -> httpx.Response:
         """Send a form with the token of the user's pages."""
         return self.client.post(self._whole(path), data={"token": self.token, **fields})
-
-    @property
-    def token(self) -> str:
-        """The token of this browser's forms."""
-        found = re.search(r'name="token" value="(\w+)"', self.get("runs").text)
-        assert found is not None
-        return found[1]
 
     def _whole(self, path: str) -> str:
         return path if path.startswith("/") else f"/w/{self.account.workspace}/{path}"
@@ -51,8 +45,9 @@ def log_in(platform_server: PlatformServer) -> Iterator[Callable[[Account], Brow
                 user = session.get_one(User, account.user_id)
                 cookie = browsers.start(session, user, 3600)
             cookies = {SESSION_COOKIE: cookie}
-            client = httpx.Client(base_url=platform_server.url, cookies=cookies)
-            return Browser(stack.enter_context(client), account)
+            client = httpx.Client(base_url=platform_server.url, cookies=cookies, verify=False)
+            token = form_token(platform_server.vault, cookie)
+            return Browser(stack.enter_context(client), account, token)
 
         yield log_in
 

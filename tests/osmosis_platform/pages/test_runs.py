@@ -9,9 +9,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from osmosis_platform.database.models import now
+from osmosis_platform.database.models import RunLog, now
 from osmosis_platform.execution.figures import metrics_of
 from osmosis_platform.execution.room import Room
 from pytest_osmosis.reports.json_writer import report_of
@@ -106,8 +104,9 @@ def test_a_long_log_is_shown_from_its_end_in_pages(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
     run_id = platform_server.add_run(account=browser.account, name="long-run", status="stopped")
-    for number in range(205):
-        platform_server.add_log(run_id, f"line {number}.")
+    with platform_server.database.writing() as session:
+        lines = (RunLog(run_id=run_id, message=f"line {number}.") for number in range(205))
+        session.add_all(lines)
     page = browser.get("runs/long-run").text
     assert "line 204." in page
     assert "line 4." not in page
@@ -212,9 +211,9 @@ def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None
         assert "hacked" not in browser.get(f"runs?{query}").text.replace("%3Cb%3Ehacked", "")
 
 
-@pytest.mark.parametrize("offset", ["0", "-1", "9" * 30, "x", "٣"])
-def test_an_odd_offset_is_no_failure(browser: Browser, offset: str) -> None:
-    assert browser.get(f"runs?offset={offset}").status_code == 200
+def test_an_odd_offset_is_no_failure(browser: Browser) -> None:
+    for offset in ("-1", "9" * 30, "x", "٣"):
+        assert browser.get(f"runs?offset={offset}").status_code == 200
 
 
 def test_two_runs_are_compared_row_by_row(
