@@ -87,6 +87,8 @@ class Curve:
     title: str
     summary: str
     lines: Sequence[Line]
+    intervals: str
+    """ "with 95% intervals"; "" without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,10 @@ def _curve(function: FunctionResult) -> Curve | None:
     if not found:
         return None
     summary = ", ".join(point.tip for _, points in found for point in points)
-    return Curve("pass@k and pass^k", summary, [Line(f"{name}k", each) for name, each in found])
+    lines = [Line(f"{name}k", each) for name, each in found]
+    known = next((each.interval for each in function.figures.values() if each.interval), None)
+    around = "" if known is None else f"with {100 * known.confidence:g}% intervals"
+    return Curve("pass@k and pass^k", summary, lines, around)
 
 
 def _points(kind: str, figures: Iterable[Figure]) -> list[Point]:

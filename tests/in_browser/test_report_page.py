@@ -1,15 +1,319 @@
-"""The HTML report as people use it."""
+"""The HTML report as people use it: the example's, a large one, a comparison, a hostile one."""
 
 from __future__ import annotations
 
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from osmosis_cli.eval.viewer.library import Library, key_of
+from osmosis_cli.eval.viewer.pages import beside
+from osmosis_cli.eval.viewer.server import Viewer
 from pytest_osmosis.reports import html
+from pytest_osmosis.results import RolloutRecord, RunId, RunResult
+from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult
+from tests.kept_evaluation import add, kept
 from tests.made_results import NASTY, result_of, suite_of
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "calculator"
+PHONE = {"width": 375, "height": 800}
+DESK = {"width": 1280, "height": 900}
+CONTROLS = "a\x00b\x1b[31m\u202etxt.exe\u2066"
+HOSTILE = f"{NASTY}</script></style></textarea><svg onload=alert(2)>{CONTROLS}<!--"
 
-def test_text_of_models_does_nothing_and_the_page_loads_nothing(tmp_path, open_page, violations):
-    path = tmp_path / "report.html"
-    html.write(result_of(suite_of([[1.0, 0.0], [0.0, 0.0]], answer=NASTY)), path)
-    page = open_page(path.as_uri())
-    page.wait_for_selector("html[data-ready]")
-    assert "<script>alert(1)</script>" in page.inner_text("body")
+
+def with_rows(suite: SuiteResult, answer=None) -> SuiteResult:
+    """The suite with questions, ground truths, two columns, and answers."""
+    rows = []
+    for row in suite.rows:
+        i = row.row_index
+        data = RowData(f"What is 17 * {i}?", str(17 * i), {"level": i % 3, "kind": "product"})
+        runs = tuple(replace(run, answer=answer(i, run)) if answer else run for run in row.runs)
+        rows.append(replace(row, data=data, runs=runs))
+    return replace(suite, rows=tuple(rows))
+
+
+def conversations(result: EvalResult, said=lambda run: "What is it?"):
+    """Read a conversation with a tool call, made up for each run."""
+    runs = {run.run_id: run for suite in result.suites for row in suite.rows for run in row.runs}
+
+    def read(run: RunId) -> RolloutRecord:
+        call = {"function": {"name": "multiply", "arguments": f'{{"a": 17, "b": {run.row_index}}}'}}
+        messages = [
+            {"role": "user", "content": said(run)},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "content": '{"product": 391}'},
+            {"role": "assistant", "content": runs[run].answer},
+        ]
+        return RolloutRecord(runs[run], "", messages, calls=[{"prompt_tokens": 31}] * 2)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the example, as a session writes it."""
+    folder = tmp_path_factory.mktemp("example") / "calculator"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".osmosis", "__pycache__"))
+    words = (
+        "--osmosis-agent=server:agent_loop --osmosis-data=test_data.jsonl "
+        "--osmosis-eval-fn=rewards:compute_reward --n=5 --batch-size=16 --osmosis-model=embedded "
+        "--osmosis-html=report.html -q -n0 -p no:cacheprovider"
+    )
+    command = [sys.executable, "-m", "pytest", *words.split(), "--osmosis-gate=pass@5 >= 0.9"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return (folder / "report.html").as_uri()
+
+
+def ready(page):
+    page.wait_for_selector("html[data-ready]", state="attached")
+    return page
+
+
+def names(page) -> list[str]:
+    """The rows of the table, in their order."""
+    return page.locator("#body tr:not(.gap) th a").all_inner_texts()
+
+
+def count(page) -> str:
+    return page.inner_text("#count")
+
+
+def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
+    page = ready(open_page(example, viewport=DESK))
+    assert "1 of 1 gate passed" in page.inner_text("h1")
+    assert page.locator("svg[role=img]").count() == 3
+    assert (len(names(page)), names(page)[0]) == (20, "row-0")
+
+    head = page.locator("[data-sort='score:rewards:compute_reward']")
+    head.click()
+    assert names(page)[0] == "row-19"
+    assert page.locator("[aria-sort=ascending]").count() == 1
+    head.click()
+    assert names(page)[-1] == "row-19"
+
+    page.select_option("#outcome", "not passed")
+    assert count(page) == "9 of 100 runs, 6 of 20 rows"
+    page.fill("#words", "144 divide")
+    assert names(page) == ["row-3[run-1]"]
+    page.fill("#words", "no such text")
+    assert page.locator("#none").is_visible()
+    page.fill("#words", "")
+
+    page.click("#body a:text-is('row-3[run-1]')")
+    page.wait_for_selector(".messages")
+    detail = page.inner_text("#detail")
+    for part in ("row-3[run-1]", "Divide 144 by 12.", "→ divide", '"a": 144', "Ground truth", "12",
+                 "The result is 11.", "test_data.jsonl::row-3[run-1]"):  # fmt: skip
+        assert part in detail, part
+    assert page.url.endswith("#row-3/run-1")
+    page.click("#detail a:text-is('run-0')")
+    page.wait_for_selector("#detail-title:has-text('row-3[run-0]')")
+    assert page.inner_text("#detail mark") == "12"  # the ground truth, found in the answer
+
+
+def test_a_link_opens_its_run_and_the_keyboard_goes_on_from_there(example, open_page):
+    page = ready(open_page(f"{example}#row-12/run-3", viewport=DESK))
+    shown = page.locator("#detail-title")
+    page.wait_for_selector("#detail .messages")
+    assert shown.inner_text().endswith("row-12[run-3]")
+    for key, name in (("j", "row-12[run-4]"), ("j", "row-13[run-0]"), ("k", "row-12[run-4]"),
+                      ("J", "row-13[run-0]"), ("K", "row-12[run-1]")):  # fmt: skip
+        page.keyboard.press(key)
+        assert shown.inner_text().endswith(name), key
+    page.keyboard.press("Escape")
+    assert not page.locator("#detail").is_visible()
+    assert page.evaluate("document.activeElement.textContent") == "row-12"
+    page.keyboard.press("/")
+    page.keyboard.type("1250")
+    assert names(page) == ["row-17"]
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#help", state="hidden")
+    page.keyboard.press("t")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.reload()
+    assert ready(page).evaluate("document.documentElement.dataset.theme") == "dark"
+    page.evaluate("location.hash = '#row-2/run-4'")
+    page.wait_for_selector("#detail-title:has-text('row-2[run-4]')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
+    example, open_page, violations, scheme, viewport
+):
+    page = ready(open_page(example, viewport=viewport, color_scheme=scheme))
+    wider = "document.documentElement.scrollWidth - innerWidth"
+    assert (page.evaluate(wider), violations(page)) == (0, [])
+    page.click("#body a:text-is('row-19')")
+    page.wait_for_selector(".messages")
+    assert (page.evaluate(wider), violations(page)) == (0, [])
+
+
+def test_without_a_script_the_summary_can_be_read(example, open_page):
+    page = open_page(example, java_script_enabled=False)
+    text = page.inner_text("body")
+    for part in ("1 of 1 gate passed", "pass@5 >= 0.9", "0.910", "row-19", "need JavaScript"):
+        assert part in text, part
+    assert not page.locator("#tools").is_visible()
+
+
+def test_a_browser_without_decompression_reads_the_page_all_the_same(example, open_page):
+    page = ready(open_page(example))
+    page.add_init_script("delete window.DecompressionStream")
+    page.reload()
+    ready(page)
+    assert page.evaluate("typeof DecompressionStream") == "undefined"
+    assert len(names(page)) == 20
+    page.click("#body a:text-is('row-19')")
+    page.wait_for_selector(".messages")
+
+
+def test_all_rows_are_there_on_paper(example, open_page):
+    page = ready(open_page(example, viewport=PHONE))
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert len(names(page)) == 20
+    assert not page.locator("#tools").is_visible()
+
+
+def test_ten_thousand_runs_are_quick(tmp_path, open_page):
+    dice = random.Random(7)
+    words = [f"w{number:05}" for number in range(20_000)]
+    scores = [[float(dice.random() < 0.7) for _ in range(5)] for _ in range(2_000)]
+    suite = with_rows(suite_of(scores), lambda row, run: " ".join(dice.choices(words, k=30)))
+    result = result_of(suite)
+    read = conversations(result, lambda run: " ".join(dice.choices(words, k=30)))
+    path = tmp_path / "page.html"
+    started = time.perf_counter()
+    html.write(result, path, conversations=read)
+    told = {"write_s": round(time.perf_counter() - started, 2)}
+    told["size_mb"] = round(path.stat().st_size / 1e6, 1)
+    assert path.stat().st_size < 15_000_000
+
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    told["open_ms"] = round(page.evaluate("performance.now()"))
+    assert count(page) == "10,000 of 10,000 runs, 2000 of 2000 rows"
+    assert len(names(page)) < 80
+    filtered = """(text) => {
+        const started = performance.now();
+        const words = document.getElementById("words");
+        words.value = text;
+        words.dispatchEvent(new Event("input", { bubbles: true }));
+        document.getElementById("scroll").getBoundingClientRect();
+        return performance.now() - started;
+    }"""
+    told["filter_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "17 * 199", "")]
+    page.evaluate("(scroll => scroll.scrollTo(0, scroll.scrollHeight))(document.all.scroll)")
+    page.wait_for_selector("#body a:text-is('row-1999')")
+    page.click("#body a:text-is('row-1999')")
+    page.wait_for_selector(".messages")
+    assert page.inner_text("#detail .call .json") == '{ "a": 17, "b": 1999 }'
+    print(f"\n10,000 runs: {told}")
+
+
+def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page, violations):
+    def answered(wrong: int):
+        return lambda row, run: f"17 times {row} is {17 * row + 10 * (row == wrong)} today."
+
+    before = with_rows(suite_of([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]), answered(1))
+    after = with_rows(suite_of([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]), answered(0))
+    path = tmp_path / "page.html"
+    html.write(beside(result_of(before), result_of(after), "before.json"), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    assert page.locator("#summary del").all_inner_texts() == ["0", "27"]
+    assert page.locator("#summary ins").all_inner_texts() == ["10", "17"]
+    page.select_option("#outcome", "regressed")
+    assert names(page) == ["row-0"]
+    page.select_option("#outcome", "fixed")
+    assert names(page) == ["row-1"]
+    page.click("#summary .moved a:has-text('row-0')")
+    page.wait_for_selector("#detail-title")
+    text = page.inner_text("#detail")
+    assert "Baseline passed 1" in text and "Now failed 0" in text
     assert violations(page) == []
+
+
+def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
+    suite = with_rows(suite_of([[float(row % 4 > 0)] for row in range(12)]))
+    path = tmp_path / "page.html"
+    html.write(result_of(suite, with_rows(suite_of([[1.0]], name="other.jsonl"))), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    page.select_option("#column", label="level")
+    page.select_option("#value", label="1")
+    assert names(page) == ["row-1", "row-4", "row-7", "row-10"]
+    page.select_option("#outcome", "failed")
+    assert names(page) == ["row-4"]
+    page.select_option("#suite", label="other.jsonl")
+    page.select_option("#outcome", "")
+    assert names(page) == ["row-0"]
+    page.click("#body a")
+    assert page.url.endswith("#2/row-0/run-0")
+
+
+def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):
+    line = "x" * 1_000_000
+    suite = with_rows(suite_of([[0.0], [1.0]], name=HOSTILE), lambda row, run: HOSTILE)
+    rows = [replace(row, row_id=HOSTILE) for row in suite.rows[:1]] + list(suite.rows[1:])
+    rows[0] = replace(rows[0], data=RowData(HOSTILE, HOSTILE, {HOSTILE: HOSTILE}))
+    result = result_of(replace(suite, rows=tuple(rows)))
+    path = tmp_path / "page.html"
+    said = conversations(result, lambda run: HOSTILE if run.row_index == 0 else line)
+    html.write(result, path, conversations=said)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    page.click("#body tr:nth-child(2) a")
+    page.wait_for_selector(".messages")
+    text = page.inner_text("#detail")
+    assert "</script></style>" in text and "<img src=x onerror=alert(1)>" in text
+    assert r"a\x00b\x1b[31m\u202etxt.exe\u2066" in text
+    assert not re.search("[\x00\x1b\u202e\u2066]", page.content())
+    assert page.locator("img, iframe, object, svg[onload], a[href*=':']").count() == 0
+    assert page.locator("script").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+    assert violations(page) == []
+    page.keyboard.press("j")
+    page.wait_for_selector("#detail button:has-text('Show all')")
+    page.click("#detail button:has-text('Show all')")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
+def test_a_served_page_follows_the_session(tmp_path, open_page, violations):
+    folder = kept(tmp_path / ".osmosis" / "runs", "d-m", done=0, started=1.7e9)
+    add(folder, RunResult("d.jsonl", 0, 0, success=True, scores={"r:f": 1.0}, passed=True))
+    lock = folder.with_name(f".{folder.name}.lock")
+    lock.write_text(str(os.getpid()))
+    viewer = Viewer(Library(tmp_path), tmp_path)
+    thread = threading.Thread(target=viewer.serve_forever)
+    thread.start()
+    try:
+        page = open_page(viewer.url, viewport=DESK)
+        assert violations(page) == []
+        page.click("main a:text-is('d-m')")
+        ready(page)
+        assert page.url.endswith(f"/runs/{key_of(folder)}")
+        assert count(page) == "1 of 1 runs"
+        page.wait_for_selector("#live:text-is('live')")
+        add(folder, RunResult("d.jsonl", 1, 0, success=True, scores={"r:f": 0.0}, answer="no"))
+        page.wait_for_selector("#count:has-text('2 of 2 runs')")
+        assert "running" in page.inner_text("h1")
+        lock.unlink()
+        page.wait_for_selector("#live:text-is('ended')")
+        page.wait_for_selector("h1:not(:has-text('running'))")
+        assert violations(page) == []
+    finally:
+        viewer.shutdown()
+        viewer.server_close()
+        thread.join()

@@ -22,7 +22,9 @@ function prepare(suite, number) {
   for (const row of suite.rows) {
     row.name = row.id ?? `row-${row.index}`;
     row.question ??= "";
-    row.low = [row.name, row.question, row.truth ?? "", ...(row.values ?? [])].join("\n").toLowerCase();
+    row.low = [row.name, row.question, row.truth ?? "", ...(row.values ?? [])]
+      .join("\n")
+      .toLowerCase();
     for (const run of row.runs) prepareRun(suite, row, run);
     for (const run of row.baseline ?? []) prepareRun(suite, row, run);
   }
@@ -32,7 +34,8 @@ function prepareRun(suite, row, run) {
   run.row = row;
   run.scores ??= {};
   run.reasons ??= {};
-  run.name = suite.n === 1 && row.runs.length === 1 ? row.name : `${row.name}[run-${run.run_index}]`;
+  run.name =
+    suite.n === 1 && row.runs.length === 1 ? row.name : `${row.name}[run-${run.run_index}]`;
   const said = [run.answer, run.error, run.error_kind, ...Object.values(run.reasons)];
   run.low = said.filter(Boolean).join("\n").toLowerCase();
 }

@@ -1,19 +1,27 @@
 // One run: its scores, the answer against the ground truth, the conversation, what it took.
 import { conversationOf, linkOf, outcomeOf } from "./data.js";
-import { marked } from "./diff.js";
+import { compared, held } from "./diff.js";
 import { messagesOf, plainText } from "./messages.js";
-import { block, button, copied, copyButton, el, line, number, seconds } from "./text.js";
+import { block, button, copied, copyButton, el, line, number, seconds, visible } from "./text.js";
 
+let shown = null;
 const panel = () => document.getElementById("detail");
 
 /** Show a run; `go` has what the buttons do. */
 export async function showRun({ suite, row, run }, go) {
   const at = panel();
+  shown = run;
   at.hidden = false;
   document.getElementById("work").classList.add("split");
   const said = el("div", "said", el("p", "soft", "reading …"));
   at.replaceChildren(
-    ...[headOf(suite, row, run, go), runsOf(suite, row, run), ...resultOf(suite, row, run), said, factsOf(suite, row, run)].filter(Boolean),
+    ...[
+      headOf(run, go),
+      runsOf(suite, row, run),
+      ...resultOf(suite, row, run),
+      said,
+      factsOf(suite, row, run),
+    ].filter(Boolean),
   );
   at.scrollTop = 0;
   let found = null;
@@ -23,7 +31,7 @@ export async function showRun({ suite, row, run }, go) {
     said.replaceChildren(el("p", "soft", "The conversation cannot be read."));
     return;
   }
-  if (at.dataset.shown !== run.name) return;
+  if (shown !== run) return;
   said.replaceChildren(...saidOf(run, found));
   at.querySelector(".compared")?.replaceWith(comparedOf(run, found?.ground_truth ?? row.truth));
   if (found?.reasons) at.querySelector(".scores")?.replaceWith(scoresOf(suite, run, found.reasons));
@@ -34,8 +42,7 @@ export function hideRun() {
   document.getElementById("work").classList.remove("split");
 }
 
-function headOf(suite, row, run, go) {
-  panel().dataset.shown = run.name;
+function headOf(run, go) {
   const title = el("h3", "", el("span", `badge ${run.outcome}`, run.outcome), " ", run.name);
   title.id = "detail-title";
   const link = button("Link", "Copy the link of this run", async () => {
@@ -43,7 +50,19 @@ function headOf(suite, row, run, go) {
   });
   const close = button("✕", "Close", go.close);
   close.classList.add("close");
-  return el("div", "head", title, el("div", "buttons", button("↑", "Previous run (k)", () => go.step(-1)), button("↓", "Next run (j)", () => go.step(1)), link, close));
+  return el(
+    "div",
+    "head",
+    title,
+    el(
+      "div",
+      "buttons",
+      button("↑", "Previous run (k)", () => go.step(-1)),
+      button("↓", "Next run (j)", () => go.step(1)),
+      link,
+      close,
+    ),
+  );
 }
 
 function runsOf(suite, row, run) {
@@ -56,13 +75,20 @@ function runsOf(suite, row, run) {
     return el("li", "", link);
   });
   const found = el("nav", "siblings", el("ul", "", ...items));
-  found.setAttribute("aria-label", `Runs of ${row.name}`);
+  found.setAttribute("aria-label", visible(`Runs of ${row.name}`));
   return found;
 }
 
 function resultOf(suite, row, run) {
   return [
-    run.error ? el("div", "problem", el("p", "label", [run.error_type, run.error_kind].filter(Boolean).join(": ")), block(run.error)) : null,
+    run.error
+      ? el(
+          "div",
+          "problem",
+          el("p", "label", [run.error_type, run.error_kind].filter(Boolean).join(": ")),
+          block(run.error),
+        )
+      : null,
     scoresOf(suite, run, null),
     section("Question", block(row.question), row.question),
     comparedOf(run, row.truth),
@@ -79,9 +105,21 @@ function scoresOf(suite, run, reasons) {
     const state = outcomeOf(run, suite, name);
     const said = reasons?.[name] ?? run.reasons[name] ?? run.eval_errors?.[name] ?? "";
     const texts = Array.isArray(said) ? said : [said];
-    return el("tr", "", el("th", "", el("code", "", name)), el("td", `num ${state}`, number(run.scores[name])), el("td", "reason", ...texts.filter(Boolean).map((text) => block(String(text)))));
+    return el(
+      "tr",
+      "",
+      el("th", "", el("code", "", name)),
+      el("td", `num ${state}`, number(run.scores[name])),
+      el("td", "reason", ...texts.filter(Boolean).map((text) => block(String(text)))),
+    );
   });
-  const heads = el("tr", "", el("th", "", "eval function"), el("th", "num", `score (≥ ${number(suite.threshold)})`), el("th", "", "reason"));
+  const heads = el(
+    "tr",
+    "",
+    el("th", "", "eval function"),
+    el("th", "num", `score (≥ ${number(suite.threshold)})`),
+    el("th", "", "reason"),
+  );
   return el("table", "scores", el("thead", "", heads), el("tbody", "", ...lines));
 }
 
@@ -93,11 +131,18 @@ function comparedOf(run, truth) {
     found.append(el("h4", "", "Answer"), answerBlock([answer], answer));
     return found;
   }
-  const [left, right] = marked(truth, answer);
+  const [left, right] = held(truth, answer);
   found.append(
-    el("div", "pair",
+    el(
+      "div",
+      "pair",
       el("div", "", el("h4", "", "Ground truth"), answerBlock(left, truth)),
-      el("div", "", el("h4", "", "Answer"), answerBlock(answer ? right : [el("span", "soft", "no answer")], answer)),
+      el(
+        "div",
+        "",
+        el("h4", "", "Answer"),
+        answerBlock(answer ? right : [el("span", "soft", "no answer")], answer),
+      ),
     ),
   );
   return found;
@@ -114,11 +159,27 @@ function answerBlock(nodes, text) {
 function baselineOf(row, run) {
   if (!row.baseline?.length) return null;
   const other = row.baseline.find((each) => each.run_index === run.run_index) ?? row.baseline[0];
-  const [left, right] = marked(other.answer ?? "", run.answer ?? "");
-  const title = (name, each) => el("h4", "", `${name} `, el("span", `state ${each.outcome}`, each.outcome), ` ${Object.values(each.scores).map(number).join(", ")}`);
-  return el("div", "part",
-    el("div", "pair",
-      el("div", "", title("Baseline", other), answerBlock(other.error ? [el("span", "error", other.error)] : left, other.answer ?? "")),
+  const [left, right] = compared(other.answer ?? "", run.answer ?? "");
+  const title = (name, each) =>
+    el(
+      "h4",
+      "",
+      `${name} `,
+      el("span", `state ${each.outcome}`, each.outcome),
+      ` ${Object.values(each.scores).map(number).join(", ")}`,
+    );
+  return el(
+    "div",
+    "part",
+    el(
+      "div",
+      "pair",
+      el(
+        "div",
+        "",
+        title("Baseline", other),
+        answerBlock(other.error ? [el("span", "error", other.error)] : left, other.answer ?? ""),
+      ),
       el("div", "", title("Now", run), answerBlock(right, run.answer ?? "")),
     ),
   );
@@ -128,33 +189,81 @@ function saidOf(run, said) {
   const found = [];
   if (said?.frames) found.push(section("Traceback", el("pre", "", said.frames)));
   if (!said?.messages) {
-    found.push(el("p", "soft", said ? "No message was kept of this run." : "The conversation of this run is not on this page."));
+    found.push(
+      el(
+        "p",
+        "soft",
+        said
+          ? "No message was kept of this run."
+          : "The conversation of this run is not on this page.",
+      ),
+    );
     return found;
   }
-  const head = el("h4", "", "Conversation ", copyButton("Copy the whole conversation", () => plainText(said)));
+  const head = el(
+    "h4",
+    "",
+    "Conversation ",
+    copyButton("Copy the whole conversation", () => plainText(said)),
+  );
   found.push(head, messagesOf(said));
   return found;
 }
 
 function factsOf(suite, row, run) {
   const facts = [
-    ["time", run.duration_ms ? `${seconds(run.duration_ms)}, of that ${seconds(run.llm_ms ?? 0)} in the model` : null],
-    ["tokens", run.tokens == null ? null : `${number(run.tokens)} (${number(run.prompt_tokens)} in, ${number(run.completion_tokens)} out)`],
+    [
+      "time",
+      run.duration_ms
+        ? `${seconds(run.duration_ms)}${run.llm_ms ? `, of that ${seconds(run.llm_ms)} in the model` : ""}`
+        : null,
+    ],
+    [
+      "tokens",
+      run.tokens == null
+        ? null
+        : `${number(run.tokens)} (${number(run.prompt_tokens)} in, ${number(run.completion_tokens)} out)`,
+    ],
     ["cost", run.cost_usd == null ? null : `$${run.cost_usd.toFixed(6)}`],
-    ["model calls", run.llm_calls ? `${run.llm_calls}${run.retries ? `, ${run.retries} retries` : ""}` : null],
+    [
+      "model calls",
+      run.llm_calls ? `${run.llm_calls}${run.retries ? `, ${run.retries} retries` : ""}` : null,
+    ],
     ["calls of tools", run.tool_calls || null],
     ["ended with", run.finish_reason],
     ["model", run.model],
-    ["started", run.started_at ? new Date(run.started_at * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : null],
+    ["started", run.started_at ? when(run.started_at) : null],
     ["from", run.cached ? "an earlier session" : null],
     ...suite.columns.map((name, place) => [name, line(row.values?.[place] ?? "", 400)]),
   ];
-  const shown = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const known = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
   const item = nodeId(suite, row, run);
-  const list = el("dl", "facts", ...shown.flatMap(([name, value]) => [el("dt", "", name), el("dd", "", String(value))]));
-  return el("div", "part", el("h4", "", "Facts"), list, el("p", "node", el("code", "", item), " ", copyButton("Copy the name that pytest knows it by", () => item)));
+  const list = el(
+    "dl",
+    "facts",
+    ...known.flatMap(([name, value]) => [el("dt", "", name), el("dd", "", String(value))]),
+  );
+  return el(
+    "div",
+    "part",
+    el("h4", "", "Facts"),
+    list,
+    el(
+      "p",
+      "node",
+      el("code", "", item),
+      " ",
+      copyButton("Copy the name that pytest knows it by", () => item),
+    ),
+  );
+}
+
+function when(at) {
+  return `${new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 }
 
 function nodeId(suite, row, run) {
-  return suite.marked ? `${suite.name}[${run.name}]` : `${suite.name}::${row.name}${suite.n === 1 ? "" : `[run-${run.run_index}]`}`;
+  return suite.marked
+    ? `${suite.name}[${run.name}]`
+    : `${suite.name}::${row.name}${suite.n === 1 ? "" : `[run-${run.run_index}]`}`;
 }

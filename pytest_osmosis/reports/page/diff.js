@@ -3,11 +3,17 @@ import { el } from "./text.js";
 
 const WORDS = 1500;
 
-/** Two lists of nodes, one for each text, with what differs marked. */
-export function marked(before, after) {
-  const held = contained(before, after);
-  if (held) return held;
-  const [left, right] = [before, after].map((text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? []);
+/** What was expected and what came, as nodes: the one is marked in the other, or what differs. */
+export function held(expected, answer) {
+  return contained(expected, answer) ?? compared(expected, answer);
+}
+
+/** Two texts as nodes, with what only one of them has marked. */
+export function compared(before, after) {
+  if (before === after) return [[before], [after]];
+  const [left, right] = [before, after].map(
+    (text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [],
+  );
   const unlike = Math.max(left.length, right.length) > 8 * Math.min(left.length, right.length) + 8;
   if (unlike || left.length > WORDS || right.length > WORDS) return [[before], [after]];
   const [leftOnly, rightOnly] = unshared(left, right);
@@ -19,7 +25,8 @@ export function marked(before, after) {
 /** Where the one text stands whole in the other, that place is marked. */
 function contained(before, after) {
   const wanted = before.trim();
-  if (!wanted || wanted === after.trim()) return wanted ? [[before], [el("mark", "", after)]] : null;
+  if (!wanted || wanted === after.trim())
+    return wanted ? [[before], [el("mark", "", after)]] : null;
   const at = place(wanted, after);
   if (at < 0) return null;
   const end = at + wanted.length;
@@ -29,10 +36,18 @@ function contained(before, after) {
 /** The last place of a text where it is no part of a longer word or number. */
 function place(wanted, text) {
   const word = /[\p{L}\p{N}_]/u;
-  for (let at = text.lastIndexOf(wanted); at >= 0; at = at ? text.lastIndexOf(wanted, at - 1) : -1) {
+  for (
+    let at = text.lastIndexOf(wanted);
+    at >= 0;
+    at = at ? text.lastIndexOf(wanted, at - 1) : -1
+  ) {
     const before = text[at - 1] ?? " ";
     const after = text[at + wanted.length] ?? " ";
-    if (!(word.test(before) && word.test(wanted[0])) && !(word.test(after) && word.test(wanted.at(-1)))) return at;
+    if (
+      !(word.test(before) && word.test(wanted[0])) &&
+      !(word.test(after) && word.test(wanted.at(-1)))
+    )
+      return at;
   }
   return -1;
 }

@@ -8,10 +8,20 @@ export async function inflated(base64) {
   return new Response(stream).text();
 }
 
-const LENGTH_BASE = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
-const LENGTH_BITS = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
-const DISTANCE_BASE = [1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577];
-const DISTANCE_BITS = [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13];
+const LENGTH_BASE = [
+  3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131,
+  163, 195, 227, 258,
+];
+const LENGTH_BITS = [
+  0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0,
+];
+const DISTANCE_BASE = [
+  1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049,
+  3073, 4097, 6145, 8193, 12289, 16385, 24577,
+];
+const DISTANCE_BITS = [
+  0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13,
+];
 const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 /** zlib's format (RFC 1950 and 1951), inflated. */
@@ -22,7 +32,8 @@ export function inflate(bytes) {
     last = bits.take(1);
     const kind = bits.take(2);
     if (kind === 0) stored(bits, out);
-    else if (kind === 1) coded(bits, out, fixedLengths(), new Code(new Array(30).fill(5)));
+    else if (kind === 1)
+      coded(bits, out, fixedLengths(), new Code(Array.from({ length: 30 }, () => 5)));
     else if (kind === 2) coded(bits, out, ...ownCodes(bits));
     else throw new Error("not what this page was written with");
   }
@@ -65,7 +76,7 @@ class Growing {
 
 class Code {
   constructor(lengths) {
-    this.counts = new Array(16).fill(0);
+    this.counts = Array.from({ length: 16 }, () => 0);
     for (const length of lengths) this.counts[length]++;
     this.counts[0] = 0;
     const starts = [0, 0];
@@ -114,7 +125,7 @@ function coded(bits, out, lengths, distances) {
 }
 
 function fixedLengths() {
-  const lengths = new Array(288).fill(8);
+  const lengths = Array.from({ length: 288 }, () => 8);
   return new Code(lengths.fill(9, 144, 256).fill(7, 256, 280));
 }
 
@@ -122,7 +133,7 @@ function ownCodes(bits) {
   const literals = bits.take(5) + 257;
   const distances = bits.take(5) + 1;
   const number = bits.take(4) + 4;
-  const own = new Array(19).fill(0);
+  const own = Array.from({ length: 19 }, () => 0);
   for (let at = 0; at < number; at++) own[CODE_ORDER[at]] = bits.take(3);
   const code = new Code(own);
   const lengths = [];

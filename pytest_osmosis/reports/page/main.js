@@ -1,7 +1,7 @@
 // The page: what is wanted, the table of it, the run that is open, and the keyboard.
 import { linkOf, load, page, placed } from "./data.js";
 import { hideRun, showRun } from "./detail.js";
-import { marked } from "./diff.js";
+import { compared } from "./diff.js";
 import { anything, selected, shownRun } from "./select.js";
 import { Table } from "./table.js";
 import { copied, el } from "./text.js";
@@ -24,8 +24,12 @@ function refresh() {
   table.show(suite, wish, items);
   const runs = items.reduce((sum, item) => sum + item.runs.length, 0);
   const all = suite.rows.reduce((sum, row) => sum + row.runs.length, 0);
-  const rows = wish.each || suite.n === 1 ? "" : `, ${new Set(items.map((item) => item.row)).size} of ${suite.rows.length} rows`;
-  by("count").textContent = `${runs.toLocaleString("en")} of ${all.toLocaleString("en")} runs${rows}`;
+  const rows =
+    wish.each || suite.n === 1
+      ? ""
+      : `, ${new Set(items.map((item) => item.row)).size} of ${suite.rows.length} rows`;
+  by("count").textContent =
+    `${runs.toLocaleString("en")} of ${all.toLocaleString("en")} runs${rows}`;
 }
 
 // ---- what is wanted
@@ -45,10 +49,33 @@ function offer() {
   const changes = [];
   if (suite.regressed.size) changes.push(["regressed", `regressed (${suite.regressed.size} rows)`]);
   if (suite.fixed.size) changes.push(["fixed", `fixed (${suite.fixed.size} rows)`]);
-  options(by("outcome"), [["", "all"], ["not passed", "not passed"], ["passed", "passed"], ["failed", "failed"], ["error", "error"], ...changes], wish.outcome);
-  options(by("function"), [["", "all of them"], ...suite.functions.map((name) => [name, name])], wish.function);
-  options(by("column"), [["-1", "any"], ...suite.columns.map((name, place) => [String(place), name])], String(wish.column));
-  options(by("suite"), page.suites.map((each) => [String(each.number), each.name]), String(suite.number));
+  options(
+    by("outcome"),
+    [
+      ["", "all"],
+      ["not passed", "not passed"],
+      ["passed", "passed"],
+      ["failed", "failed"],
+      ["error", "error"],
+      ...changes,
+    ],
+    wish.outcome,
+  );
+  options(
+    by("function"),
+    [["", "all of them"], ...suite.functions.map((name) => [name, name])],
+    wish.function,
+  );
+  options(
+    by("column"),
+    [["-1", "any"], ...suite.columns.map((name, place) => [String(place), name])],
+    String(wish.column),
+  );
+  options(
+    by("suite"),
+    page.suites.map((each) => [String(each.number), each.name]),
+    String(suite.number),
+  );
   by("function-label").hidden = suite.functions.length < 2;
   by("column-label").hidden = !suite.columns.length;
   by("suite-label").hidden = page.suites.length < 2;
@@ -60,14 +87,28 @@ function offerValues() {
   by("value-label").hidden = wish.column < 0;
   if (wish.column < 0) return;
   const values = [...new Set(suite.rows.map((row) => row.values?.[wish.column] ?? ""))].sort();
-  options(by("value"), [["all", "all"], ...values.slice(0, VALUES).map((value) => [`=${value}`, value || "(empty)"])], wish.value === null ? "all" : `=${wish.value}`);
+  options(
+    by("value"),
+    [["all", "all"], ...values.slice(0, VALUES).map((value) => [`=${value}`, value || "(empty)"])],
+    wish.value === null ? "all" : `=${wish.value}`,
+  );
 }
 
 function wanted() {
   const column = Number(by("column").value);
-  const value = column === wish.column && by("value").value.startsWith("=") ? by("value").value.slice(1) : null;
+  const value =
+    column === wish.column && by("value").value.startsWith("=") ? by("value").value.slice(1) : null;
   const sort = wish.sort.startsWith("column:") && column !== wish.column ? "row" : wish.sort;
-  wish = { ...wish, sort, words: by("words").value, outcome: by("outcome").value, function: by("function").value, each: by("each").checked, column, value };
+  wish = {
+    ...wish,
+    sort,
+    words: by("words").value,
+    outcome: by("outcome").value,
+    function: by("function").value,
+    each: by("each").checked,
+    column,
+    value,
+  };
   offerValues();
   by("scroll").scrollTop = 0;
   refresh();
@@ -75,7 +116,11 @@ function wanted() {
 
 function choose(number) {
   suite = page.suites[number - 1];
-  wish = { ...anything(), words: wish.words, outcome: ["regressed", "fixed"].includes(wish.outcome) ? "" : wish.outcome };
+  wish = {
+    ...anything(),
+    words: wish.words,
+    outcome: ["regressed", "fixed"].includes(wish.outcome) ? "" : wish.outcome,
+  };
   offer();
   refresh();
 }
@@ -87,7 +132,10 @@ const go = {
     const run = opened?.run;
     address("#runs");
     shut();
-    if (run) by("body").querySelector(`a[href="${CSS.escape(linkOf(suite, run.row, run))}"]`)?.focus();
+    if (run)
+      by("body")
+        .querySelector(`a[href="${CSS.escape(linkOf(suite, run.row, run))}"]`)
+        ?.focus();
   },
   step: (way) => step(way, false),
 };
@@ -115,11 +163,16 @@ function follow() {
 /** Go to the next or previous run of those that are shown, or to that of another row. */
 function step(way, byRow) {
   if (!items.length) return;
-  const at = opened ? items.findIndex((item) => item.row === opened.row && (!wish.each || item.runs.includes(opened.run))) : -1;
+  const at = opened
+    ? items.findIndex(
+        (item) => item.row === opened.row && (!wish.each || item.runs.includes(opened.run)),
+      )
+    : -1;
   if (at < 0) return goTo(items[way > 0 ? 0 : items.length - 1]);
   const runs = items[at].runs;
   const next = runs.indexOf(opened.run) + way;
-  if (!byRow && runs.includes(opened.run) && next >= 0 && next < runs.length) return goTo(items[at], runs[next]);
+  if (!byRow && runs.includes(opened.run) && next >= 0 && next < runs.length)
+    return goTo(items[at], runs[next]);
   const item = items[at + way];
   if (item) goTo(item, byRow ? shownRun(item) : item.runs.at(way > 0 ? 0 : -1));
 }
@@ -212,7 +265,7 @@ async function take(newer) {
 function compareAnswers() {
   for (const pair of document.querySelectorAll("#summary .pair")) {
     const [before, now] = pair.querySelectorAll(".answer");
-    const [left, right] = marked(before.textContent, now.textContent);
+    const [left, right] = compared(before.textContent, now.textContent);
     before.replaceChildren(...left);
     now.replaceChildren(...right);
   }

@@ -12,7 +12,8 @@ export function messagesOf(said) {
     const usage = message.role === "assistant" ? calls.shift() : null;
     list.append(messageOf(message, usage));
   }
-  if (said.left_out) list.prepend(el("li", "soft", `${said.left_out} messages of its middle are left out`));
+  if (said.left_out)
+    list.prepend(el("li", "soft", `${said.left_out} messages of its middle are left out`));
   return list;
 }
 
@@ -22,8 +23,10 @@ function messageOf(message, usage) {
   if (usage) head.append(el("span", "soft usage", usageOf(usage)));
   head.append(copyButton(`Copy this message of ${role}`, () => copyOf(message)));
   const parts = contentOf(message.content, role);
-  if (message.reasoning_content) parts.unshift(folded("reasoning", String(message.reasoning_content)));
-  for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : []) parts.push(callOf(call));
+  if (message.reasoning_content)
+    parts.unshift(folded("reasoning", String(message.reasoning_content)));
+  for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : [])
+    parts.push(callOf(call));
   return el("li", `message ${ROLES.has(role) ? role : "other"}`, head, ...parts);
 }
 
@@ -33,7 +36,8 @@ function usageOf(usage) {
   if (usage.completion_tokens != null) parts.push(`${number(usage.completion_tokens)} out`);
   if (usage.latency_ms != null) parts.push(seconds(usage.latency_ms));
   if (usage.retries) parts.push(`${usage.retries} retries`);
-  if (usage.finish_reason && !["stop", "tool_calls"].includes(usage.finish_reason)) parts.push(usage.finish_reason);
+  if (usage.finish_reason && !["stop", "tool_calls"].includes(usage.finish_reason))
+    parts.push(usage.finish_reason);
   return parts.join(" · ");
 }
 
@@ -68,12 +72,17 @@ function folded(title, text) {
 function callOf(call) {
   const asked = call?.function ?? call ?? {};
   const value = typeof asked.arguments === "string" ? parsed(asked.arguments) : asked.arguments;
-  const shown = value === undefined ? block(String(asked.arguments ?? ""), "text json") : jsonBlock(value);
+  const shown =
+    value === undefined ? block(String(asked.arguments ?? ""), "text json") : jsonBlock(value);
   return el("div", "call", el("p", "tool", "→ ", el("code", "", String(asked.name ?? "?"))), shown);
 }
 
+const SHORT = 72;
+
 function jsonBlock(value) {
-  return block(JSON.stringify(value, null, 2) ?? "", "text json");
+  const whole = JSON.stringify(value, null, 2) ?? "";
+  const flat = whole.replace(/\n\s*/g, " ");
+  return block(flat.length <= SHORT ? flat : whole, "text json");
 }
 
 function parsed(text) {

@@ -3,7 +3,16 @@ import { outcomeOf } from "./data.js";
 
 /** What is wanted of runs, at first. */
 export function anything() {
-  return { words: "", outcome: "", function: "", column: -1, value: null, each: false, sort: "row", down: false };
+  return {
+    words: "",
+    outcome: "",
+    function: "",
+    column: -1,
+    value: null,
+    each: false,
+    sort: "row",
+    down: false,
+  };
 }
 
 /** The lines of the table: a row and those of its runs that are wanted. */
@@ -28,7 +37,8 @@ function rowFits(suite, row, wish) {
 
 function runFits(suite, run, words, wish) {
   const outcome = outcomeOf(run, suite, wish.function);
-  if (["passed", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome) return false;
+  if (["passed", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome)
+    return false;
   if (wish.outcome === "not passed" && outcome === "passed") return false;
   return words.every((word) => run.low.includes(word));
 }
@@ -61,9 +71,16 @@ const KEYS = {
   cost: (item) => average(item.runs, (run) => run.cost_usd),
 };
 
-export function keyOf(sort) {
-  if (sort.startsWith("score:")) return (item) => average(item.runs, (run) => run.scores[sort.slice(6)]);
-  if (sort.startsWith("column:")) return (item) => natural(item.row.values?.[Number(sort.slice(7))] ?? "");
+/** The mean score of a line; a missing one counts as 0, as everywhere, unless it is recorded. */
+export function meanScore(suite, item, name) {
+  const isCounted = !(name in suite.thresholds) && item.runs.some((run) => name in run.scores);
+  return average(item.runs, (run) => run.scores[name] ?? (isCounted ? 0 : null));
+}
+
+export function keyOf(sort, suite) {
+  if (sort.startsWith("score:")) return (item) => meanScore(suite, item, sort.slice(6));
+  if (sort.startsWith("column:"))
+    return (item) => natural(item.row.values?.[Number(sort.slice(7))] ?? "");
   return KEYS[sort];
 }
 
@@ -73,7 +90,7 @@ function natural(text) {
 }
 
 function ordered(items, suite, wish) {
-  const key = keyOf(wish.sort);
+  const key = keyOf(wish.sort, suite);
   const keyed = items.map((item, place) => [key(item), place, item]);
   const sign = wish.down ? -1 : 1;
   keyed.sort(([one, at], [other, there]) => {

@@ -1,7 +1,7 @@
 // The table of rows: only the lines in sight are there, so that ten thousand are as quick as ten.
 import { linkOf } from "./data.js";
-import { average, shownRun } from "./select.js";
-import { el, line, number, seconds } from "./text.js";
+import { average, meanScore, shownRun } from "./select.js";
+import { el, line, number, seconds, visible } from "./text.js";
 
 const BEYOND = 12;
 const PRINTED = 2000;
@@ -40,7 +40,7 @@ export class Table {
       const cell = el("th", column.classes);
       const press = el("button", "", column.title);
       press.type = "button";
-      press.title = `Sort by ${column.hint ?? column.title}`;
+      press.title = visible(`Sort by ${column.hint ?? column.title}`);
       press.dataset.sort = column.name;
       press.addEventListener("click", () => this.order(column.name));
       cell.append(press);
@@ -49,7 +49,9 @@ export class Table {
       cell.setAttribute("aria-sort", wish.sort === column.name ? direction : "none");
       return cell;
     });
-    const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.sort : null;
+    const focused = this.head.contains(document.activeElement)
+      ? document.activeElement.dataset.sort
+      : null;
     this.head.replaceChildren(el("tr", "", ...cells));
     if (focused) this.head.querySelector(`[data-sort="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -73,16 +75,25 @@ export class Table {
     for (let at = first; at < last; at++) lines.push(this.line(this.items[at], at));
     lines.push(gap((this.items.length - last) * this.height, this.columns.length));
     this.body.replaceChildren(...lines);
-    if (focused) this.body.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    if (focused)
+      this.body.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   line(item, at) {
     const cells = this.columns.map((column) => {
-      const cell = el(column.name === "row" ? "th" : "td", column.classes, ...column.show(item, this.suite));
+      const cell = el(
+        column.name === "row" ? "th" : "td",
+        column.classes,
+        ...column.show(item, this.suite),
+      );
       if (column.name === "row") cell.scope = "row";
       return cell;
     });
-    const found = el("tr", this.open && item.row === this.open.row && item.runs.includes(this.open) ? "open" : "", ...cells);
+    const found = el(
+      "tr",
+      this.open && item.row === this.open.row && item.runs.includes(this.open) ? "open" : "",
+      ...cells,
+    );
     found.setAttribute("aria-rowindex", at + 2);
     return found;
   }
@@ -125,20 +136,50 @@ function columnsOf(suite, wish) {
       title: name.split(":").pop(),
       hint: name,
       classes: "num score",
-      show: (item) => [number(average(item.runs, (run) => run.scores[name]))],
+      show: (item) => [number(meanScore(suite, item, name))],
     })),
-    { name: "question", title: "Question", classes: "long", show: (item) => [line(item.row.question)] },
-    { name: "truth", title: "Ground truth", classes: "long truth", show: (item) => [line(item.row.truth ?? "")] },
+    {
+      name: "question",
+      title: "Question",
+      classes: "long",
+      show: (item) => [line(item.row.question)],
+    },
+    {
+      name: "truth",
+      title: "Ground truth",
+      classes: "long truth",
+      show: (item) => [line(item.row.truth ?? "")],
+    },
     { name: "answer", title: "Answer", classes: "long reply", show: answerOf },
   ];
   if (wish.column >= 0) {
     const title = suite.columns[wish.column];
-    every.push({ name: `column:${wish.column}`, title, classes: "value", show: (item) => [item.row.values?.[wish.column] ?? ""] });
+    every.push({
+      name: `column:${wish.column}`,
+      title,
+      classes: "value",
+      show: (item) => [item.row.values?.[wish.column] ?? ""],
+    });
   }
-  every.push({ name: "tokens", title: "Tokens", classes: "num spent", show: (item) => [rounded(average(item.runs, (run) => run.tokens))] });
-  every.push({ name: "time", title: "Time", classes: "num spent", show: (item) => [seconds(average(item.runs, (run) => run.duration_ms ?? 0) ?? 0)] });
+  every.push({
+    name: "tokens",
+    title: "Tokens",
+    classes: "num spent",
+    show: (item) => [rounded(average(item.runs, (run) => run.tokens))],
+  });
+  every.push({
+    name: "time",
+    title: "Time",
+    classes: "num spent",
+    show: (item) => [seconds(average(item.runs, (run) => run.duration_ms ?? 0) ?? 0)],
+  });
   if (suite.rows.some((row) => row.runs.some((run) => run.cost_usd != null)))
-    every.push({ name: "cost", title: "Cost", classes: "num spent", show: (item) => [money(average(item.runs, (run) => run.cost_usd))] });
+    every.push({
+      name: "cost",
+      title: "Cost",
+      classes: "num spent",
+      show: (item) => [money(average(item.runs, (run) => run.cost_usd))],
+    });
   return every.filter((column) => column.name !== "truth" || suite.rows.some((row) => row.truth));
 }
 
@@ -167,7 +208,11 @@ function passesOf(item) {
   }
   const passed = item.row.runs.filter((run) => run.passed).length;
   const all = item.row.runs.length;
-  const dots = el("span", "dots", ...item.row.runs.slice(0, DOTS).map((run) => el("i", run.outcome)));
+  const dots = el(
+    "span",
+    "dots",
+    ...item.row.runs.slice(0, DOTS).map((run) => el("i", run.outcome)),
+  );
   dots.setAttribute("aria-hidden", "true");
   const state = passed === all ? "passed" : passed ? "partly" : "failed";
   return [el("span", `share ${state}`, `${passed} of ${all}`), dots];

@@ -1,7 +1,7 @@
 // Elements and text. Text of models goes in as text nodes alone, with what is invisible spelled out.
 
 const UNSEEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+  /(?![\n\t])[\p{Cc}\p{Cs}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
 
 /** Text in which control characters, and those that turn its direction, can be seen. */
 export function visible(text) {
@@ -30,8 +30,8 @@ export function el(name, classes, ...children) {
 export function button(text, title, act) {
   const found = el("button", "", text);
   found.type = "button";
-  found.title = title;
-  found.setAttribute("aria-label", title);
+  found.title = visible(title);
+  found.setAttribute("aria-label", found.title);
   found.addEventListener("click", act);
   return found;
 }
