@@ -29,6 +29,7 @@ from .http.observing import Exchange, Observing
 from .operations.logs import log_exchange
 from .operations.metrics import Metrics
 from .operations.routes import OPERATIONS
+from .pages.failures import as_page
 from .pages.live import Streams
 from .pages.report_page import Rendered
 from .pages.routes import PAGES
@@ -61,11 +62,11 @@ def create_app(
             Middleware(Hardening, allowed_hosts=settings.allowed_hosts),
         ],
         exception_handlers={
-            Refused: on_refused,
-            HTTPException: on_http_error,
-            **dict.fromkeys(_DATABASE_BUSY, on_database_error),
-            DataError: on_data_error,
-            Exception: on_failure,
+            Refused: as_page(on_refused),
+            HTTPException: as_page(on_http_error),
+            **dict.fromkeys(_DATABASE_BUSY, as_page(on_database_error)),
+            DataError: as_page(on_data_error),
+            Exception: as_page(on_failure),
         },
     )
     app.router.redirect_slashes = False

@@ -140,3 +140,26 @@ def test_a_login_leads_to_no_other_site(connection: httpx.Client) -> None:
         assert 'name="next" value=""' in page.text, onward
     good = connection.get("/login", params={"next": "/w/acme/runs/x?before=3"})
     assert 'name="next" value="/w/acme/runs/x?before=3"' in good.text
+
+
+def test_people_see_a_page_where_programs_see_json(
+    me: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in ("/nowhere", "/w/a/b/c/d", "/static/unknown.css"):
+        shown = me.get(path, Accept="text/html")
+        assert shown.status_code == 404
+        assert "<h1>There is no such page</h1>" in shown.text
+        assert shown.headers["x-content-type-options"] == "nosniff"
+        assert me.get(path).json()["code"] == "not_found"
+    assert me.get("/api/cli/nowhere", Accept="text/html").json()["code"] == "not_found"
+
+    def fails(*arguments: object) -> None:
+        raise ValueError("a-value-of-somebody")
+
+    monkeypatch.setattr("osmosis_platform.pages.visits.find_workspace", fails)
+    failed = me.get("runs", Accept="text/html")
+    assert failed.status_code == 500
+    assert "the platform failed; its log has more" in failed.text
+    assert "a-value-of-somebody" not in failed.text
+    assert "default-src 'none'" in failed.headers["content-security-policy"]
+    assert failed.headers["cache-control"] == "no-store"
