@@ -56,4 +56,6 @@ class Settings:
     """The lowest version of the `osmosis` command that is served."""
     metrics_token: Secret | None = None
     """The token for which `/metrics` answers; None: there are no metrics."""
+    has_trainer: bool = False
+    """Whether training runs are executed; else they are refused."""
     limits: Limits = Limits()

@@ -256,7 +256,7 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
     from osmosis_platform.vault.cipher import open_vault
 
     # A test polls without waiting.
-    changes = {"limits": Limits(device_interval_s=0), **changes}
+    changes = {"limits": Limits(device_interval_s=0), "has_trainer": True, **changes}
     settings = Settings(data=data, **changes)
     database = new_database(data)
     vault = open_vault(data, None)

@@ -19,7 +19,7 @@ from ..http.fields import Fields
 from ..http.pages import Page, page_document
 from ..http.validation import refused_fields
 from ..runs import logs, records, wire
-from ..runs.kinds import RunKind
+from ..runs.kinds import TRAINING, RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
 from ..vault.records import missing
 
@@ -45,6 +45,10 @@ class LogPage(Fields):
         return self.direction == "backward"
 
 
+NO_TRAINER = (
+    "this platform has no trainer, so it executes no training runs; its operator sets one with "
+    "`osmosis platform serve --trainer COMMAND`"
+)
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
@@ -74,6 +78,8 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
 def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
     def submit(call: Call[Submission, None]) -> Answer:
         submission = call.body
+        if kind is TRAINING and not call.settings.has_trainer:
+            raise Refused(422, "no_trainer", NO_TRAINER)
         if problems := list(name_problems(submission)):
             raise refused_fields(problems)
         key = _idempotency_key(call)

@@ -6,6 +6,7 @@ One decorator gathers them in one value, `Executing`.
 from __future__ import annotations
 
 import functools
+import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from osmosis_executors.job import Executor, RunAs
 
     from ..environments.settings import BuildSettings
+    from ..execution.services import Trainer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,6 +39,8 @@ class Chosen:
     confinement: Confinement
     builds: BuildSettings | None
     """None: every rollout runs in the platform's own environment."""
+    trainer: Trainer | None
+    """None: training runs are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,33 @@ class Executing:
     limit_file_size: int
     run_as: str | None
     wrapper: str | None
+    trainer: str | None
+    trainer_origin: tuple[str, ...]
 
     def choose(self) -> Chosen:
         """Return what the options mean; raise UsageError for what cannot be used here."""
         held = self._confinement()
-        return Chosen(self.max_runs, self._executor(), held, self._builds(held.user))
+        return Chosen(
+            self.max_runs, self._executor(), held, self._builds(held.user), self._trainer()
+        )
+
+    def _trainer(self) -> Trainer | None:
+        from osmosis_ai.rollout_server.trainer.address_policy import check_origin
+
+        from ..execution.services import Trainer
+
+        if self.trainer is None:
+            if self.trainer_origin:
+                raise click.UsageError("--trainer-origin is for --trainer")
+            return None
+        try:
+            words = tuple(shlex.split(self.trainer))
+            origins = tuple(map(check_origin, self.trainer_origin))
+        except ValueError as error:
+            raise click.UsageError(f"--trainer: {error}") from None
+        if not words or shutil.which(words[0]) is None:
+            raise click.UsageError(f"--trainer: there is no program {self.trainer!r}")
+        return Trainer(words, origins)
 
     def _confinement(self) -> Confinement:
         held = confinement_options.limits(
@@ -152,6 +178,19 @@ _OPTIONS = (
         help="The package index; by default that of uv or pip.",
     ),
     *confinement_options.OPTIONS,
+    click.option(
+        "--trainer",
+        metavar="COMMAND",
+        help="The program that executes training runs; what it is to train is in its environment. "
+        "By default training runs are refused.",
+    ),
+    click.option(
+        "--trainer-origin",
+        metavar="ORIGIN",
+        multiple=True,
+        help="Where the trainer serves generation, as http://10.0.0.7:8000; by default a free port "
+        "of this machine, which it finds in its environment.",
+    ),
 )
 
 

@@ -65,8 +65,8 @@ def serve_command(
     """Serve a platform until Ctrl-C.
 
     Takes submitted runs, datasets and secrets, and executes evaluations as child processes of this
-    machine: a submitted run is code that runs as your user, without a sandbox. Training runs are
-    recorded, and not executed.
+    machine. A submitted run is code: without --run-as and --wrapper it runs as your user, without a
+    sandbox. Training runs are handed to --trainer, and refused without one.
 
     \b
     Examples:
@@ -82,7 +82,13 @@ def serve_command(
     folder = place.data
     chosen = executing.choose()
     hosts = _hosts(host, public_url)
-    settings = Settings(folder, public_url, hosts, metrics_token=operation.metrics_token)
+    settings = Settings(
+        folder,
+        public_url,
+        hosts,
+        metrics_token=operation.metrics_token,
+        has_trainer=chosen.trainer is not None,
+    )
     logs.configure(operation.log_format, operation.log_level)
     with opened(place) as database:
         vault = _vault(folder, database)
@@ -117,24 +123,27 @@ def _scheduler(folder: Path, database: Database, vault: Vault, chosen: Chosen) -
 
     from ..environments.build import Environments
     from ..execution.claims import Claims
-    from ..execution.execute import Services
     from ..execution.scheduler import Scheduler
+    from ..execution.services import Services
     from ..identifiers import new_id
+    from ..runs.kinds import EVALUATION, KINDS
 
     if chosen.max_runs == 0:
         return None
+    kinds = tuple(kind.name for kind in KINDS if kind is EVALUATION or chosen.trainer)
     environments = None
     if chosen.builds is not None:
         environments = Environments(folder, chosen.executor, chosen.builds)
         environments.sweep()
     services = Services(
         folder,
-        Claims(database, new_id()),
+        Claims(database, new_id(), kinds=kinds),
         vault,
         chosen.executor,
         threading.Event(),
         environments,
         chosen.confinement,
+        chosen.trainer,
     )
     return Scheduler(services, max_runs=chosen.max_runs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,13 +43,23 @@ class Children:
         self.confinement.give(self.room.datasets)
         return path
 
-    def job(self, words: Sequence[str], printed: Path, python: Path = OWN_PYTHON) -> Job:
-        """Return a program with the environment of the run."""
+    def job(
+        self,
+        words: Sequence[str],
+        printed: Path,
+        python: Path = OWN_PYTHON,
+        *,
+        errors: Path | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> Job:
+        """Return a program with the environment of the run, and more variables."""
+        variables = child_environment(self.room, self.run.env, self.run.secrets, python=python)
         job = Job(
             words,
             self.room.source,
-            child_environment(self.room, self.run.env, self.run.secrets, python=python),
+            {**variables, **(more or {})},
             printed,
+            errors,
             lock=self.room.lock,
             grace_s=self.grace_s,
         )

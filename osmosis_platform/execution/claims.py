@@ -28,6 +28,8 @@ class Claims:
     owner: str
     """The scheduler's id."""
     lease_s: float = 20.0
+    kinds: tuple[str, ...] = (EVALUATION.name,)
+    """Which kinds of runs it takes."""
 
     def take(self, *, besides: Iterable[str] = ()) -> str | None:
         """Take the run that has waited longest, and return its id; None where none waits.
@@ -36,10 +38,11 @@ class Claims:
         """
         known = [*besides]
         with self.database.reading() as session:
-            if session.scalar(_waiting(now(), known)) is None:
+            if session.scalar(_waiting(now(), self.kinds, known)) is None:
                 return None
         with self.database.writing() as session:
-            found = session.scalar(_waiting(now(), known).with_for_update(skip_locked=True))
+            query = _waiting(now(), self.kinds, known)
+            found = session.scalar(query.with_for_update(skip_locked=True))
             run = None if found is None else session.get(Run, found)
             if run is None:
                 return None
@@ -93,8 +96,8 @@ def finish(session: Session, run: Run, status: str) -> None:
     run.lease_until = None
 
 
-def _waiting(moment: datetime, besides: Sequence[str]) -> Select[Any]:
+def _waiting(moment: datetime, kinds: tuple[str, ...], besides: Sequence[str]) -> Select[Any]:
     interrupted = and_(Run.status == "running", Run.lease_until < moment)
     waiting = or_(Run.status == "pending", interrupted)
-    query = select(Run.id).where(Run.kind == EVALUATION.name, waiting, Run.id.not_in(besides))
+    query = select(Run.id).where(Run.kind.in_(kinds), waiting, Run.id.not_in(besides))
     return query.order_by(Run.created_at, Run.id).limit(1)

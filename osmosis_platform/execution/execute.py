@@ -1,37 +1,34 @@
-"""One submitted evaluation from its claim to its end: clone, build, one question, run, report."""
+"""One submitted run from its claim to its end: clone, build, one question, run, report."""
 
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor
-from osmosis_executors.confinement import Confinement
-from osmosis_executors.job import Evaluation, Executor, Running
+from osmosis_executors.job import Evaluation, Running
 from osmosis_executors.waiting import wait_for_end
 from pytest_osmosis.spec import ModelSpec
 
-from ..environments.build import Environments, PythonEnvironment
+from ..environments.build import PythonEnvironment
 from ..environments.project import EnvironmentProblem
-from ..vault.cipher import Vault
+from ..runs.kinds import TRAINING
 from . import exits
-from .checkout import CheckoutError, CheckoutLimits, Source, check_out
+from .checkout import CheckoutError, Source, check_out
 from .children import OWN_PYTHON, Children
-from .claims import Claims
 from .figures import Progress
 from .following import GrowingFile
 from .git_program import GitProgram
 from .orders import Rows, evaluation_words, question_words
 from .outcome import ReportProblem, last_mistake, read_outcome
 from .room import Room
+from .services import RunFailed, Services
 from .submitted import read_submitted
+from .training import TrainingRun
 from .watch import NotToGoOn, Watch
 from .writing import RunRecord
 
@@ -40,32 +37,6 @@ EVALUATED = (0, 1)
 KILLED = 128 + signal.SIGKILL
 GOES_ON = 2
 """How often an evaluation goes on that was killed by neither a stop nor the platform's end."""
-
-
-class RunFailed(Exception):
-    """The run cannot be executed; its reason, a sentence for its user."""
-
-    def __init__(self, message: str, step: str) -> None:
-        super().__init__(message)
-        self.step = step
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What every execution uses."""
-
-    data: Path
-    claims: Claims
-    vault: Vault
-    executor: Executor
-    shutdown: threading.Event
-    environments: Environments | None = None
-    """None: every rollout runs in the platform's own environment."""
-    confinement: Confinement = field(default_factory=Confinement)
-    """Of every program that runs code of users."""
-    checkout: CheckoutLimits = field(default_factory=CheckoutLimits)
-    grace_s: float = 4.0
-    """How long an evaluation may take to end after it was asked to."""
 
 
 def execute(services: Services, run_id: str) -> None:
@@ -87,7 +58,7 @@ def execute(services: Services, run_id: str) -> None:
         raise
     except RunFailed as error:
         is_expected = True
-        record.end("failed", str(error), step=error.step)
+        record.end(error.status, str(error), step=error.step)
     finally:
         if not is_expected:  # what the error says is for the platform's own log
             told = "the platform failed; its operator finds why in its log"
@@ -118,8 +89,11 @@ class _Execution:
             self._clone()
             self._check_files()
             with self._environment() as environment:
-                self._ask_model()
-                self._evaluate(environment)
+                if self._order.kind == TRAINING.name:
+                    self._train(environment)
+                else:
+                    self._ask_model()
+                    self._evaluate(environment)
         except NotToGoOn as error:
             if error.reason == "stopped":
                 self._room.clean()
@@ -153,7 +127,8 @@ class _Execution:
             self._record.say(told, step="clone", level="warning")
         self._services.confinement.give(self._room.source)
         self._room.keep_commit(tree.commit)
-        self._record.note(commit_sha=tree.commit, rows=self._rows.facts)
+        rows = {} if self._order.kind == TRAINING.name else {"rows": self._rows.facts}
+        self._record.note(commit_sha=tree.commit, **rows)
         self._record.say(f"the commit is {tree.commit}", step="clone")
 
     def _check_files(self) -> None:
@@ -191,6 +166,19 @@ class _Execution:
         except EnvironmentProblem as error:
             raise RunFailed(self._without_paths(str(error)), "build") from None
 
+    def _train(self, environment: PythonEnvironment) -> None:
+        if self._services.trainer is None:
+            raise RunFailed("this platform has no trainer any more", "train")
+        self._room.trained.mkdir(mode=0o700, exist_ok=True)
+        TrainingRun(
+            self._services.executor,
+            self._services.trainer,
+            self._children,
+            self._record,
+            self._watch,
+            self._without_paths,
+        ).run(environment.python)
+
     def _ask_model(self) -> None:
         model = self._order.experiment["model_path"]
         if ModelSpec(model).persona is not None:
@@ -198,12 +186,8 @@ class _Execution:
         answer = self._room.folder / "answer"
         answer.unlink(missing_ok=True)
         self._record.say(f"asking {model} one question", step="model")
-        if (
-            self._wait(
-                self._services.executor.start(self._children.job(question_words(model), answer))
-            )
-            == 0
-        ):
+        asked = self._services.executor.start(self._children.job(question_words(model), answer))
+        if self._wait(asked) == 0:
             return
         told = answer.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no answer"]
         raise RunFailed(f"the model does not answer: {told[0]}", "model")

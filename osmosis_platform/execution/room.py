@@ -80,6 +80,11 @@ class Room:
         return self.folder / "results" / "report.json"
 
     @property
+    def trained(self) -> Path:
+        """The folder of the trainer, which is kept."""
+        return self.folder / "trained"
+
+    @property
     def lock(self) -> Path:
         """The file that is locked while a process of the run lives."""
         return self.folder / "lock"

@@ -7,7 +7,8 @@ import threading
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from .execute import Services, execute
+from .execute import execute
+from .services import Services
 
 IDLE_S = 0.5
 _log = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from ..vault.records import resolve
 class Submitted:
     """A run with everything that it names."""
 
+    kind: str
     submission: Mapping[str, Any]
     workspace_id: str
     repository: str
@@ -64,6 +65,7 @@ def read_submitted(database: Database, vault: Vault, data: Path, run_id: str) ->
         names = run.submission.get("secrets", {}).get("required", [])
         secrets, missing = resolve(session, vault, run.workspace_id, run.creator_id, names)
         return Submitted(
+            kind=run.kind,
             submission=run.submission,
             workspace_id=workspace.id,
             repository=workspace.repository,

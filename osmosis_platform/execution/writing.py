@@ -81,7 +81,7 @@ class RunRecord:
         def end(session: Session, run: Run) -> None:
             if not self.claims.owns(run):
                 return
-            failed = status == "failed"
+            failed = status != "finished"
             if failed:
                 self._note(run, {"error": text})
             finish(session, run, status)

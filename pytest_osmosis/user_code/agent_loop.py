@@ -17,11 +17,11 @@ class LoopAgent:
     reward_hint = "return ctx.complete(messages, reward=...)"
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._tools_of = f"{type(loop).__name__}.get_tools"
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
         from .loop_rollout import run_loop
 
-        return await run_loop(self._loop, run, tools_of=self._tools_of)
+        return await run_loop(self.loop, run, tools_of=self._tools_of)

@@ -22,7 +22,7 @@ class WorkflowAgent:
     reward_hint = "write a Grader"
 
     def __init__(self, workflow: AgentWorkflow[Any]) -> None:
-        self._workflow = workflow
+        self.workflow = workflow
         self._config = workflow_config(workflow)
         self.max_concurrent = max_concurrent(self._config)
 
@@ -45,7 +45,7 @@ class WorkflowAgent:
             metadata=run.metadata,
             artifacts_dir=run.artifacts_dir(),
         )
-        given = await run_workflow(self._workflow, ctx, ambient)
+        given = await run_workflow(self.workflow, ctx, ambient)
         as_chat = None if given is None else given.trajectory_messages
         sample = _completed(given, account)
         if sample is None:
@@ -90,7 +90,7 @@ class Grading:
     """Scores runs by the reward that a grader sets."""
 
     def __init__(self, grader: Grader) -> None:
-        self._grader = grader
+        self.grader = grader
         self.name = type(grader).__name__
         limit = max_concurrent(getattr(grader, "config", None))
         self.slot: AbstractAsyncContextManager[Any] = (
@@ -111,7 +111,7 @@ class Grading:
             artifacts_dir=run.artifacts_dir(),
         )
         try:
-            reward = await run_grader(self._grader, ctx)
+            reward = await run_grader(self.grader, ctx)
         except SystemExit as error:  # it would end the event loop, and every other run with it
             raise EvalFnError(f"`{self.name}.grade` called sys.exit({error.code!r})") from error
         if reward is None:

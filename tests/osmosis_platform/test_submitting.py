@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.platform_server import Account, PlatformServer, submission
+from tests.platform_server import Account, PlatformServer, serving, submission
 
 EVALS = "/api/cli/eval-runs"
 TRAININGS = "/api/cli/training-runs"
@@ -192,3 +193,15 @@ def test_metrics_and_the_report_are_what_the_run_has(
     )
     assert client.get(f"{EVALS}/{run_id}/report").json() == {"a": 1}
     assert client.get(f"{EVALS}/{run_id}/metrics").json()["pass_at_k"] == [{"k": 1, "value": 0.5}]
+
+
+def test_a_platform_without_a_trainer_refuses_training_runs_in_a_sentence(tmp_path: Path) -> None:
+    with serving(tmp_path, has_trainer=False) as platform:
+        platform.add_dataset()
+        headers = platform.account.headers
+        with httpx.Client(base_url=platform.url, headers=headers) as client:
+            answer = client.post(TRAININGS, json=submission())
+            assert client.post(EVALS, json=submission()).status_code == 201
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "no_trainer"
+    assert "this platform has no trainer" in answer.json()["error"]

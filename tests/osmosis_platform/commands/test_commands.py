@@ -120,6 +120,8 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--run-as", "no-such-user"), 2, "this machine has no user no-such-user"),
         (("serve", "--run-as", "root"), 2, "--run-as: "),
         (("serve", "--wrapper", "a 'b"), 2, "--wrapper: No closing quotation"),
+        (("serve", "--trainer", "no-such-program x"), 2, "there is no program"),
+        (("serve", "--trainer-origin", "http://x"), 2, "--trainer-origin is for --trainer"),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
         (
             ("serve", "--metrics-token-file", "/nowhere"),

@@ -30,9 +30,9 @@ from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.settings import BuildSettings
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.scheduler import Scheduler
+from osmosis_platform.execution.services import Services, Trainer
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
 from tests.platform_server import PlatformServer, serving
@@ -108,7 +108,8 @@ def prepare(platform: PlatformServer, workspace: Path) -> None:
 @contextmanager
 def executing(platform: PlatformServer) -> Iterator[Scheduler]:
     """Execute what a platform is given."""
-    claims = Claims(platform.database, "scheduler", lease_s=600)
+    kinds = ("evaluation", "training")
+    claims = Claims(platform.database, "scheduler", lease_s=600, kinds=kinds)
     data = platform.settings.data
     builds = BuildSettings((data.parent / "wheels",), use_index=False, uv=shutil.which("uv"))
     services = Services(
@@ -118,6 +119,7 @@ def executing(platform: PlatformServer) -> Iterator[Scheduler]:
         LocalExecutor(),
         threading.Event(),
         Environments(data, LocalExecutor(), builds),
+        trainer=Trainer((sys.executable, str(data.parent / "trainer.py"))),
         grace_s=PATIENCE_S,
     )
     scheduler = Scheduler(services, max_runs=1)
@@ -213,6 +215,37 @@ def test_stopping_ends_every_process_and_keeps_what_was_finished(
     assert found.metrics is not None
     assert found.metrics["overview"]["passed"] == FIRST
     osmosis("eval", "download", run_id, "-o", "stopped.json")
+
+
+TRAINER = """
+import json, os, urllib.request
+
+config = json.load(open(os.environ["OSMOSIS_TRAINING_CONFIG"]))
+print(config["experiment_config"]["rollout"], config["training_config"], flush=True)
+server = os.environ["OSMOSIS_ROLLOUT_SERVER_URL"]
+print(json.load(urllib.request.urlopen(server + "/health"))["status"], flush=True)
+assert os.environ["SECRET"] in os.environ["OSMOSIS_TRAINING_SECRETS"]
+"""
+
+
+def test_a_training_run_hands_the_served_rollout_to_the_trainer(
+    osmosis: Callable[..., str],
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "trainer.py").write_text(TRAINER)
+    monkeypatch.setenv("SECRET", SECRET)
+    config = workspace / "configs/training/answers.toml"
+    text = config.read_text().split("[secrets]")[0].replace("# lr = ", "lr = ")
+    config.write_text(f'{text}\n[secrets]\nrequired = ["SOME_KEY"]\n')
+    words = ("train", "submit", str(config), "--yes", "--no-check", "--json")
+    name = json.loads(osmosis(*words))["training_run"]["name"]
+    assert f"{name}  finished" in osmosis("train", "info", name, "--watch")
+    logs = osmosis("train", "logs", name)
+    assert "train: answers {'lr': 1e-06}" in logs
+    assert "train: ok" in logs
+    assert "the trainer has ended" in logs
 
 
 def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(

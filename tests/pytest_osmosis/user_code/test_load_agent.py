@@ -41,7 +41,7 @@ def loaded(folder: Path, text: str) -> str:
     file = folder / "rollout.py"
     file.write_text(HEAD + text)
     agent = load_agent("rollout.py", roots=[folder], hooks=UserHooks()).agent
-    inner = getattr(agent, "_workflow", None) or getattr(agent, "_loop", None)
+    inner = getattr(agent, "workflow", None) or getattr(agent, "loop", None)
     return type(inner).__name__
 
 
@@ -125,7 +125,7 @@ def test_a_file_that_serves_a_workflow_of_another_module_is_that_workflow(
     monkeypatch.delitem(sys.modules, "parts", raising=False)
     found = load_agent(name, roots=[tmp_path], hooks=UserHooks())
     monkeypatch.delitem(sys.modules, "parts")
-    workflow = found.agent._workflow
+    workflow = found.agent.workflow
     assert (type(workflow).__name__, workflow.config.name) == ("Chosen", "given")
     grading = load_grading(None, found, agent=name, roots=[tmp_path])
     assert grading is not None

@@ -1,0 +1,180 @@
+"""A training run: a server of the rollout, and the operator's trainer beside it.
+
+The trainer's words are the operator's alone. What it is to train is in its environment, and so is
+every secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from osmosis_ai.platform.workspace import ROLLOUTS
+from osmosis_ai.rollout_server.settings import KEY_VARIABLE, TRAINERS_VARIABLE
+from osmosis_ai.secret import Redactor, Secret
+from osmosis_executors.job import Executor, Job, JobLimits, Running
+from osmosis_executors.waiting import ENDING_S
+
+from .children import Children
+from .following import GrowingFile
+from .services import RunFailed, Trainer
+from .watch import Watch
+from .writing import RunRecord
+
+STARTING_S = 300.0
+_POLL_S = 0.25
+_PASSED_ON_NOT = "OSMOSIS_"
+"""Variables of the platform that start so are not the trainer's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutServer:
+    """The server of a rollout, while it runs."""
+
+    running: Running
+    url: str
+    follow: Callable[[], None]
+    """Adds what it has printed to the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """One training run, once its environment is there."""
+
+    executor: Executor
+    trainer: Trainer
+    children: Children
+    record: RunRecord
+    watch: Watch
+    without_paths: Callable[[str], str]
+
+    def run(self, python: Path) -> None:
+        """Serve the rollout, and run the trainer until it has ended."""
+        key = Secret(secrets.token_urlsafe(32), KEY_VARIABLE)
+        self.record.redact = Redactor([*self.children.run.secrets, key])
+        origins = self.trainer.origins or (f"http://127.0.0.1:{_free_port()}",)
+        with ExitStack() as started:
+            server = self._serve(started, python, key, origins)
+            self.record.say("the rollout is served; starting the trainer", step="train")
+            variables = self._variables(server.url, key, origins[0])
+            status = self._train(started, variables, server)
+        self._end(status)
+
+    def _serve(
+        self, started: ExitStack, python: Path, key: Secret, origins: tuple[str, ...]
+    ) -> RolloutServer:
+        """Start the server of the rollout; return it once it is there."""
+        room, experiment = self.children.room, self.children.run.experiment
+        file = f"{ROLLOUTS}/{experiment['rollout']}/{experiment['entrypoint']}"
+        said = room.folder / "server-address"
+        said.unlink(missing_ok=True)
+        job = self.children.job(
+            [str(python), "-m", "osmosis_executors.serve_rollout", file],
+            said,
+            python,
+            errors=room.folder / "server-output",
+            more={KEY_VARIABLE: key.reveal(), TRAINERS_VARIABLE: " ".join(origins)},
+        )
+        server = self._start(started, job)
+        printed = self._following(started, job.errors, "rollout")
+        end = time.monotonic() + STARTING_S
+        while not (address := said.read_text("utf-8")).endswith("\n"):
+            printed()
+            if server.wait(_POLL_S) is not None or time.monotonic() > end:
+                raise RunFailed("the rollout cannot be served; the log has the reason", "rollout")
+            self.watch.check()
+        return RolloutServer(server, json.loads(address.splitlines()[0])["url"], printed)
+
+    def _variables(self, url: str, key: Secret, origin: str) -> dict[str, str]:
+        """Return the environment of the trainer."""
+        room, run = self.children.room, self.children.run
+        config = room.folder / "training.json"
+        config.touch(mode=0o600)
+        config.write_text(json.dumps({"id": room.folder.name, **run.submission}), "utf-8")
+        found = {secret.name: secret.reveal() for secret in run.secrets}
+        own = {
+            name: value for name, value in os.environ.items() if not name.startswith(_PASSED_ON_NOT)
+        }
+        return {
+            **own,
+            "OSMOSIS_ROLLOUT_SERVER_URL": url,
+            "OSMOSIS_ROLLOUT_SERVER_KEY": key.reveal(),
+            "OSMOSIS_TRAINER_ORIGIN": origin,
+            "OSMOSIS_TRAINING_CONFIG": str(config),
+            "OSMOSIS_TRAINING_DATASET": str(run.dataset),
+            "OSMOSIS_TRAINING_FOLDER": str(room.trained),
+            "OSMOSIS_TRAINING_SECRETS": json.dumps(found),
+        }
+
+    def _train(
+        self, started: ExitStack, variables: Mapping[str, str], server: RolloutServer
+    ) -> int:
+        """Run the trainer to its end; the server must go on as long."""
+        room = self.children.room
+        job = Job(
+            self.trainer.words,
+            room.trained,
+            variables,
+            room.output,
+            lock=room.folder / "trainer.lock",
+            limits=JobLimits(file_bytes=None, open_files=None),
+            grace_s=self.children.grace_s,
+        )
+        printed = self._following(started, job.output, "train")
+        running = self._start(started, job)
+        while (status := running.wait(_POLL_S)) is None:
+            printed()
+            server.follow()
+            if server.running.wait(0) is not None:
+                told = "the rollout's server has ended before the trainer; the log has the reason"
+                raise RunFailed(told, "rollout", status="crashed")
+            self.watch.check()
+        return status
+
+    def _end(self, status: int) -> None:
+        if status == 0:
+            self.record.end("finished", "the trainer has ended", step="train")
+        elif status > 128:
+            told = f"the trainer was ended by signal {status - 128}"
+            raise RunFailed(told, "train", status="killed")
+        else:
+            told = f"the trainer ended with exit status {status}; the log has its output"
+            raise RunFailed(told, "train")
+
+    def _start(self, started: ExitStack, job: Job) -> Running:
+        """Start a program that is ended with the run."""
+        running = self.executor.start(job)
+
+        def end() -> None:
+            running.stop()
+            running.wait(job.grace_s + ENDING_S)
+
+        started.callback(end)
+        return running
+
+    def _following(self, started: ExitStack, path: Path | None, step: str) -> Callable[[], None]:
+        """Return what adds the new lines of a file to the log; they are added at the end too."""
+        assert path is not None
+        path.touch(mode=0o600)
+        printed = GrowingFile(path, path.stat().st_size)
+
+        def add() -> None:
+            lines = (line.decode("utf-8", "replace") for line in printed.lines())
+            self.record.add_output(map(self.without_paths, lines), step=step)
+
+        started.callback(add)
+        return add
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
