@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
+from .api.description import DESCRIPTION
 from .api.table import ENDPOINTS
 from .api.uploads import UPLOADS
 from .database.connection import Database
@@ -56,7 +57,13 @@ def create_app(
 
     app = Starlette(
         lifespan=_lifespan(scheduler),
-        routes=[*(endpoint.route() for endpoint in ENDPOINTS), *UPLOADS, *PAGES, *OPERATIONS],
+        routes=[
+            *(endpoint.route() for endpoint in ENDPOINTS),
+            *UPLOADS,
+            *DESCRIPTION,
+            *PAGES,
+            *OPERATIONS,
+        ],
         middleware=[
             Middleware(Observing, observe=observe),
             Middleware(Hardening, allowed_hosts=settings.allowed_hosts),

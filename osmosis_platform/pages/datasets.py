@@ -32,7 +32,6 @@ from .visits import Visit, check_may_write, look, visit_of
 PAGE = 50
 _ROOM = 64 * 1024
 """In a form, for what is not the file."""
-_TIME_S = 600.0
 _BLOCK = 1024 * 1024
 
 
@@ -84,7 +83,7 @@ def _check_length(request: Request) -> None:
 async def _form(request: Request) -> AsyncIterator[FormData]:
     """Read a form; its file, a temporary one, is removed at the end."""
     try:
-        with anyio.fail_after(_TIME_S):
+        with anyio.fail_after(request.app.state.settings.limits.form_upload_timeout_s):
             form = await request.form(max_files=1, max_fields=4, max_part_size=4096)
     except TimeoutError:
         raise Refused(408, "timeout", "the upload took too long", headers=CLOSE) from None

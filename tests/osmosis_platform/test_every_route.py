@@ -30,6 +30,7 @@ FOR_EVERYBODY = {
     "GET /login": "",
     "POST /login": "a form",
     "GET /static/{name}": "",
+    "GET /api/openapi.json": "what is in the documentation",
     "GET /health": "",
     "GET /health/ready": "",
     "POST /api/cli/device/authorize": "no token yet",
@@ -51,7 +52,9 @@ OBJECTS = {
 """What a parameter of a path stands for, by the segment before it."""
 
 FORM = {"role": "viewer", "name": "A_NAME", "value": "a-value", "scope": "user", "decision": "x"}
-LIMITS = Limits(body_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0)
+LIMITS = Limits(
+    body_timeout_s=0.01, form_upload_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0
+)
 TOKEN = "a-token-of-the-operator"
 
 
