@@ -247,6 +247,10 @@ class RolloutContext:
 
     # The debug log.
 
+    def redacted(self, text: str) -> str:
+        """Return `text` without the secrets that this rollout knows."""
+        return text if self._redact is None else self._redact(text)
+
     @property
     def debug_enabled(self) -> bool:
         """Whether `log_event` writes anything."""
@@ -273,8 +277,7 @@ class RolloutContext:
         assert self._debug_dir is not None
         head = {"event": kind, "rollout_id": self.rollout_id, "timestamp": time.time()}
         text = _event_text({**head, **data, "event": kind})
-        line = text if self._redact is None else self._redact(text)
-        append_line(self._debug_dir, self.rollout_id, line)
+        append_line(self._debug_dir, self.rollout_id, self.redacted(text))
 
     def _lacks(self, what: str) -> OsmosisRolloutError:
         hint = {

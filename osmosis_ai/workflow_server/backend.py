@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -176,19 +177,23 @@ class LocalBackend(ExecutionBackend):
         """Await the user's code; what it raises is the result."""
         try:
             return await asyncio.wait_for(work, timeout_s)
-        except Exception as error:
-            logger.exception("a rollout of %s failed", self.workflow_cls.__name__)
-            return _failed(error, timeout_s, sample)
+        except Exception as error:  # noqa: BLE001  the boundary: a rollout's failure is a result
+            ambient = get_rollout_context()
+            redact = str if ambient is None else ambient.redacted
+            trace = redact(traceback.format_exc())
+            logger.error("a rollout of %s failed\n%s", self.workflow_cls.__name__, trace)
+            return _failed(error, redact(str(error)), timeout_s, sample)
 
 
 def _failed(
-    error: Exception, timeout_s: float | None, sample: RolloutSample | None
+    error: Exception, said: str, timeout_s: float | None, sample: RolloutSample | None
 ) -> ExecutionResult:
-    message = str(error) or type(error).__name__
+    """Return the result for an exception; `said` is its text without secrets."""
+    message = said or type(error).__name__
     category = RolloutErrorCategory.AGENT_ERROR
     if isinstance(error, asyncio.TimeoutError | TimeoutError):
         category = RolloutErrorCategory.TIMEOUT
-        message = str(error) or f"it did not end within {timeout_s} s"
+        message = said or f"it did not end within {timeout_s} s"
     elif isinstance(error, ValueError | TypeError | AssertionError | OsmosisValidationError):
         category = RolloutErrorCategory.VALIDATION_ERROR
     return ExecutionResult(

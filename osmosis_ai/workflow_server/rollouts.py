@@ -28,7 +28,7 @@ from ..rollout_server.trainer.address_policy import (
 from ..rollout_server.trainer.client import TrainerChannel, callback_retries
 from ..rollout_server.trainer.haste import Haste
 from ..rollout_server.trainer.wire import TrainerClient
-from ..secret import Secret, check_api_key
+from ..secret import Redactor, Secret, check_api_key
 from .backend import ExecutionBackend
 from .protocol import (
     ExecutionRequest,
@@ -59,7 +59,10 @@ class _Rollout:
 class Rollouts:
     """What one application runs."""
 
-    def __init__(self, backend: ExecutionBackend, settings: ServerSettings) -> None:
+    def __init__(
+        self, backend: ExecutionBackend, settings: ServerSettings, key: Secret | None = None
+    ) -> None:
+        self._key = key
         self._backend = backend
         self._settings = settings
         self._rules = TrainerRules(settings.allowed_trainers, anywhere=settings.local)
@@ -153,7 +156,7 @@ class Rollouts:
 
         rollout.status = RolloutStatus.RUNNING
         try:
-            with _ambient(request):
+            with self._ambient(request, calls):
                 await self._backend.execute(
                     _execution(request), on_workflow, on_grader if calls.grader else None
                 )
@@ -177,19 +180,20 @@ class Rollouts:
         if calls.grader:
             await calls.tell_grader(request.rollout_id, failed)
 
+    def _ambient(self, request: RolloutInitRequest, calls: _Calls) -> RolloutContext:
+        secrets = [key for key in (self._key, calls.key) if key is not None]
+        return RolloutContext(
+            rollout_id=request.rollout_id,
+            chat_completions_url=request.chat_completions_url,
+            api_key=request.controller_api_key or "none",  # clients do not take an empty one
+            redact=Redactor(secrets),
+        )
+
     def _forget_old(self) -> None:
         before = time.monotonic() - self._settings.record_ttl_s
         old = [name for name, each in self._known.items() if 0 < each.ended_at < before]
         for name in old:
             del self._known[name]
-
-
-def _ambient(request: RolloutInitRequest) -> RolloutContext:
-    return RolloutContext(
-        rollout_id=request.rollout_id,
-        chat_completions_url=request.chat_completions_url,
-        api_key=request.controller_api_key or "none",
-    )
 
 
 def _execution(request: RolloutInitRequest) -> ExecutionRequest:

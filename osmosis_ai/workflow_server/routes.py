@@ -28,7 +28,7 @@ class Routes:
     def __init__(
         self, backend: ExecutionBackend, settings: ServerSettings, key: Secret | None
     ) -> None:
-        self.rollouts = Rollouts(backend, settings)
+        self.rollouts = Rollouts(backend, settings, key)
         self._backend = backend
         self._settings = settings
         self._access = Access(key)

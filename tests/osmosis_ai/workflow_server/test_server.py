@@ -122,6 +122,16 @@ def test_a_failure_is_reported_and_says_why(
     assert graded["err_category"] == category
 
 
+def test_a_failure_is_reported_and_logged_without_the_key(
+    serve: Callable[..., Served], controller: Controller, caplog: pytest.LogCaptureFixture
+):
+    serve().ask("POST", "/rollout", asked(controller, "r", "leak"))
+    assert controller.result("/done/r")["err_message"] == "refused: ***"
+    controller.wait_for("/graded/r")
+    assert "PermissionError: refused: ***" in caplog.text
+    assert CONTROLLER_KEY not in caplog.text
+
+
 def test_rollouts_wait_for_a_place_and_can_be_cancelled(
     serve: Callable[..., Served], controller: Controller
 ):

@@ -30,6 +30,10 @@ class Asking(AgentWorkflow[Config]):
         wish = ctx.prompt[-1]["content"]
         if wish == "raise":
             raise LookupError("no such drawer")
+        if wish == "leak":
+            rollout = get_rollout_context()
+            assert rollout is not None
+            raise PermissionError(f"refused: {rollout.api_key}")
         if wish == "wait":
             await asyncio.sleep(3600)
         assert ctx.config is not None
