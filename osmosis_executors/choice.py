@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .job import Executor
 
-EXECUTORS = ("local",)
+EXECUTORS = ("local", "ray")
 """The names of `--executor`."""
 
 
@@ -18,16 +18,27 @@ class NoExecutor(Exception):
     """An executor that cannot be used here; one sentence with the next step."""
 
 
-def choose_executor(name: str, *, ray_address: str | None = None) -> Executor:
+def choose_executor(
+    name: str, *, ray_address: str | None = None, ray_shards: int | None = None
+) -> Executor:
     """Return the executor of a name.
 
     Raises:
         NoExecutor: where what it needs is not there.
     """
     if name == "local":
-        if ray_address is not None:
-            raise NoExecutor("--ray-address is for --executor ray")
+        for option, given in {"--ray-address": ray_address, "--ray-shards": ray_shards}.items():
+            if given is not None:
+                raise NoExecutor(f"{option} is for --executor ray")
         from .local import LocalExecutor
 
         return LocalExecutor()
+    if name == "ray":
+        from .ray.cluster import EXTRA, missing
+
+        if lacking := missing():
+            raise NoExecutor(f"--executor ray needs {' and '.join(lacking)}: {EXTRA}")
+        from .ray.executor import RayExecutor
+
+        return RayExecutor(ray_address, ray_shards)
     raise NoExecutor(f"there is no executor {name}; there is {', '.join(EXECUTORS)}")

@@ -36,18 +36,8 @@ class ProcessFleet:
         return "processes of this machine"
 
     def begin(self, listener: Listener) -> None:
-        given = {
-            "words": [*self.order.words],
-            "environment": dict(self.order.environment),
-            "root": str(self.order.root),
-            "folder": self.order.folder,
-        }
         self.hub = Hub(
-            "127.0.0.1",
-            given,
-            listener,
-            silence_s=self.order.silence_s,
-            on_silence=lambda shard: self.runs[shard].stop(),
+            "127.0.0.1", self.order, listener, on_silence=lambda shard: self.runs[shard].stop()
         )
 
     def start(self, shard: int) -> None:

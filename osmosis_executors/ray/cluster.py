@@ -35,11 +35,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _OURS = ("working_dir", "env_vars")
 
 
+def missing() -> list[str]:
+    """Return what of the extra is not installed."""
+    return [name for name in _NEEDED if find_spec(name) is None]
+
+
 def check_installed() -> None:
     """Raise ConfigurationError where the extra is not installed."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(f"--osmosis-ray needs {' and '.join(missing)}: {EXTRA}")
+    if lacking := missing():
+        raise ConfigurationError(f"--osmosis-ray needs {' and '.join(lacking)}: {EXTRA}")
 
 
 def read_runtime_env(path: Path | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.secret import MIN_MASKABLE
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.spec import Cluster
@@ -26,7 +27,7 @@ from ..shards.process import NOT_INVITED
 from . import cluster as clusters
 from .project import copy_project
 
-END_S = 3.0
+END_S = 2.0
 """How long processes may take to end once they were asked to."""
 
 
@@ -54,7 +55,7 @@ class RayFleet:
         _refuse_secrets_in_argv(order)
         with (
             tempfile.TemporaryDirectory(prefix="osmosis-project-") as folder,
-            clusters.as_it_was(without=order.environment),
+            clusters.as_it_was(without=order.secrets),
         ):
             project = Path(folder)
             copy_project(order.root, order.files, project)
@@ -84,25 +85,13 @@ class RayFleet:
         """Listen for shards."""
         order = self._order
         assert order is not None
-        given = {
-            "words": [*order.words],
-            "environment": dict(order.environment),
-            "root": str(order.root),
-            "folder": order.folder,
-        }
-        self._hub = Hub(
-            self._host,
-            given,
-            listener,
-            silence_s=order.silence_s,
-            on_silence=self._end_silent,
-        )
+        self._hub = Hub(self._host, order, listener, on_silence=self._end_silent)
 
     def start(self, shard: int) -> None:
         """Start the task of a shard, or another one."""
         import ray
 
-        from .task import run_shard
+        from .task import mark_of, run_shard
 
         assert self._hub is not None
         if self._is_closing:
@@ -113,7 +102,9 @@ class RayFleet:
             scheduling_strategy="SPREAD",
             name=f"osmosis-shard-{shard + 1}",
         )
-        reference = task.remote(self._hub.invite(shard).to_json())
+        reference = task.remote(
+            self._hub.invite(shard).to_json(), sys.prefix, mark_of(Path(sys.prefix))
+        )
         with self._lock:
             self._tasks[shard] = reference
             future = reference.future()
@@ -190,8 +181,9 @@ def _why(error: BaseException) -> str:
 
 def _refuse_secrets_in_argv(order: ShardOrder) -> None:
     """Refuse a session whose command line holds a secret: Ray keeps those of its drivers."""
-    for name, value in order.environment.items():
-        if len(value) >= 8 and any(value in word for word in sys.orig_argv):
+    for name in order.secrets:
+        value = order.environment[name]
+        if len(value) >= MIN_MASKABLE and any(value in word for word in sys.orig_argv):
             raise ConfigurationError(
                 "--osmosis-ray: Ray keeps the command lines of its drivers, and this one holds the "
                 f"value of {name}: export it, and name the variable with --osmosis-api-key-env"

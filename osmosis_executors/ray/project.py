@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from osmosis_ai.platform import git_command
@@ -26,27 +26,31 @@ _NAMES = (".gitignore", ".rayignore", ".netrc", ".pypirc")
 """Files that Ray would take for lists of what to leave out, and files of passwords."""
 
 
-def copy_project(root: Path, needed: Iterable[Path], target: Path) -> int:
+def copy_project(root: Path, needed: Mapping[str, Path], target: Path) -> int:
     """Copy a project into an empty folder, with the files that are needed; return their number.
 
     Raises:
         ConfigurationError: when it is too large to be given to other machines.
     """
-    count = size = 0
-    for file in dict.fromkeys([*needed, *_files(root)]):
-        if not file.is_file() or not file.resolve().is_relative_to(root.resolve()):
-            continue
-        count, size = count + 1, size + file.stat().st_size
+    files = {str(file.relative_to(root)): file for file in _files(root) if _is_in(file, root)}
+    size = 0
+    for count, (place, file) in enumerate({**files, **needed}.items(), start=1):
+        size += file.stat().st_size
         if count > MAX_FILES or size > MAX_BYTES:
             raise ConfigurationError(
                 f"--osmosis-ray: the project in {root} is too large to be given to a cluster: "
                 f"more than {MAX_FILES:,} files or {MAX_BYTES >> 20} MiB; have Git ignore "
                 "what is not needed, or put large data where every machine has it under one path"
             )
-        place = target / file.relative_to(root)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, place)
-    return count
+        copy = target / place
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    return len({**files, **needed})
+
+
+def _is_in(file: Path, root: Path) -> bool:
+    """Return whether it is a file of the project, and no link to one elsewhere."""
+    return file.is_file() and file.resolve().is_relative_to(root.resolve())
 
 
 def _files(root: Path) -> Iterator[Path]:

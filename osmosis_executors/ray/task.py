@@ -20,12 +20,15 @@ _LOOK_S = 1.0
 _GRACE_S = 3.0
 
 
-def run_shard(invitation: str) -> int:
-    """Run the process of one shard in a copy of the project; return its exit status."""
+def run_shard(invitation: str, prefix: str, mark: int) -> int:
+    """Run the process of one shard in a copy of the project; return its exit status.
+
+    `prefix` and `mark` are of the driver's environment: see `mark_of`.
+    """
     with tempfile.TemporaryDirectory(prefix="osmosis-shard-") as folder:
         output = Path(folder, "output")
         job = Job(
-            [sys.executable, "-m", "osmosis_executors.shards.process"],
+            [_interpreter(Path(prefix), mark), "-m", "osmosis_executors.shards.process"],
             Path.cwd(),
             {**_environment(), VARIABLE: invitation, OUTPUT: str(output)},
             output,
@@ -36,6 +39,21 @@ def run_shard(invitation: str) -> int:
             while (status := run.wait(_LOOK_S)) is None:
                 pass
         return status
+
+
+def mark_of(prefix: Path) -> int:
+    """Return by what a virtual environment is known on machines that share its folder; else 0."""
+    try:
+        return (prefix / "pyvenv.cfg").stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _interpreter(prefix: Path, mark: int) -> str:
+    """Return the driver's interpreter where this machine has its environment, else Ray's."""
+    if mark and mark_of(prefix) == mark:
+        return str(prefix / "bin" / "python")
+    return sys.executable
 
 
 def _environment() -> dict[str, str]:

@@ -10,7 +10,12 @@ import ssl
 import tempfile
 from pathlib import Path
 
-NAME = "osmosis-driver"
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from .invitation import NAME
+
 _VALID = datetime.timedelta(days=90)
 _CLOCKS = datetime.timedelta(days=1)
 """How far the clocks of two machines may be apart."""
@@ -28,19 +33,7 @@ def server_context() -> tuple[ssl.SSLContext, str]:
     return context, certificate.decode("ascii")
 
 
-def client_context(certificate: str) -> ssl.SSLContext:
-    """Return the context of a client that speaks to the owner of this certificate alone."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_verify_locations(cadata=certificate)
-    return context
-
-
 def _new_pair() -> tuple[bytes, bytes]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
     now = datetime.datetime.now(datetime.timezone.utc)

@@ -11,11 +11,11 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_osmosis.remote.fleet import Listener
+from pytest_osmosis.remote.fleet import Listener, ShardOrder
 
 from .certificate import server_context
 from .frames import ALIVE, BEAT_S, HELLO, ORDER, BadMessage, frame, read_message
@@ -44,17 +44,22 @@ class Hub:
     def __init__(
         self,
         host: str,
-        order: Mapping[str, Any],
+        order: ShardOrder,
         listener: Listener,
         *,
-        silence_s: float,
         on_silence: Callable[[int], None],
     ) -> None:
         """`order` is sent to each process. `on_silence` is called, once, of one that is silent."""
         self._host = host
-        self._order = dict(order)
+        self._order = {
+            "words": [*order.words],
+            "environment": dict(order.environment),
+            "root": str(order.root),
+            "folder": order.folder,
+            "data": [*order.data],
+        }
         self._listener = listener
-        self._silence_s = silence_s
+        self._silence_s = order.silence_s
         self._on_silence = on_silence
         self._tickets: dict[bytes, int] = {}
         self._guests: dict[int, _Guest] = {}

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
+NAME = "osmosis-driver"
+"""The name in the driver's certificate."""
 VARIABLE = "OSMOSIS_SHARD"
 """The variable in which a process finds its invitation."""
 

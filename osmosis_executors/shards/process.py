@@ -37,9 +37,11 @@ def main() -> int:
         return NOT_INVITED
     order = link.order
     os.environ.update(order["environment"])
+    root = Path.cwd()
     os.chdir(order["folder"])
-    plugin = ShardPlugin(link, driver_root=Path(order["root"]))
-    status = int(pytest.main(order["words"], plugins=[plugin]))
+    plugin = ShardPlugin(link, driver_root=Path(order["root"]), root=root, data=order["data"])
+    words = [*order["words"], f"--rootdir={root}"]
+    status = int(pytest.main(words, plugins=[plugin]))
     if not plugin.has_run:
         link.send(messages.PROBLEM, _told(output))
     link.close()

@@ -50,6 +50,7 @@ class Executing:
     max_runs: int
     executor: str
     ray_address: str | None
+    ray_shards: int | None
     build: bool
     find_links: tuple[Path, ...]
     no_index: bool
@@ -101,7 +102,9 @@ class Executing:
 
     def _executor(self) -> Executor:
         try:
-            return choose_executor(self.executor, ray_address=self.ray_address)
+            return choose_executor(
+                self.executor, ray_address=self.ray_address, ray_shards=self.ray_shards
+            )
         except NoExecutor as error:
             raise click.UsageError(str(error)) from None
 
@@ -155,6 +158,13 @@ _OPTIONS = (
         metavar="ADDRESS",
         help="The cluster of --executor ray, as its driver knows it; by default one of this "
         "machine.",
+    ),
+    click.option(
+        "--ray-shards",
+        metavar="K",
+        type=click.IntRange(1),
+        help="Processes of one evaluation on the cluster, at most one for each of its batch size; "
+        "by default as many as there is room for.",
     ),
     click.option(
         "--build/--no-build",

@@ -101,8 +101,6 @@ class DriverEvaluation(LocalEvaluation):
         return position(rows, run.row_index) % self._count
 
     def _files(self) -> Iterator[Path]:
-        for suite in self.suites.values():
-            yield suite.spec.data
         root = self.config.rootpath
         inputs = input_digests(self.spec.inputs, [root])
         for name in (*(name for files in self._known.values() for name in files), *inputs):

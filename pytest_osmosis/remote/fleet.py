@@ -25,12 +25,16 @@ class ShardOrder:
     """The arguments of its pytest session."""
     environment: Mapping[str, str] = field(repr=False)
     """Variables that it has besides those of its machine, secrets among them: given once."""
+    secrets: Sequence[str]
+    """The names of those variables whose values are secret."""
     root: Path
     """The project's folder on this machine, of which it gets a copy."""
     folder: str
     """Where the session was started, from there."""
-    files: Sequence[Path] = ()
-    """Files of the project that must be in the copy."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Files that must be in the copy, by their places in it."""
+    data: Sequence[str] = ()
+    """The data files of the evaluations: places in the copy, or paths that all machines have."""
     silence_s: float = 30.0
     """How long a process may say nothing before it is ended."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,22 +21,43 @@ _NOT_THEIRS = (
     "ray-runtime-env",
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""
+LARGE_BYTES = 64 << 20
+"""A larger data file outside of the project must be on all machines."""
+_DATA = ".osmosis-data"
 _SETTINGS = ("OSMOSIS_ROLLOUT_", "LITELLM_")
 _ADDRESSES = ("_BASE_URL", "_API_BASE", "_API_VERSION")
 _LOGIN = "OSMOSIS_TOKEN"
 
 
-def order_of(config: pytest.Config, spec: SessionSpec, files: Iterator[Path]) -> ShardOrder:
+def order_of(config: pytest.Config, spec: SessionSpec, files: Iterable[Path]) -> ShardOrder:
     """Return the order of a session; `files` of the project are needed by its evaluations."""
     root, started = config.rootpath, config.invocation_params.dir
+    data = [_place(each.data, root, number) for number, each in enumerate(spec.evals)]
+    given = zip(data, spec.evals, strict=True)
+    environment = _environment(spec)
+    secret = {each.name for each in (*secret_variables(), *spec.key_variables)} | {KEY_VARIABLE}
     return ShardOrder(
         words=list(_words(config, spec)),
-        environment=_environment(spec),
+        environment=environment,
+        secrets=sorted(secret.intersection(environment)),
         root=root,
         folder=str(started.relative_to(root)) if started.is_relative_to(root) else ".",
-        files=[file for file in dict.fromkeys(files) if file.is_relative_to(root)],
+        files={
+            **{str(each.relative_to(root)): each for each in files if each.is_relative_to(root)},
+            **{place: each.data for place, each in given if not os.path.isabs(place)},
+        },
+        data=data,
         silence_s=spec.worker_timeout_s,
     )
+
+
+def _place(data: Path, root: Path, number: int) -> str:
+    """Return the place of a data file in the copy; of a large one elsewhere its own path."""
+    if data.is_relative_to(root):
+        return str(data.relative_to(root))
+    if data.stat().st_size > LARGE_BYTES:
+        return str(data)
+    return f"{_DATA}/{number}/{data.name}"
 
 
 def _words(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:

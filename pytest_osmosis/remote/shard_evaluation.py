@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +27,7 @@ class ShardEvaluation(Evaluation):
     validates = False
 
     def __init__(self, config: pytest.Config, spec: SessionSpec, plugin: ShardPlugin) -> None:
-        spec = _moved(spec, plugin.driver_root, config.rootpath)
+        spec = _moved(spec, plugin)
         super().__init__(config, spec, {})
         self._plugin = plugin
         plugin.serve = self.serve
@@ -84,30 +82,24 @@ class ShardEvaluation(Evaluation):
             self._endpoints.popitem()[1].close()
 
 
-def _moved(spec: SessionSpec, before: Path, now: Path) -> SessionSpec:
-    """Return the spec with the paths of the driver's project in this one's."""
-    if before == now:
-        return spec
-    default = spec.defaults
-    return replace(
-        spec,
-        evals=tuple(_of_copy(each, before, now) for each in spec.evals),
-        defaults=None if default is None else _of_copy(default, before, now),
-    )
+def _moved(spec: SessionSpec, plugin: ShardPlugin) -> SessionSpec:
+    """Return the spec with the paths of the copy in the place of the driver's."""
+    before, now = f"{plugin.driver_root}/", f"{plugin.root}/"
 
-
-def _of_copy(spec: EvalSpec, before: Path, now: Path) -> EvalSpec:
     def moved(text: str) -> str:
-        return text.replace(f"{before}/", f"{now}/") if text.startswith(f"{before}/") else text
+        return now + text.removeprefix(before) if text.startswith(before) else text
 
-    def all_moved(texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(map(moved, texts))
+    def all_moved(each: EvalSpec) -> EvalSpec:
+        return replace(
+            each,
+            agent=moved(each.agent),
+            eval_fns=tuple(map(moved, each.eval_fns)),
+            grader=None if each.grader is None else moved(each.grader),
+        )
 
-    data = spec.data
+    evals = zip(spec.evals, plugin.data, strict=True)
     return replace(
         spec,
-        data=now / data.relative_to(before) if data.is_relative_to(before) else data,
-        agent=moved(spec.agent),
-        eval_fns=all_moved(spec.eval_fns),
-        grader=None if spec.grader is None else moved(spec.grader),
+        evals=tuple(replace(all_moved(each), data=data) for each, data in evals),
+        defaults=None if spec.defaults is None else all_moved(spec.defaults),
     )

@@ -27,8 +27,11 @@ class Link(Protocol):
 class ShardPlugin:
     """Makes a pytest session the session of a shard; given to `pytest.main`."""
 
-    def __init__(self, link: Link, *, driver_root: Path) -> None:
+    def __init__(self, link: Link, *, driver_root: Path, root: Path, data: Sequence[str]) -> None:
+        """`root`: the copy of the project; `data`: its data files, one for each evaluation."""
         self.link = link
+        self.root = root
+        self.data = [root / name for name in data]
         self.driver_root = driver_root
         """The project's folder on the driver's machine."""
         self.serve: Callable[[], None] | None = None

@@ -6,6 +6,7 @@ import queue
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from osmosis_executors.shards import hub as hubs
 from osmosis_executors.shards.certificate import server_context
 from osmosis_executors.shards.hub import Hub
 from osmosis_executors.shards.link import DriverLink, NotInvited
+from pytest_osmosis.remote.fleet import ShardOrder
 
 PATIENCE_S = 30.0
-ORDER = {"words": ["-q"], "environment": {"KEY": "sk-the-value-of-a-secret"}}
+SECRET = "sk-the-value-of-a-secret"
+ORDER = ShardOrder(["-q"], {"KEY": SECRET}, ["KEY"], Path("/root"), ".", silence_s=PATIENCE_S)
 
 
 class Ears:
@@ -42,7 +45,7 @@ def ears() -> Ears:
 
 @pytest.fixture
 def hub(ears: Ears) -> Iterator[Hub]:
-    made = Hub("127.0.0.1", ORDER, ears, silence_s=PATIENCE_S, on_silence=lambda shard: None)
+    made = Hub("127.0.0.1", ORDER, ears, on_silence=lambda shard: None)
     yield made
     made.close()
 
@@ -51,7 +54,7 @@ def test_a_shard_with_a_ticket_gets_its_order_and_both_sides_are_heard(
     hub: Hub, ears: Ears
 ) -> None:
     link = DriverLink(hub.invite(3))
-    assert link.order == ORDER
+    assert (link.order["words"], link.order["environment"]) == (["-q"], {"KEY": SECRET})
     heard: queue.Queue[tuple[str, Any]] = queue.Queue()
     hub.send(3, "window", 5)
     link.listen(lambda kind, values: heard.put((kind, values)))
@@ -128,7 +131,7 @@ def test_a_process_that_says_nothing_is_noticed(
 ) -> None:
     monkeypatch.setattr(hubs, "BEAT_S", 0.02)
     silent: queue.Queue[int] = queue.Queue()
-    hub = Hub("127.0.0.1", ORDER, ears, silence_s=0.05, on_silence=silent.put)
+    hub = Hub("127.0.0.1", replace(ORDER, silence_s=0.05), ears, on_silence=silent.put)
     link = DriverLink(hub.invite(7))
     assert silent.get(timeout=PATIENCE_S) == 7
     link.close()
@@ -138,3 +141,4 @@ def test_a_process_that_says_nothing_is_noticed(
 def test_no_repr_shows_a_ticket_or_a_secret(hub: Hub) -> None:
     invitation = hub.invite(0)
     assert invitation.ticket not in repr(invitation)
+    assert SECRET not in repr(ORDER)

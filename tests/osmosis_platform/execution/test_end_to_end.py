@@ -22,6 +22,7 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
+from osmosis_executors.job import Executor
 from osmosis_executors.local import LocalExecutor
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace, now
@@ -106,7 +107,7 @@ def prepare(platform: PlatformServer, workspace: Path) -> None:
 
 
 @contextmanager
-def executing(platform: PlatformServer) -> Iterator[Scheduler]:
+def executing(platform: PlatformServer, executor: Executor | None = None) -> Iterator[Scheduler]:
     """Execute what a platform is given."""
     kinds = ("evaluation", "training")
     claims = Claims(platform.database, "scheduler", lease_s=600, kinds=kinds)
@@ -116,7 +117,7 @@ def executing(platform: PlatformServer) -> Iterator[Scheduler]:
         data,
         claims,
         platform.vault,
-        LocalExecutor(),
+        executor or LocalExecutor(),
         threading.Event(),
         Environments(data, LocalExecutor(), builds),
         trainer=Trainer((sys.executable, str(data.parent / "trainer.py"))),
