@@ -58,7 +58,8 @@ def live_run(visit: Visit, cursor: int) -> Update:
     has_report = _has_report(visit, run)
     lines = logs.lines(visit.session, run, cursor=cursor, limit=1000, backward=False)
     shown: dict[str, Any] = {"run": view, "has_report": has_report, **_config(run)}
-    figures = (view.done, view.total, view.passed, view.tokens, view.pass_at_1, view.has_ended)
+    counts = (view.done, view.total, view.passed, view.tokens, view.has_ended, view.error)
+    figures = (*counts, view.pass_at_1, view.pass_at_k, view.rewards)
     parts = [
         Part("status", view.status, lambda: visit.text("run_status.html", **shown)),
         Part("actions", (view.status, has_report), lambda: visit.text("run_actions.html", **shown)),

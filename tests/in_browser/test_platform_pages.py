@@ -208,7 +208,8 @@ def test_everything_but_the_following_works_without_scripts(
     visit: Open, platform_server: PlatformServer, ann: Account
 ) -> None:
     platform_server.add_run(account=ann, name="long-run", status="running")
-    page = visit("runs/long-run", java_script_enabled=False)
+    telephone = {"width": 375, "height": 812}
+    page = visit("runs/long-run", java_script_enabled=False, viewport=telephone)
     page.get_by_text("Stop…").click()
     page.get_by_role("button", name="Stop this run").click()
     assert page.get_by_role("status").first.inner_text().startswith("The run was stopped.")
