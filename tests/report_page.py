@@ -40,8 +40,12 @@ class ReportPage(HTMLParser):
 
     @property
     def suites(self) -> list[dict[str, Any]]:
-        """The suites with their rows and runs."""
-        return json.loads(_inflated(self.islands["data"]))
+        """The suites with their rows and runs, each with the place of its conversation."""
+        suites = json.loads(_inflated(self.islands["data"]))
+        places = iter(json.loads(_inflated(self.islands["places"])))
+        for run in (run for suite in suites for row in suite["rows"] for run in row["runs"]):
+            run["at"] = next(places)
+        return suites
 
     @property
     def runs(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from .formats import Conversations, Sections
 from .highlights import row_name, shown
 from .packed_conversations import Packed, compressed, packed
 from .page_assets import FOLDER, script, style
-from .page_data import suites_json
+from .page_data import places_json, suites_json
 from .tables import span
 from .view import SuiteView, view_of
 
@@ -54,6 +54,14 @@ class SuitePart:
 
 
 @dataclass(frozen=True, slots=True)
+class _Island:
+    """What the script of the page reads."""
+
+    runs: str
+    said: Packed
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """What a server adds to a page."""
 
@@ -75,9 +83,9 @@ def write(
 
     A page with conversations can be read by its owner alone.
     """
-    said = _packed(result, conversations, sections or {})
-    data = _page(result, said).encode("utf-8", "backslashreplace")
-    write_whole(path, data, mode=0o600 if said.parts else None)
+    island = _island(result, conversations, sections or {})
+    data = _page(result, island).encode("utf-8", "backslashreplace")
+    write_whole(path, data, mode=0o600 if island.said.parts else None)
 
 
 def render(
@@ -88,20 +96,21 @@ def render(
     served: Served | None = None,
 ) -> str:
     """Return the page."""
-    return _page(result, _packed(result, conversations, sections or {}), served)
+    return _page(result, _island(result, conversations, sections or {}), served)
 
 
-def _packed(result: EvalResult, conversations: Conversations | None, sections: Sections) -> Packed:
-    """Return the conversations, those of runs that did not pass first."""
+def _island(result: EvalResult, conversations: Conversations | None, sections: Sections) -> _Island:
+    """Return what the script reads; conversations of runs that did not pass come first."""
+    runs = compressed(suites_json(result))
     if conversations is None:
-        return _NOTHING
-    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
-    runs.sort(key=lambda run: _WORST_FIRST[run.outcome])
-    room = PAGE_SIZE - len(compressed(suites_json(result, {}))) - 24 * len(runs)
-    return packed(runs, conversations, sections, room=max(0, room))
+        return _Island(runs, _NOTHING)
+    every = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    every.sort(key=lambda run: _WORST_FIRST[run.outcome])
+    room = PAGE_SIZE - len(runs) - 16 * len(every)
+    return _Island(runs, packed(every, conversations, sections, room=max(0, room)))
 
 
-def _page(result: EvalResult, said: Packed, served: Served | None = None) -> str:
+def _page(result: EvalResult, island: _Island, served: Served | None = None) -> str:
     import jinja2  # not worth its import where no page is asked for
     from markupsafe import Markup
 
@@ -119,13 +128,14 @@ def _page(result: EvalResult, said: Packed, served: Served | None = None) -> str
         suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
         served=served,
         changes_shown=CHANGES_SHOWN,
-        left_out=said.left_out,
+        left_out=island.said.left_out,
         style=Markup(style().text),
         style_source=Markup(style().source),
         script=Markup(script().text),
         script_source=Markup(script().source),
-        runs=Markup(compressed(suites_json(result, said.places))),
-        conversations=Markup("\n".join(said.parts)),
+        runs=Markup(island.runs),
+        places=Markup(compressed(places_json(result, island.said.places))),
+        conversations=Markup("\n".join(island.said.parts)),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..results import RolloutRecord, RunId, RunResult, frames_in
-from ..storage.excerpt import encode, excerpt, plain
+from ..storage.excerpt import encode, excerpt
 from .formats import Conversations, Sections
 
 TOGETHER = 64
@@ -90,13 +90,13 @@ def told(run: RunResult, record: RolloutRecord | None, section: str = "") -> dic
     """
     if record is None:
         return {"frames": section} if section else {}
-    messages, left_out = excerpt(plain(record.messages))
+    messages, left_out = excerpt(record.messages)
     found = {
         "messages": messages,
         "left_out": left_out,
-        "calls": plain(record.calls),
+        "calls": list(record.calls),
         "ground_truth": record.ground_truth,
-        "reasons": plain(record.reasons),
+        "reasons": dict(record.reasons),
         "frames": record.frames if run.passed or not section else frames_in(section),
     }
     return {name: value for name, value in found.items() if value}

@@ -1,6 +1,6 @@
 """What the scripts of the HTML report read: the rows of a result and their runs, as JSON.
 
-A run is the JSON that its result is everywhere, with its outcome and the place of its conversation.
+A run is the JSON that its result is everywhere, with its outcome.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from ..results import RunId, RunResult
 from ..storage.excerpt import encode
 from ..suite_results import EvalResult, RowResult, SuiteResult
+from ..verdicts import Change
 from .highlights import row_name
 
 TEXT_LIMIT = 2_000
@@ -25,12 +26,18 @@ Places = Mapping[RunId, tuple[int, int]]
 """Where conversations are: the part and the place in it, by run."""
 
 
-def suites_json(result: EvalResult, places: Places) -> str:
+def suites_json(result: EvalResult) -> str:
     """Return all suites with their rows and runs; ASCII."""
-    return f"[{','.join(_suite(suite, places) for suite in result.suites)}]"
+    return f"[{','.join(map(_suite, result.suites))}]"
 
 
-def _suite(suite: SuiteResult, places: Places) -> str:
+def places_json(result: EvalResult, places: Places) -> str:
+    """Return the place of the conversation of each run, in their order; 0 where there is none."""
+    runs = (run for suite in result.suites for row in suite.rows for run in row.runs)
+    return encode([places.get(run.run_id, 0) for run in runs])
+
+
+def _suite(suite: SuiteResult) -> str:
     columns = _columns(suite)
     info = suite.info
     index_of = {row_name(row): row.row_index for row in suite.rows}
@@ -52,7 +59,11 @@ def _suite(suite: SuiteResult, places: Places) -> str:
         "regressed": sorted(_changed(suite, index_of, "regressed")),
         "fixed": sorted(_changed(suite, index_of, "fixed")),
     }
-    rows = ",".join(_row(row, others.get(row.row_index), columns, places) for row in suite.rows)
+    before = _answers_before(suite)
+    rows = ",".join(
+        _row(row, columns, others.get(row.row_index), before.get(row_name(row)))
+        for row in suite.rows
+    )
     return f'{encode(told)[:-1]},"rows":[{rows}]}}'
 
 
@@ -69,7 +80,18 @@ def _changed(suite: SuiteResult, index_of: Mapping[str, int], kind: str) -> Iter
     yield from (index_of[name] for name in names if name in index_of)
 
 
-def _row(row: RowResult, other: RowResult | None, columns: list[str], places: Places) -> str:
+def _answers_before(suite: SuiteResult) -> dict[str, Change]:
+    """Return what changed against a baseline of which nothing else is known, by the row's name."""
+    if suite.baseline is None:
+        return {}
+    return {
+        change.name: change
+        for each in reversed(suite.baseline.comparisons)
+        for change in (*each.regressed, *each.fixed)
+    }
+
+
+def _row(row: RowResult, columns: list[str], other: RowResult | None, change: Change | None) -> str:
     data = row.data
     told: dict[str, Any] = {"index": row.row_index}
     if row.row_id:
@@ -79,15 +101,22 @@ def _row(row: RowResult, other: RowResult | None, columns: list[str], places: Pl
         told["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
         if columns:
             told["values"] = [_value(data.columns.get(name)) for name in columns]
-    runs = ",".join(_run(run, places.get(run.run_id)) for run in row.runs)
-    before = ",".join(_run(run, None) for run in other.runs) if other is not None else ""
+    runs = ",".join(map(_run, row.runs))
+    before = ",".join(map(_run, other.runs)) if other is not None else _before(change)
     baseline = f',"baseline":[{before}]' if before else ""
     return f'{encode(told)[:-1]},"runs":[{runs}]{baseline}}}'
 
 
-def _run(run: RunResult, place: tuple[int, int] | None) -> str:
-    where = "" if place is None else f',"at":[{place[0]},{place[1]}]'
-    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"{where}}}'
+def _before(change: Change | None) -> str:
+    """Return the one run of a baseline that a change tells of."""
+    if change is None or change.baseline_answer is None:
+        return ""
+    outcome = "passed" if change.baseline.is_pass else "failed"
+    return encode({"answer": change.baseline_answer, "outcome": outcome})
+
+
+def _run(run: RunResult) -> str:
+    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"}}'
 
 
 def _value(value: str | float | bool | None) -> str:

@@ -81,7 +81,7 @@ def open_page(browser: playwright.Browser) -> Iterator[Callable[..., playwright.
 
     def opened(url: str, **context: object) -> playwright.Page:
         page = browser.new_context(**context).new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         watched.append(Watched(page))
         page.goto(url)
         return page

@@ -281,7 +281,7 @@ def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):
     assert r"a\x00b\x1b[31m\u202etxt.exe\u2066" in text
     assert not re.search("[\x00\x1b\u202e\u2066]", page.content())
     assert page.locator("img, iframe, object, svg[onload], a[href*=':']").count() == 0
-    assert page.locator("script").count() == 3
+    assert page.locator("script").count() == 4
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
     assert violations(page) == []
     page.keyboard.press("j")

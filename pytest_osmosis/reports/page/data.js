@@ -7,6 +7,11 @@ export const page = { suites: [], parts: [], read: new Map(), conversations: "",
 export async function load(from) {
   const data = from.getElementById("data");
   const suites = JSON.parse(await inflated(data.textContent.trim()));
+  const places = JSON.parse(await inflated(from.getElementById("places").textContent.trim()));
+  const runs = suites.flatMap((suite) => suite.rows.flatMap((row) => row.runs));
+  runs.forEach((run, number) => {
+    run.at = places[number] || null;
+  });
   suites.forEach(prepare);
   page.suites = suites;
   page.parts = from.getElementById("conversations").textContent.trim().split("\n");

@@ -16,6 +16,8 @@ export class Table {
     this.body = document.getElementById("body");
     this.items = [];
     this.columns = [];
+    this.lines = new Map();
+    this.above = this.below = null;
     this.open = null;
     this.frame = 0;
     this.scroll.addEventListener("scroll", () => this.later(), { passive: true });
@@ -32,7 +34,14 @@ export class Table {
     this.heads(wish);
     this.table.setAttribute("aria-rowcount", items.length + 1);
     document.getElementById("none").hidden = items.length > 0;
+    const focused = this.body.contains(document.activeElement) ? document.activeElement.hash : null;
+    this.lines.clear();
+    this.above = gap(this.columns.length);
+    this.below = gap(this.columns.length);
+    this.body.replaceChildren(this.above, this.below);
     this.redraw();
+    if (focused)
+      this.body.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   heads(wish) {
@@ -63,37 +72,43 @@ export class Table {
   redraw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
+    if (!this.below) return; // nothing was shown yet
     this.height = parseFloat(getComputedStyle(this.table).getPropertyValue("--row")) || 40;
     const first = Math.floor(this.scroll.scrollTop / this.height) - BEYOND;
-    const seen = Math.ceil(this.scroll.clientHeight / this.height);
+    const seen = Math.ceil(innerHeight / this.height); // it is never higher
     this.draw(Math.max(0, first), Math.min(this.items.length, first + seen + 2 * BEYOND));
   }
 
+  /** Have these lines there. Those that stay are not touched: one may be pressed just now. */
   draw(first, last) {
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.hash : null;
-    const lines = [gap(first * this.height, this.columns.length)];
-    for (let at = first; at < last; at++) lines.push(this.line(this.items[at], at));
-    lines.push(gap((this.items.length - last) * this.height, this.columns.length));
-    this.body.replaceChildren(...lines);
-    if (focused)
-      this.body.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    for (const [at, line] of this.lines) {
+      if (at >= first && at < last) continue;
+      line.remove();
+      this.lines.delete(at);
+    }
+    let below = this.below;
+    for (let at = last - 1; at >= first; at--) {
+      let line = this.lines.get(at);
+      if (!line) {
+        line = this.line(this.items[at], at);
+        this.lines.set(at, line);
+        below.before(line);
+      }
+      line.classList.toggle("open", this.open !== null && this.items[at].runs.includes(this.open));
+      below = line;
+    }
+    widen(this.above, first * this.height);
+    widen(this.below, (this.items.length - last) * this.height);
   }
 
   line(item, at) {
     const cells = this.columns.map((column) => {
-      const cell = el(
-        column.name === "row" ? "th" : "td",
-        column.classes,
-        ...column.show(item, this.suite),
-      );
+      const name = column.name === "row" ? "th" : "td";
+      const cell = el(name, column.classes, ...column.show(item, this.suite));
       if (column.name === "row") cell.scope = "row";
       return cell;
     });
-    const found = el(
-      "tr",
-      this.open && item.row === this.open.row && item.runs.includes(this.open) ? "open" : "",
-      ...cells,
-    );
+    const found = el("tr", "", ...cells);
     found.setAttribute("aria-rowindex", at + 2);
     return found;
   }
@@ -117,14 +132,18 @@ export class Table {
   }
 }
 
-function gap(height, columns) {
+/** A line that takes the room of those that are not there. */
+function gap(columns) {
   const cell = el("td", "gap");
   cell.colSpan = columns;
-  cell.style.height = `${height}px`;
   const found = el("tr", "gap", cell);
-  found.hidden = height <= 0;
   found.setAttribute("aria-hidden", "true");
   return found;
+}
+
+function widen(line, height) {
+  line.hidden = height <= 0;
+  line.firstChild.style.height = `${height}px`;
 }
 
 function columnsOf(suite, wish) {

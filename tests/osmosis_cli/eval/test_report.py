@@ -74,6 +74,8 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     assert {row["question"] for row in now.suites[0]["rows"]} == set("abc")
     for key in ("columns", "regressed", "fixed", "functions", "baseline"):
         assert now.suites[0][key] == before.suites[0][key]
+    for found in (now, before):
+        assert found.suites[0]["rows"][1]["baseline"] == [{"answer": "b", "outcome": "passed"}]
     assert now.said(1, 0)["messages"] == before.said(1, 0)["messages"]
     then = Path("then.md").read_text().splitlines()
     left_out = [line for line in then if line.strip() and line not in text.splitlines()]

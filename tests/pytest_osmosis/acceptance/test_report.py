@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.reports.json_writer import Report, schema
+from tests import report_page
 from tests.endpoints import Ask, completion, reply
 from tests.modes import each_mode
 from tests.project import Project, Session
@@ -202,8 +203,12 @@ class TestAnswers:
 
     def test_they_can_be_left_out(self, project: Project) -> None:
         project.rows("not to be kept")
-        session = project.run("--osmosis-no-answers", "--junitxml=out.xml")
+        session = project.run(
+            "--osmosis-no-answers", "--junitxml=out.xml", "--osmosis-html=out.html"
+        )
         assert session.runs[0]["answer"] is None
+        page = report_page.page_of(project.path / "out.html")
+        assert (page.runs[0].get("answer"), page.conversations) == (None, [])
         assert '"not to be kept"' not in (project.path / "out.json").read_text()
 
     @pytest.mark.parametrize(

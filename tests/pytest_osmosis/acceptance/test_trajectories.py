@@ -16,6 +16,7 @@ from pytest_osmosis.results import RolloutRecord, RunResult
 from pytest_osmosis.storage import excerpt
 from pytest_osmosis.storage.trajectories import export
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from tests import report_page
 from tests.endpoints import Ask, error_reply
 from tests.modes import each_mode
 from tests.project import Project
@@ -67,6 +68,15 @@ def test_a_directory_of_its_own_and_none_without_answers(project: Project):
     assert not (project.path / "out.trajectories.jsonl").exists()
     project.run("--osmosis-no-answers", "--osmosis-fresh")
     assert not (project.path / "out.trajectories.jsonl").exists()
+
+
+def test_a_page_has_its_conversations_without_a_journal_and_without_a_report(project: Project):
+    project.rows("one")
+    session = project.run("--osmosis-no-journal", "--osmosis-html=out.html", output=None)
+    assert session.ret == 0
+    said = report_page.page_of(project.path / "out.html").said(0, 0)
+    assert said["messages"][-1]["content"] == "one"
+    assert not (project.path / ".osmosis").exists()
 
 
 @each_mode
