@@ -71,6 +71,7 @@ def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module"
 def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
     from osmosis_ai.agents.function import as_agent, is_agent_function, wrong_parameters
     from osmosis_ai.rollout import RolloutAgentLoop
+    from pytest_osmosis.user_code.classify_agent import classify_agent, workflow_told
     from pytest_osmosis.user_code.import_object import ImportingError, load_object
     from pytest_osmosis.user_code.mcp_server import MCP, load_mcp_agent
 
@@ -87,8 +88,10 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
         return Check("loads", True, f"{spec} is an async function"), as_agent(found)
     kind = found if inspect.isclass(found) else type(found)
     if not issubclass(kind, RolloutAgentLoop):
-        what = f"{option} {spec!r}: {kind.__name__} must derive from RolloutAgentLoop"
-        return Check("loads", False, what), None
+        told = f"{kind.__name__} must derive from RolloutAgentLoop"
+        if classify_agent(found) == "workflow":
+            told = workflow_told(found)
+        return Check("loads", False, f"{option} {spec!r}: {told}"), None
     if inspect.isclass(found):
         try:
             found = found()

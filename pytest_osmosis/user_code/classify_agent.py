@@ -41,6 +41,8 @@ def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
     kind = classify_agent(agent)
     if kind == "function":
         return _of_function(agent, spec=spec, option=option)
+    if kind == "workflow":
+        raise ImportingError(f"{option} {spec!r}: {workflow_told(agent)}")
     if kind != "loop":
         raise ImportingError(
             f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}"
@@ -49,6 +51,15 @@ def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
     if inspect.isclass(agent):
         agent = instantiated(agent, spec=spec, option=option)
     return cast("RolloutAgentLoop", agent)
+
+
+def workflow_told(agent: object) -> str:
+    """What to do with a workflow where an agent loop is expected."""
+    cls = agent if inspect.isclass(agent) else type(agent)
+    return (
+        f"{cls.__name__} is a workflow: evaluate it with `osmosis eval`, serve it with "
+        "create_rollout_server; expected a RolloutAgentLoop here"
+    )
 
 
 def _of_function(function: Any, *, spec: str, option: str) -> RolloutAgentLoop:

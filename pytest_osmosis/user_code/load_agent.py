@@ -113,11 +113,9 @@ def _only_agent(spec: str, roots: Sequence[Path]) -> str:
     backends = {
         id(_backend(value)): name for name, value in vars(module).items() if _backend(value)
     }
-    if len(backends) == 1:
-        return next(iter(backends.values()))
-    found = _agents(module)
+    found = list(backends.values()) or _agents(module)
     own = [name for name in found if _home(vars(module)[name]) == module.__name__]
-    among = own or found
+    among = found if backends else own or found
     instances = [name for name in among if not inspect.isclass(vars(module)[name])]
     names = instances if len(instances) == 1 else sorted(among)
     if len(names) == 1:

@@ -37,4 +37,4 @@ def test_its_rollout_is_found_by_its_backend(workspace: Path, monkeypatch: pytes
         monkeypatch.delitem(sys.modules, name)
     assert found.grading is not None
     assert found.grading.name == "Right"
-    assert found.agent._workflow.config.temperature == 0.0
+    assert found.agent.workflow.config.temperature == 0.0

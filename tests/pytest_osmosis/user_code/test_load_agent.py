@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.user_code.import_object import ImportingError
-from pytest_osmosis.user_code.load_agent import load_agent, load_grading
+from pytest_osmosis.user_code.load_agent import load_agent, load_agent_loop, load_grading
 from pytest_osmosis.user_code.user_hooks import UserHooks
 
 HEAD = """
@@ -130,6 +130,26 @@ def test_a_file_that_serves_a_workflow_of_another_module_is_that_workflow(
     grading = load_grading(None, found, agent=name, roots=[tmp_path])
     assert grading is not None
     assert grading.name == "Graded"
+
+
+def test_of_several_backends_one_must_be_named(tmp_path: Path):
+    text = WORKFLOW.format(name="Chosen") + WORKFLOW.format(name="Other")
+    text += "from osmosis_ai.rollout import LocalBackend\n"
+    text += "one, two = (LocalBackend(workflow=each) for each in (Chosen, Other))\n"
+    with pytest.raises(ImportingError, match=r"has several agents \(one, two\); name one: "):
+        loaded(tmp_path, text)
+    found = load_agent("rollout.py:two", roots=[tmp_path], hooks=UserHooks())
+    assert type(found.agent.workflow).__name__ == "Other"
+
+
+def test_a_workflow_in_the_place_of_a_loop_is_told_what_runs_it(tmp_path: Path):
+    (tmp_path / "rollout.py").write_text(HEAD + WORKFLOW.format(name="Chosen"))
+    with pytest.raises(ImportingError) as raised:
+        load_agent_loop("rollout.py:Chosen", option="-m", roots=[tmp_path])
+    assert str(raised.value) == (
+        "-m 'rollout.py:Chosen': Chosen is a workflow: evaluate it with `osmosis eval`, serve it "
+        "with create_rollout_server; expected a RolloutAgentLoop here"
+    )
 
 
 def test_a_workflow_that_its_backend_cannot_make_is_told_with_the_users_frames(tmp_path: Path):
