@@ -20,6 +20,8 @@ smartquotes = False  # --option is no dash
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 3
 
+add_module_names = False
+default_role = "code"  # docstrings have `names` in single backticks
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 
