@@ -33,6 +33,8 @@ class Limits:
     """A larger dataset arrives in parts."""
     upload_expires_s: int = 3600
     """How long the URLs of an upload serve."""
+    runs: int = 1000
+    """Of a user that have not ended."""
     secret_bytes: int = 64 * 1024
     secrets: int = 1000
     """In a workspace."""

@@ -20,7 +20,8 @@ _SIZE = re.compile(r"(\d{1,15})([KMGT]?)i?B?", re.IGNORECASE)
 _PROBE_S = 60
 
 
-def _bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Return the bytes of a size as 512M or 8G."""
     if text is None:
         return None
     found = _SIZE.fullmatch(text)
@@ -98,7 +99,7 @@ OPTIONS = (
     click.option(
         "--limit-memory",
         metavar="SIZE",
-        callback=_bytes,
+        callback=as_bytes,
         help="Address space of each process of a run, as 8G; by default without limit.",
     ),
     click.option(
@@ -125,7 +126,7 @@ OPTIONS = (
     click.option(
         "--limit-file-size",
         metavar="SIZE",
-        callback=_bytes,
+        callback=as_bytes,
         default="1G",
         show_default=True,
         help="Each file that a run writes.",

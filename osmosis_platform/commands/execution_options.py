@@ -41,6 +41,11 @@ class Chosen:
     """None: every rollout runs in the platform's own environment."""
     trainer: Trainer | None
     """None: training runs are refused."""
+    of_user: int | None
+    """Runs of a user at once."""
+    upload_bytes: int
+    """Of a dataset."""
+    keep_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +69,22 @@ class Executing:
     wrapper: str | None
     trainer: str | None
     trainer_origin: tuple[str, ...]
+    max_user_runs: int | None
+    max_upload: int
+    keep_runs: int
 
     def choose(self) -> Chosen:
         """Return what the options mean; raise UsageError for what cannot be used here."""
         held = self._confinement()
         return Chosen(
-            self.max_runs, self._executor(), held, self._builds(held.user), self._trainer()
+            self.max_runs,
+            self._executor(),
+            held,
+            self._builds(held.user),
+            self._trainer(),
+            self.max_user_runs,
+            self.max_upload,
+            self.keep_runs,
         )
 
     def _trainer(self) -> Trainer | None:
@@ -145,6 +160,29 @@ _OPTIONS = (
         default=2,
         show_default=True,
         help="Evaluations executed at once; 0 executes none, and records them.",
+    ),
+    click.option(
+        "--max-user-runs",
+        metavar="N",
+        type=click.IntRange(1),
+        help="Runs of a user executed at once; others wait. By default as many as --max-runs.",
+    ),
+    click.option(
+        "--max-upload",
+        metavar="SIZE",
+        callback=confinement_options.as_bytes,
+        default="5G",
+        show_default=True,
+        help="The largest dataset that is taken.",
+    ),
+    click.option(
+        "--keep-runs",
+        metavar="DAYS",
+        type=click.IntRange(0),
+        default=30,
+        show_default=True,
+        help="How long journals, conversations and outputs of runs that have ended are kept; their "
+        "reports and logs stay.",
     ),
     click.option(
         "--executor",

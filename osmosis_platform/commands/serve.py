@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -77,7 +78,7 @@ def serve_command(
     from ..app import create_app
     from ..datasets.cleanup import remove_abandoned
     from ..operations import logs
-    from ..settings import Settings
+    from ..settings import Limits, Settings
 
     folder = place.data
     chosen = executing.choose()
@@ -88,6 +89,7 @@ def serve_command(
         hosts,
         metrics_token=operation.metrics_token,
         has_trainer=chosen.trainer is not None,
+        limits=replace(Limits(), dataset_bytes=chosen.upload_bytes),
     )
     logs.configure(operation.log_format, operation.log_level)
     with opened(place) as database:
@@ -134,16 +136,16 @@ def _scheduler(folder: Path, database: Database, vault: Vault, chosen: Chosen) -
     environments = None
     if chosen.builds is not None:
         environments = Environments(folder, chosen.executor, chosen.builds)
-        environments.sweep()
     services = Services(
         folder,
-        Claims(database, new_id(), kinds=kinds),
+        Claims(database, new_id(), kinds=kinds, of_user=chosen.of_user),
         vault,
         chosen.executor,
         threading.Event(),
         environments,
         chosen.confinement,
         chosen.trainer,
+        chosen.keep_days,
     )
     return Scheduler(services, max_runs=chosen.max_runs)
 

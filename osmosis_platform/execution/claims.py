@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from ..database.connection import Database
-from ..database.models import Run, now
+from ..database.models import Run, User, now
 from ..runs import logs
 from ..runs.kinds import EVALUATION
 
@@ -30,6 +30,8 @@ class Claims:
     lease_s: float = 20.0
     kinds: tuple[str, ...] = (EVALUATION.name,)
     """Which kinds of runs it takes."""
+    of_user: int | None = None
+    """How many runs of a user are executed at once; None: as many as there are places."""
 
     def take(self, *, besides: Iterable[str] = ()) -> str | None:
         """Take the run that has waited longest, and return its id; None where none waits.
@@ -38,13 +40,12 @@ class Claims:
         """
         known = [*besides]
         with self.database.reading() as session:
-            if session.scalar(_waiting(now(), self.kinds, known)) is None:
+            if session.scalar(self._waiting(known)) is None:
                 return None
         with self.database.writing() as session:
-            query = _waiting(now(), self.kinds, known)
-            found = session.scalar(query.with_for_update(skip_locked=True))
+            found = session.scalar(self._waiting(known).with_for_update(skip_locked=True))
             run = None if found is None else session.get(Run, found)
-            if run is None:
+            if run is None or not self._has_place(session, run):
                 return None
             if run.status == "running":
                 told = "the platform was ended while this ran; it goes on with what was finished"
@@ -84,6 +85,27 @@ class Claims:
         """Return whether a run is executed by this scheduler, and has not ended."""
         return run.executed_by == self.owner and run.status == "running"
 
+    def _waiting(self, besides: Sequence[str]) -> Select[Any]:
+        """Return the query for the id of the run to take."""
+        pending = Run.status == "pending"
+        if self.of_user is not None:
+            busy = select(Run.creator_id).where(Run.status == "running")
+            full = busy.group_by(Run.creator_id).having(func.count() >= self.of_user)
+            pending = and_(pending, Run.creator_id.not_in(full))
+        interrupted = and_(Run.status == "running", Run.lease_until < now())
+        query = select(Run.id).where(
+            Run.kind.in_(self.kinds), or_(pending, interrupted), Run.id.not_in(besides)
+        )
+        return query.order_by(Run.created_at, Run.id).limit(1)
+
+    def _has_place(self, session: Session, run: Run) -> bool:
+        """Whether its user may have one more run executed, asked by one scheduler at a time."""
+        if self.of_user is None or run.status == "running":
+            return True
+        session.get(User, run.creator_id, with_for_update=True)
+        query = select(func.count()).where(Run.creator_id == run.creator_id)
+        return (session.scalar(query.where(Run.status == "running")) or 0) < self.of_user
+
     def _hold(self, run: Run) -> None:
         run.executed_by = self.owner
         run.lease_until = now() + timedelta(seconds=self.lease_s)
@@ -94,10 +116,3 @@ def finish(session: Session, run: Run, status: str) -> None:
     run.status = status
     run.completed_at = now()
     run.lease_until = None
-
-
-def _waiting(moment: datetime, kinds: tuple[str, ...], besides: Sequence[str]) -> Select[Any]:
-    interrupted = and_(Run.status == "running", Run.lease_until < moment)
-    waiting = or_(Run.status == "pending", interrupted)
-    query = select(Run.id).where(Run.kind.in_(kinds), waiting, Run.id.not_in(besides))
-    return query.order_by(Run.created_at, Run.id).limit(1)

@@ -137,3 +137,15 @@ class Room:
         """Remove everything but the journal, the output and the report."""
         for folder in (self.source, self.home, self.temporary, self.datasets):
             shutil.rmtree(folder, ignore_errors=True)
+
+    def forget(self) -> None:
+        """Remove everything but what a trainer has left."""
+        for path in [*self.folder.iterdir()]:
+            if path == self.trained and any(path.iterdir()):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()

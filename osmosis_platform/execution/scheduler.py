@@ -7,10 +7,12 @@ import threading
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from .cleaning import Cleaning
 from .execute import execute
 from .services import Services
 
 IDLE_S = 0.5
+CLEANING_S = 3600.0
 _log = logging.getLogger(__name__)
 
 
@@ -28,6 +30,8 @@ class Scheduler:
             target=self._take_runs, name="osmosis-scheduler", daemon=True
         )
 
+        self._cleaner = threading.Thread(target=self._clean, name="osmosis-cleaning", daemon=True)
+
     @property
     def executing(self) -> int:
         """How many runs are executed now."""
@@ -41,13 +45,28 @@ class Scheduler:
     def start(self) -> None:
         """Begin to take runs."""
         self._taker.start()
+        self._cleaner.start()
 
     def stop(self) -> None:
         """End what is executed, which goes on with the next start; return once all has ended."""
         self._services.shutdown.set()
         self._taker.join()
+        self._cleaner.join()
         for thread in [*self._threads.values()]:
             thread.join()
+
+    def _clean(self) -> None:
+        """Remove what is not kept, now and every hour."""
+        services = self._services
+        cleaning = Cleaning(services.data, services.claims.database, services.keep_days)
+        while not services.shutdown.is_set():
+            try:
+                cleaning.sweep()
+                if services.environments is not None:
+                    services.environments.sweep()
+            except SQLAlchemyError as error:
+                _log.error("nothing can be removed: %s", type(error).__name__)
+            services.shutdown.wait(CLEANING_S)
 
     def _take_runs(self) -> None:
         shutdown = self._services.shutdown

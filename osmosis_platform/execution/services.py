@@ -49,6 +49,8 @@ class Services:
     """Of every program that runs code of users."""
     trainer: Trainer | None = None
     """None: training runs are not executed."""
+    keep_days: int = 30
+    """How long journals, conversations and outputs of runs that have ended are kept."""
     checkout: CheckoutLimits = field(default_factory=CheckoutLimits)
     grace_s: float = 4.0
     """How long an evaluation may take to end after it was asked to."""

@@ -59,6 +59,12 @@ def submit(
     return run, True
 
 
+def going_on(session: Session, caller: Caller) -> int:
+    """Return how many runs of a user have not ended."""
+    ours = (Run.creator_id == caller.user_id, Run.status.not_in(ENDED))
+    return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
+
+
 def find(session: Session, kind: RunKind, workspace: CallerWorkspace, name_or_id: str) -> Run:
     """Return a run of the workspace by its name or id."""
     query = select(Run).where(Run.workspace_id == workspace.id, Run.kind == kind.name)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from osmosis_platform.settings import Limits
 from tests.platform_server import Account, PlatformServer, serving, submission
 
 EVALS = "/api/cli/eval-runs"
@@ -195,13 +196,18 @@ def test_metrics_and_the_report_are_what_the_run_has(
     assert client.get(f"{EVALS}/{run_id}/metrics").json()["pass_at_k"] == [{"k": 1, "value": 0.5}]
 
 
-def test_a_platform_without_a_trainer_refuses_training_runs_in_a_sentence(tmp_path: Path) -> None:
-    with serving(tmp_path, has_trainer=False) as platform:
+def test_a_platform_refuses_training_without_a_trainer_and_a_run_too_many(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path, has_trainer=False, limits=Limits(runs=1)) as platform:
         platform.add_dataset()
         headers = platform.account.headers
         with httpx.Client(base_url=platform.url, headers=headers) as client:
             answer = client.post(TRAININGS, json=submission())
             assert client.post(EVALS, json=submission()).status_code == 201
+            beyond = client.post(EVALS, json=submission())
+    assert beyond.status_code == 409
+    assert beyond.json()["error"].startswith("1 of your runs have not ended, which is the limit")
     assert answer.status_code == 422
     assert answer.json()["code"] == "no_trainer"
     assert "this platform has no trainer" in answer.json()["error"]

@@ -97,3 +97,17 @@ def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
     assert lines == ["info clone: it is ***", *output, "error run: because of ***"]
     results: Any = run_of(platform, run_id).results
     assert results == {"a": 1, "error": "because of ***"}
+
+
+def test_a_user_has_no_more_runs_executed_than_the_limit_but_interrupted_ones(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    other = platform.add_user("another")
+    limited = replace(claims, of_user=1)
+    first, second = platform.add_run(), platform.add_run()
+    third = platform.add_run(account=other)
+    assert [limited.take(), limited.take(), limited.take()] == [first, third, None]
+    platform.set_run(first, lease_until=now() - timedelta(seconds=1))
+    assert limited.take() == first
+    platform.set_run(first, status="finished")
+    assert limited.take() == second

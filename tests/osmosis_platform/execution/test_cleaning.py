@@ -1,0 +1,74 @@
+"""What is removed of runs that have ended, and what is not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmosis_platform.database.models import now
+from osmosis_platform.environments.locks import locked
+from osmosis_platform.execution.cleaning import Cleaning
+from osmosis_platform.execution.room import Room
+from tests.platform_server import PlatformServer
+
+LONG_AGO = timedelta(days=8)
+
+
+def room_of(platform: PlatformServer, tmp_path: Path, **values: Any) -> Room:
+    """The folder of a run in some state, with everything that a run leaves."""
+    room = Room.of_run(tmp_path, platform.add_run(**values))
+    room.make()
+    for path in (room.source / "x", room.kept / "journal", room.output, room.report):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    return room
+
+
+@pytest.fixture
+def cleaning(platform: PlatformServer, tmp_path: Path) -> Cleaning:
+    return Cleaning(tmp_path, platform.database, keep_days=7)
+
+
+def test_an_ended_run_keeps_its_journal_for_some_days_and_its_work_tree_no_longer(
+    platform: PlatformServer, cleaning: Cleaning, tmp_path: Path
+) -> None:
+    room = room_of(platform, tmp_path, status="stopped", completed_at=now())
+    old = room_of(platform, tmp_path, status="failed", completed_at=now() - LONG_AGO)
+    cleaning.sweep()
+    assert not room.source.exists()
+    assert room.output.exists()
+    assert (room.kept / "journal").exists()
+    assert not old.folder.exists()
+    cleaning.sweep()
+
+
+@pytest.mark.parametrize("status", ["pending", "running"])
+def test_a_run_that_has_not_ended_keeps_everything(
+    platform: PlatformServer, cleaning: Cleaning, tmp_path: Path, status: str
+) -> None:
+    room = room_of(platform, tmp_path, status=status)
+    unknown = tmp_path / "runs/unknown"
+    unknown.mkdir()
+    cleaning.sweep()
+    assert (room.source / "x").exists()
+    assert unknown.exists()
+
+
+def test_what_a_trainer_has_left_is_kept_and_what_still_runs_is_left_alone(
+    platform: PlatformServer, cleaning: Cleaning, tmp_path: Path
+) -> None:
+    ended = {"status": "finished", "completed_at": now() - LONG_AGO}
+    trained = room_of(platform, tmp_path, kind="training", **ended)
+    trained.trained.mkdir()
+    (trained.trained / "checkpoint").touch()
+    busy = room_of(platform, tmp_path, **ended)
+    with locked(busy.lock, alone=True, check=lambda: None):
+        cleaning.sweep()
+        assert (busy.source / "x").exists()
+    assert [*trained.folder.iterdir()] == [trained.trained]
+    cleaning.sweep()
+    assert (trained.trained / "checkpoint").exists()
+    assert not busy.folder.exists()
