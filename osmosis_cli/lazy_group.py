@@ -92,9 +92,11 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the nearest names when there is no such subcommand."""
-        known = self.list_commands(ctx)
-        if not ctx.resilient_parsing and args[0] not in known:
-            raise click.UsageError(f"No such command {args[0]!r}.{nearest(args[0], known)}", ctx)
+        if not ctx.resilient_parsing and args[0] not in self.table:  # entry points take time
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                told = f"No such command {args[0]!r}.{nearest(args[0], known)}"
+                raise click.UsageError(told, ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

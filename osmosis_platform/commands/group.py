@@ -1,19 +1,46 @@
 """`osmosis platform`: found by the entry points `osmosis.commands`.
 
-Imports only click: what the extra brings is imported by the commands that need it.
+Imports only click: `osmosis --help` names the group, and each of its commands is imported when it
+is run or listed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
+
 import click
 
-from .accounts import member_group, token_group, user_group, workspace_group
-from .backup import backup_command, restore_command
-from .database import database_group
-from .serve import serve_command
+COMMANDS: Mapping[str, str] = {
+    "backup": "backup:backup_command",
+    "db": "database:database_group",
+    "member": "accounts:member_group",
+    "restore": "backup:restore_command",
+    "serve": "serve:serve_command",
+    "token": "accounts:token_group",
+    "user": "accounts:user_group",
+    "workspace": "accounts:workspace_group",
+}
+"""Where each command is: `module:attribute`, the module in this package."""
 
 
-@click.group("platform")
+class PlatformGroup(click.Group):
+    """A group over the table of commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command; None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f".{module}", __package__), attribute)
+        return command
+
+
+@click.group("platform", cls=PlatformGroup)
 def platform_group() -> None:
     """Host a platform of your own.
 
@@ -24,16 +51,3 @@ def platform_group() -> None:
       osmosis platform member add agents ann --role owner
       osmosis platform serve
     """
-
-
-for _command in (
-    serve_command,
-    user_group,
-    workspace_group,
-    member_group,
-    token_group,
-    database_group,
-    backup_command,
-    restore_command,
-):
-    platform_group.add_command(_command)

@@ -380,3 +380,15 @@ def test_other_packages_add_commands_that_replace_none_of_ours(
     assert "added " in out
     assert "broken       (cannot be loaded)" in out
     assert out.count("  eval  ") == 1
+
+
+def test_a_command_of_the_table_is_found_without_asking_other_packages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def asked(group: str) -> None:
+        raise AssertionError("the entry points of all packages are read")
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", asked)
+    entry_points_of.cache_clear()
+    assert run(cli, ["completion", "--help"]) == 0
+    assert "osmosis completion" in capsys.readouterr().out
