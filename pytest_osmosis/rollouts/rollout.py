@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..dataset.rows import Row
     from .suite import Suite
 
-_NONE: Mapping[str, str] = {}
+_NONE: Mapping[str, Any] = {}
+"""What all results share that have nothing to say: they are kept to the end."""
 
 
 class Rollout:
@@ -169,6 +170,7 @@ class Rollout:
                 started_at=started_at,
                 duration_ms=whole_ms(duration_ms),
                 fatal=failure is not None and failure.fatal,
+                thresholds=_NONE,
                 **self._usage(),
                 **self._scored(),
             )

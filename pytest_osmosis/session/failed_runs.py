@@ -86,8 +86,12 @@ class FailedRuns:
     def _take(self, stats: dict[str, list[Any]], result: EvalResult) -> None:
         """Take the reports of runs out of the terminal's lists, sorted by row and run."""
         names = [suite.info.name for suite in result.suites]
+        wanted = {(run.suite, run.row_index) for run in self._runs.values()}
         self._rows = {
-            (suite.info.name, row.row_index): row for suite in result.suites for row in suite.rows
+            (suite.info.name, row.row_index): row
+            for suite in result.suites
+            for row in suite.rows
+            if (suite.info.name, row.row_index) in wanted
         }
         for status in filter(stats.__contains__, _STATUSES):
             own: list[Any] = []
