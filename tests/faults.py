@@ -59,6 +59,8 @@ POOL = "osmosis_ai/models/transport/test_client.py"
 OPTIONS = "pytest_osmosis/acceptance/test_options.py"
 CREDENTIALS = "osmosis_cli/credentials/test_file.py"
 CHECKOUT = "osmosis_platform/execution/test_checkout.py"
+BUILD = "osmosis_platform/environments/test_build.py"
+PROGRAMS = "osmosis_executors/test_local.py"
 EXECUTED = "osmosis_platform/execution/test_execute.py"
 EXECUTIONS = "osmosis_platform/execution/test_end_to_end.py"
 CLIENT = "osmosis_ai/platform/test_client.py"
@@ -1216,6 +1218,49 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{EXECUTIONS}::test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice",
                 f"{EXECUTED}::test_a_platform_that_ends_leaves_the_run_to_the_next_start",
+            ],
+        ),
+        Fault(
+            "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
+            "`pyproject.toml` cannot be read",
+            "the run fails with the requirement or the end of the build log; what was built so far "
+            "is not taken for an environment",
+            [
+                f"{BUILD}::test_a_build_that_fails_names_the_requirement_and_leaves_nothing",
+                f"{BUILD}::test_a_project_that_cannot_be_built_is_one_sentence",
+                f"{BUILD}::test_what_a_kill_has_left_is_not_taken_for_an_environment",
+                f"{EXECUTED}::test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log",
+            ],
+        ),
+        Fault(
+            "two runs need the same environment at once, or one is stopped while it builds",
+            "it is built once; the build ends within seconds, and leaves nothing",
+            [
+                f"{BUILD}::test_two_runs_that_want_the_same_environment_build_it_once",
+                f"{BUILD}::test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret",
+            ],
+        ),
+        Fault(
+            "a run takes more memory, processor time or files than the operator allows",
+            "its process is ended; the run fails with the limit, where the signal says which",
+            [
+                f"{PROGRAMS}::test_a_program_that_takes_more_than_its_limits_is_ended",
+                f"{EXECUTED}::test_a_run_that_fails_says_why",
+            ],
+        ),
+        Fault(
+            "a run's code looks into the platform's data, where the platform has `--run-as`",
+            "it cannot: it runs as another user, in folders of that user",
+            [f"{PROGRAMS}::test_a_program_can_run_as_another_user_with_a_limit_of_processes"],
+        ),
+        Fault(
+            "a training run is submitted to a platform without a trainer; the trainer fails, is "
+            "killed, or the rollout's server ends before it",
+            "refused in a sentence; `failed`, `killed` and `crashed`, with the reason",
+            [
+                "osmosis_platform/test_submitting.py"
+                "::test_a_platform_refuses_training_without_a_trainer_and_a_run_too_many",
+                "osmosis_platform/execution/test_training.py::test_how_a_training_run_ends_is_said",
             ],
         ),
         Fault(

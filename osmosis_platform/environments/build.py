@@ -126,6 +126,8 @@ class Environments:
             self._run(recipe.lay_on(installed()), home, recipe, place)
             lists = self._lists(recipe, project, place)
             self._run(recipe.install(lists), project.file.parent, recipe, place)
+            if removing := recipe.remove_ours():
+                self._run(removing, home, recipe, place)
         place.say("the environment is built")
 
     def _lists(self, recipe: Recipe, project: Project, place: BuildPlace) -> list[Path]:

@@ -124,6 +124,13 @@ class Recipe:
             *("--no-input", "--progress-bar=off", *options),
         ]
 
+    def remove_ours(self) -> list[str] | None:
+        """Return the command that removes what stands where our own is to be; uv installs none."""
+        if self.settings.uv:
+            return None
+        words = (str(self.python), "-m", "pip", "uninstall", "--disable-pip-version-check")
+        return [*words, "--yes", "--quiet", "--quiet", "osmosis-ai"]
+
     def write_lists(self, wanted: Wanted, own: Installed) -> None:
         """Write what the commands read."""
         lists = {

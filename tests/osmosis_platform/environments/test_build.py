@@ -272,9 +272,12 @@ def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
 
 @pytest.mark.slow
 def test_pip_builds_the_same(builds: Builds) -> None:
+    import osmosis_ai
+
+    write_wheel(builds.wheels, "osmosis_ai", "0.0.1")
     builds.uv = None
-    builds.wants("tinylib>=2", "osmosis-ai==0.0.1")
-    assert builds.python(IMPORTS).startswith("2.0 ")
+    builds.wants("tinylib<2", "osmosis-ai>=99")
+    assert builds.python(IMPORTS) == f"1.5 {osmosis_ai.__file__}"
 
 
 def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds) -> None:
