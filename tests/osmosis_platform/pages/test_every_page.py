@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from starlette.routing import Route
 
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.routes import PAGES
-from tests.platform_server import Account, PlatformServer
+from tests.platform_server import Account, PlatformServer, serving
 
 from .conftest import Browser
 
@@ -163,3 +164,12 @@ def test_people_see_a_page_where_programs_see_json(
     assert "a-value-of-somebody" not in failed.text
     assert "default-src 'none'" in failed.headers["content-security-policy"]
     assert failed.headers["cache-control"] == "no-store"
+
+
+def test_cookies_travel_by_https_alone_where_the_platform_is_reached_by_it(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, public_url="https://osmosis.example.com") as platform,
+        httpx.Client(verify=False) as client,
+    ):
+        cookie = client.get(f"{platform.url}/login").headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=strict", "Secure"} <= set(cookie.split("; "))
