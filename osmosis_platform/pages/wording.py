@@ -67,6 +67,13 @@ def visible(text: Any) -> str:
     )
 
 
+def sentence(text: str) -> str:
+    """Return a message of the API as a sentence."""
+    shown = visible(text)
+    end = "" if shown[-1:] in ".!?" else "."
+    return shown[:1].upper() + shown[1:] + end
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "when": when,
     "duration": duration,
@@ -74,4 +81,5 @@ FILTERS: dict[str, Callable[..., str]] = {
     "number": number,
     "percent": percent,
     "visible": visible,
+    "sentence": sentence,
 }

@@ -160,7 +160,7 @@ def test_people_see_a_page_where_programs_see_json(
     monkeypatch.setattr("osmosis_platform.pages.visits.find_workspace", fails)
     failed = me.get("runs", Accept="text/html")
     assert failed.status_code == 500
-    assert "the platform failed; its log has more" in failed.text
+    assert "The platform failed; its log has more" in failed.text
     assert "a-value-of-somebody" not in failed.text
     assert "default-src 'none'" in failed.headers["content-security-policy"]
     assert failed.headers["cache-control"] == "no-store"

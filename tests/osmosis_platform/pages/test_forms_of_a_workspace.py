@@ -51,7 +51,7 @@ def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
         answers.append(browser.post("secrets", value=VALUE, **fields))
         assert (answers[-1].status_code, told in answers[-1].text) == (422, True)
     answers.append(browser.post("secrets", name="SOME_KEY", scope="user", value=""))
-    assert "value: is empty" in answers[-1].text
+    assert "Value: is empty." in answers[-1].text
     browser.post("secrets/delete", name="SOME_KEY", scope="user")
     answers.append(browser.get("secrets"))
     assert answers[-1].text.count("<code>SOME_KEY</code>") == 1
