@@ -52,7 +52,7 @@ OBJECTS = {
 """What a parameter of a path stands for, by the segment before it."""
 
 FORM = {"role": "viewer", "name": "A_NAME", "value": "a-value", "scope": "user", "decision": "x"}
-LIMITS = Limits(
+IMPATIENT = Limits(
     body_timeout_s=0.01, form_upload_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0
 )
 TOKEN = "a-token-of-the-operator"
@@ -100,7 +100,7 @@ def platform_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platfo
     """A platform that waits for no body."""
     token = Secret(TOKEN, "a test")
     data = tmp_path_factory.mktemp("platform")
-    with serving(data, limits=LIMITS, metrics_token=token) as server:
+    with serving(data, metrics_token=token) as server:
         yield server
 
 
@@ -278,7 +278,17 @@ def test_a_forged_host_is_refused_whatever_the_login(
         assert answer.json()["code"] == "wrong_host"
 
 
+@pytest.fixture
+def _impatient(platform_server: PlatformServer) -> Iterator[None]:
+    """Let the platform wait for no body; a busy machine would be refused elsewhere."""
+    limits = platform_server.settings.limits
+    object.__setattr__(platform_server.settings, "limits", IMPATIENT)
+    yield
+    object.__setattr__(platform_server.settings, "limits", limits)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize(
     ("length", "body"),
     [
