@@ -31,6 +31,7 @@ EVALUATE = [
     "--batch-size=16",
     "--osmosis-model=embedded",
     "--osmosis-gate=pass@5 >= 0.9",
+    "-n0",
 ]
 CHROMIUM_WORDS = [
     "--headless",
@@ -55,7 +56,7 @@ def main() -> None:
         draw_terminal(printed)
         draw_page(report.as_uri(), "report.png", "1200,1150", Path(name, "profile"))
         one_run = f"{report.as_uri()}#row-3/run-1"
-        draw_page(one_run, "run.png", "1200,1990", Path(name, "another-profile"))
+        draw_page(one_run, "run.png", "1200,2120", Path(name, "another-profile"))
 
 
 def session(folder: Path, *options: str) -> str:
@@ -74,7 +75,7 @@ def draw_terminal(printed: str) -> None:
     command = (
         "$ pytest --osmosis-agent server:agent_loop --osmosis-data test_data.jsonl \\\n"
         "    --eval-fn rewards:compute_reward --n 5 --batch-size 16 \\\n"
-        '    --osmosis-model embedded --osmosis-gate "pass@5 >= 0.9"\n'
+        '    --osmosis-model embedded --osmosis-gate "pass@5 >= 0.9" -n 0\n'
     )
     lines = printed.splitlines()
     kept = [line for line in lines if not re.search(r"rootdir|configfile|plugins:|HTML rep", line)]
