@@ -19,6 +19,8 @@ WIDTH, HEIGHT = 320, 150
 LEFT, TOP, BOTTOM = 30, 14, 22
 BARS = 20
 """Bars of a distribution whose scores take more values than that."""
+ROW_BARS = 40
+"""Bars of rows by the runs that passed, besides those for none and for all."""
 _PLOT = HEIGHT - TOP - BOTTOM
 
 
@@ -156,15 +158,22 @@ def _state(scores: Iterable[float], threshold: float | None) -> str:
 def _rows(name: str, suite: SuiteResult, threshold: float | None) -> Bars | None:
     """Return how many rows passed in how many of their runs."""
     n = suite.info.n
-    if n > BARS or threshold is None:
+    if threshold is None:
         return None
     counts = Counter(
         sum(passes(run.scores.get(name), threshold) for run in row.runs) for row in suite.rows
     )
-    groups = [
-        (str(times), counts[times], "passed" if times == n else "partly" if times else "failed")
-        for times in range(n + 1)
+    step = -(-n // ROW_BARS)  # 0 and n have a bar of their own
+    groups = [("0", counts[0], "failed")]
+    groups += [
+        (
+            str(low) if step == 1 else f"{low} .. {min(low + step, n) - 1}",
+            sum(counts[times] for times in range(low, min(low + step, n))),
+            "partly",
+        )
+        for low in range(1, n, step)
     ]
+    groups.append((str(n), counts[n], "passed"))
     summary = ", ".join(
         f"{counted(count, 'row')} passed {label} of {n} times"
         for label, count, _ in groups

@@ -217,7 +217,6 @@ function nameOf(item, suite) {
   return [link];
 }
 
-const DOTS = 12;
 const MARKS = { passed: "✓", failed: "✕", error: "!" };
 
 function passesOf(item) {
@@ -227,14 +226,26 @@ function passesOf(item) {
   }
   const passed = item.row.runs.filter((run) => run.passed).length;
   const all = item.row.runs.length;
-  const dots = el(
-    "span",
-    "dots",
-    ...item.row.runs.slice(0, DOTS).map((run) => el("i", run.outcome)),
-  );
-  dots.setAttribute("aria-hidden", "true");
   const state = passed === all ? "passed" : passed ? "partly" : "failed";
-  return [el("span", `share ${state}`, `${passed} of ${all}`), dots];
+  const share = el("span", `share ${state}`, `${passed}/${all}`);
+  share.title = `${passed} of ${all} runs passed`;
+  return [share, dotsOf(item.row.runs)];
+}
+
+const DOTS = 6;
+const ORDER = ["passed", "failed", "error"];
+
+/** A dot for each run; of many, a bar with the share of each outcome. */
+function dotsOf(runs) {
+  const many = runs.length > DOTS;
+  const found = el("span", many ? "dots shares" : "dots");
+  found.setAttribute("aria-hidden", "true");
+  for (const outcome of many ? ORDER : runs.map((run) => run.outcome)) {
+    const part = el("i", outcome);
+    if (many) part.style.flexGrow = runs.filter((run) => run.outcome === outcome).length;
+    found.append(part);
+  }
+  return found;
 }
 
 function answerOf(item) {

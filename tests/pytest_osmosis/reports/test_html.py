@@ -183,6 +183,17 @@ def test_many_different_scores_are_put_into_bars_of_equal_width():
     assert charts_of(suite_of([[1.5e308, -1.5e308, *map(float, range(30))]]))
 
 
+def test_rows_of_many_runs_share_bars_but_for_none_and_all_passed():
+    scores = [[0.0] * 100, [1.0] * 100, [1.0] * 99 + [0.0], [1.0] * 2 + [0.0] * 98]
+    [chart] = charts_of(suite_of(scores))
+    assert chart.rows is not None
+    assert chart.rows.summary == (
+        "1 row passed 0 of 100 times, 1 row passed 1 .. 3 of 100 times, "
+        "1 row passed 97 .. 99 of 100 times, 1 row passed 100 of 100 times"
+    )
+    assert sum(bar.count for bar in chart.rows.bars) == 4
+
+
 def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
     environment = {
         "command_line": "pytest --osmosis-n 5", "versions": {"python": "3.11"},
