@@ -1,4 +1,4 @@
-"""Text made fit to show: harmless for terminals, XML files and workflow logs; short paths."""
+"""Text made fit to show: harmless for terminals, XML files and workflow logs; numbers, paths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 _COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
+LARGE, HUGE = 1e4, 1e12
 
 
 def escape_control_chars(text: str) -> str:
@@ -27,3 +28,19 @@ def shown_path(path: Path) -> str:
     """Return a path as people read it: from the current directory where it lies below."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, plural where it must be."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def exact_text(number: float) -> str:
+    """All digits; 0.91 where rounding on the way has left 0.9099999999999999."""
+    whole, short = repr(number), f"{number:.15g}"
+    return short if len(short) < len(whole) - 4 else whole
+
+
+def number_text(number: float) -> str:
+    """Four digits, all of a large sum's: 0.9167, 144,567."""
+    return f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"

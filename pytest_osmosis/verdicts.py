@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .number_text import counted, number_text
+from .escaping import counted, number_text
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
 

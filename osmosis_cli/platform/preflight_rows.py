@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_osmosis.config_run import dataset_files
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+from pytest_osmosis.options.config_run import dataset_files
 
 from ..buffered_output import printable
 from ..env_file import NO_OPTION

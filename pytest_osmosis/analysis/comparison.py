@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..number_text import counted
+from ..escaping import counted
 from ..verdicts import BaselineReport, Change, Comparison, Difference
 from .metrics import Metric, row_values, summary_metrics
 from .row_matching import Matching, match_rows

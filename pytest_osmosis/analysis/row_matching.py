@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..number_text import counted
+from ..escaping import counted
 from .score_table import ScoreTable
 
 

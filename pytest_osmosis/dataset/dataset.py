@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..number_text import counted
+from ..escaping import counted
 from .columns import Columns
 from .decoding import decode_checked
 from .errors import (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..json_copy import json_copy
+from .json_copy import json_copy
 
 
 @dataclass(frozen=True, slots=True)

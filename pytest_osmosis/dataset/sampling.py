@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..number_text import counted
+from ..escaping import counted
 from .errors import DatasetError, shown
 
 Selection = Sequence[int]

@@ -19,7 +19,7 @@ from ..analysis.row_matching import match_rows
 from ..analysis.score_table import Case, ScoreTable
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.paired import paired
-from ..number_text import counted
+from ..escaping import counted
 from ..verdicts import GateResult, Interval
 from .parser import Gate, GateError, resolved
 from .result import EQUAL_WITHIN, holds, outcome_of

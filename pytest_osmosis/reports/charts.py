@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..number_text import counted
+from ..escaping import counted
 from ..results import passes
 from ..suite_results import Figure, FunctionResult, SuiteResult
 from .highlights import shown

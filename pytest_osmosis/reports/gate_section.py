@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..escaping import counted, number_text
 from ..gates.result import holds
-from ..number_text import counted, number_text
 from ..results import RunId, RunResult, passes
 from ..suite_results import RowResult, SuiteResult
 from ..verdicts import GateResult, Interval

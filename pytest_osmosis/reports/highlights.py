@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..number_text import counted
+from ..escaping import counted
 from ..results import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
 
 if TYPE_CHECKING:

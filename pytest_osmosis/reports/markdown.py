@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..escaping import escape_control_chars
-from ..number_text import counted
+from ..escaping import counted, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult
 from ..verdicts import Change

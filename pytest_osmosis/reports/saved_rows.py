@@ -16,8 +16,7 @@ from ..dataset.columns import mapping_of
 from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError
 from ..dataset.row_data import Redact, row_data
-from ..escaping import shown_path
-from ..number_text import counted
+from ..escaping import counted, shown_path
 from ..suite_results import EvalResult, RowResult, SuiteResult
 
 

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
-from ..escaping import escape_control_chars
-from ..number_text import counted
+from ..escaping import counted, escape_control_chars
 from ..results import RunResult, may_differ
 from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
 from ..verdicts import Change, GateResult

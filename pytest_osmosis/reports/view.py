@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..number_text import counted, number_text
+from ..escaping import counted, number_text
 from ..results import EMBEDDED_ENDPOINT, RunResult
 from ..rollouts.failure_text import below_threshold
 from ..suite_results import EvalResult, RowResult, SuiteResult

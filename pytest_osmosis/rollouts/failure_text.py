@@ -16,8 +16,7 @@ import osmosis_ai
 import pytest_osmosis
 from osmosis_ai.messages import text_of
 
-from ..escaping import escape_control_chars, escape_workflow_commands, shown_path
-from ..number_text import counted
+from ..escaping import counted, escape_control_chars, escape_workflow_commands, shown_path
 from ..results import RolloutRecord, RunResult, passes
 from ..storage.excerpt import masked, plain
 from ..user_code.import_object import filtered_traceback

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from ..api_keys import SECRET_NAMES
-from ..config_run import FOLDER, ConfigRun, read_config_run
 from ..errors import ConfigurationError
+from ..options.config_run import FOLDER, ConfigRun, read_config_run
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 

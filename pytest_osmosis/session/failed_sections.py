@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .. import compat
-from ..number_text import counted
+from ..escaping import counted
 from ..reports.line_markup import hanging, sentence
 from ..results import ROLLOUT, RunResult
 from .screen import Screen

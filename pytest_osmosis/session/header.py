@@ -9,8 +9,7 @@ from textwrap import wrap
 import pytest
 
 from ..api_keys import is_withheld
-from ..escaping import escape_control_chars
-from ..number_text import counted
+from ..escaping import counted, escape_control_chars
 from ..results import SuiteInfo
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..escaping import escape_control_chars, shown_path
-from ..number_text import exact_text
+from ..escaping import escape_control_chars, exact_text, shown_path
 from ..options.reader import OptionReader
 from ..reports.formats import Conversations, asked_reports, in_actions, step_summary, wants_sections
 from ..results import ROLLOUT, RunId, RunResult

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from .. import compat
-from ..number_text import counted
+from ..escaping import counted
 from ..results import RunResult
 
 REDRAW_S = 0.2

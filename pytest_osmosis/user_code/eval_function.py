@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..json_copy import json_copy
+from ..dataset.json_copy import json_copy
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
 from .signature import ACCEPTED, Mode, Plan, is_async, is_generator, plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_osmosis.number_text import exact_text
+from pytest_osmosis.escaping import exact_text
 
 
 @pytest.mark.parametrize(
