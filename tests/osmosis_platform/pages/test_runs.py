@@ -245,3 +245,18 @@ def test_a_run_of_the_api_says_where_its_page_is(
     url = answer.json()["eval_run"]["platform_url"]
     assert url == f"{platform_server.url}/w/{browser.account.workspace}/runs/api-run"
     assert "<h1>api-run" in browser.client.get(url).text
+
+
+def test_a_training_run_shows_its_log_and_no_figures_of_evaluations(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    run_id = platform_server.add_run("training", account=browser.account, name="train-run")
+    platform_server.add_log(run_id, "the trainer has begun")
+    assert "train-run</a>" in browser.get("runs?kind=training").text
+    page = browser.get("runs/train-run").text
+    assert "the trainer has begun" in page
+    assert "Training run of" in page
+    for absent in ("pass@1", "Report</h2>", "Compare with"):
+        assert absent not in page
+    assert browser.post("runs/train-run/stop").status_code == 303
+    assert run_of(platform_server, run_id).status == "stopped"
