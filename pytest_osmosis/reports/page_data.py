@@ -48,6 +48,7 @@ def _suite(suite: SuiteResult) -> str:
         "n": info.n,
         "threshold": info.pass_threshold,
         "marked": info.marked,
+        "label": info.label,
         "functions": [function.name for function in suite.functions],
         "thresholds": {
             function.name: function.pass_threshold

@@ -263,7 +263,7 @@ function when(at) {
 }
 
 function nodeId(suite, row, run) {
-  return suite.marked
-    ? `${suite.name}[${run.name}]`
-    : `${suite.name}::${row.name}${suite.n === 1 ? "" : `[run-${run.run_index}]`}`;
+  if (suite.marked) return `${suite.name}[${row.name}-run-${run.run_index}]`;
+  const label = suite.label ? `-${suite.label}` : "";
+  return `${suite.name}::${row.name}[run-${run.run_index}${label}]`;
 }
