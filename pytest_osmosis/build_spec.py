@@ -289,11 +289,10 @@ def _cluster(given: OptionReader, batch: int) -> Cluster | None:
             if given.raw(name) is not None:
                 raise pytest.UsageError(f"{given.spelled(name)} needs --osmosis-ray too")
         return None
-    for name in ("shard", "rescore"):
-        if given.raw(name) is not None:
-            raise pytest.UsageError(
-                f"{given.spelled(name)} does not go with {given.spelled('ray')}: leave one out"
-            )
+    if given.raw("rescore") is not None:
+        raise pytest.UsageError(
+            f"{given.spelled('rescore')} does not go with {given.spelled('ray')}: leave one out"
+        )
     if shards is not None and shards > batch:
         raise pytest.UsageError(
             f"{given.spelled('shards')} {shards}: each shard has a part of the batch size, which "

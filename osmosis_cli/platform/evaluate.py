@@ -81,6 +81,8 @@ def _evaluate(
     given = [name.replace("_", "-") for name, value in values.items() if value is not None]
     for name, value in run.options_beside(given).items():
         values[name.replace("-", "_")] = value
+    if values["ray"]:
+        values["ray_env"] = (*values["ray_env"], *run.env)
     needed = run.needed_secrets(another_model=another_model)
     environment = _environment(run, needed, path, secrets_file, values_read(ctx))
     if values["api_key"]:

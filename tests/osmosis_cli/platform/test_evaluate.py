@@ -116,6 +116,16 @@ def test_the_values_of_the_file_become_options(
     assert "LOG_LEVEL" not in os.environ
 
 
+def test_shards_on_a_cluster_have_the_variables_of_the_file(
+    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    assert osmosis("eval", "configs/eval/one.toml", "--ray", "--ray-env", "MORE") == (0, "", "")
+    assert {*became.words[4:]} - FROM_CONFIG == {
+        "--ray=auto", "--ray-env=MORE", "--ray-env=LOG_LEVEL",
+    }  # fmt: skip
+
+
 def test_options_beat_the_file_and_the_rest_goes_on_untouched(
     osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
 ):

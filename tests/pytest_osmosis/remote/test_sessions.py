@@ -93,8 +93,8 @@ def test_shards_give_what_one_process_gives(
             "--osmosis-batch-size 9 or more, or fewer shards",
         ),
         (
-            ["--osmosis-ray", "--osmosis-shard=1/2"],
-            "--osmosis-shard does not go with --osmosis-ray: leave one out",
+            ["--osmosis-ray", "--osmosis-rescore=data"],
+            "--osmosis-rescore does not go with --osmosis-ray: leave one out",
         ),
         (
             ["--osmosis-ray", "--osmosis-ray-env=KEY=sk-1"],
@@ -109,3 +109,14 @@ def test_options_that_do_not_go_together_are_refused_in_a_sentence(
     refused = project.run(*options)
     assert (refused.ret, refused.mistake) == (4, told)
     assert project.endpoint.requests == 0
+
+
+@pytest.mark.slow
+def test_one_shard_of_a_selection_is_divided_again_among_processes(
+    project: Project, fleets: list[ProcessFleet]
+) -> None:
+    project.rows(*(f"row {number}" for number in range(9)))
+    done = sharded(project, "--osmosis-shard=2/2")
+    assert (done.ret, fleets[0].started) == (0, [0, 1])
+    assert [row["row_index"] for row in done.report["rows"]] == [1, 3, 5, 7]
+    assert project.endpoint.requests == 8
