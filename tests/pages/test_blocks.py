@@ -27,7 +27,7 @@ WITH_COMMANDS = [
     for page in PAGES
     if any(block.language in ("sh", "console") and not block.excuse for block in blocks(page))
 ]
-QUICK = ("README.md", "index.md", "first-evaluation.md", "evaluate.md", "test-functions.md")
+QUICK = ("README.md", "index.md", "first-evaluation.md")
 """Names of pages whose commands run in the default suite; those of the others are slow."""
 OTHERS = [page for page in PAGES if page not in WITH_COMMANDS and [*blocks(page)]]
 
