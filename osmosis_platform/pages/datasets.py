@@ -38,6 +38,7 @@ _BLOCK = 1024 * 1024
 def show_datasets(visit: Visit) -> Response:
     """Show them."""
     offset = visit.whole("offset")
+    limits = visit.settings.limits
     found, total = records.newest(visit.session, visit.workspace.id, limit=PAGE, offset=offset)
     return visit.show(
         "datasets.html",
@@ -48,7 +49,7 @@ def show_datasets(visit: Visit) -> Response:
         page_size=PAGE,
         suffixes=SUFFIXES,
         suffixes_shown=SUFFIXES_SHOWN,
-        largest=visit.settings.limits.simple_upload_bytes,
+        largest=min(limits.simple_upload_bytes, limits.dataset_bytes),
     )
 
 
