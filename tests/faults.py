@@ -1264,6 +1264,25 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
+            "a process of an evaluation is killed, as where memory is short",
+            "it goes on from its journal, twice at most; then the run fails and says so",
+            [
+                f"{EXECUTED}::test_an_evaluation_that_was_killed_goes_on_twice",
+                "osmosis_platform/execution/test_several.py::test_kills_lose_no_finished_result"
+                "_and_pay_again_only_for_what_was_in_flight",
+            ],
+        ),
+        Fault(
+            "two schedulers reach for one run",
+            "one of them takes it",
+            [
+                "osmosis_platform/execution/test_several.py"
+                "::test_fifty_runs_are_each_executed_once_by_two_schedulers_so_many_at_once",
+                "osmosis_platform/execution/test_several.py"
+                "::test_a_run_belongs_to_one_scheduler_whatever_they_do",
+            ],
+        ),
+        Fault(
             "the rollout prints a secret",
             "masked in log and report",
             [f"{EXECUTED}::test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree"],
@@ -1477,6 +1496,24 @@ FAULTS: dict[str, Sequence[Fault]] = {
                 "osmosis_platform/test_secrets.py"
                 "::test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept",
             ],
+        ),
+        Fault(
+            "the database is of an older version",
+            "the platform does not start, and names `osmosis platform db upgrade`",
+            [
+                "osmosis_platform/database/test_schema.py"
+                "::test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows"
+            ],
+        ),
+        Fault(
+            "a password of the database is on the command line",
+            "refused, without repeating it",
+            ["osmosis_platform/commands/test_commands.py::test_a_mistake_is_one_sentence"],
+        ),
+        Fault(
+            "a backup is cut short, or leads out of its folder",
+            "refused",
+            ["osmosis_platform/backup/test_backup.py::test_what_is_no_backup_is_refused"],
         ),
         Fault(
             "the database is of a newer version",

@@ -29,6 +29,8 @@ from tests.pushed_workspace import commit, git, make_workspace
 from tests.submitted_runs import log_of, run_of
 
 PATIENCE_S = 150.0
+SECRET = "sk-of-the-fleet-0123456789"
+"""The value of a secret that every run has in its environment."""
 MAIN = """\
 import asyncio, json, os, urllib.request
 
@@ -50,7 +52,9 @@ def ask(prompt):
 class Asks(AgentWorkflow):
     async def run(self, ctx):
         text = await asyncio.to_thread(ask, ctx.prompt[-1]["content"])
-        return [*ctx.prompt, {"role": "assistant", "content": text}]
+        told = {"role": "assistant", "content": "the key is " + os.environ["FLEET_KEY"]}
+        asked = {"role": "user", "content": "and the answer?"}
+        return [*ctx.prompt, told, asked, {"role": "assistant", "content": text}]
 
 
 class IsRight(Grader):
@@ -86,21 +90,30 @@ class Fleet:
         place = ["--data", str(self.platform.settings.data)]
         place += [] if self.url is None else ["--database", self.url]
         words = ["platform", "serve", "--port", "0", "--json", "--no-build", *place]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "osmosis_cli", *words, "--max-runs", str(max_runs)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        words += ["--max-runs", str(max_runs), "--log-level", "info", "--log-format", "json"]
+        with self.log_file.open("ab") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "osmosis_cli", *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
         self.processes.append(process)
         assert process.stdout is not None
         assert "url" in json.loads(process.stdout.readline())
         return process
+
+    @property
+    def log_file(self) -> Path:
+        """What all these processes log."""
+        return self.platform.settings.data.parent / "log"
 
     def submit(self, name: str, *, batch_size: int = 1) -> str:
         """Submit a run whose payments are counted under a name; return its id."""
         wanted = submission(
             evaluation_config={"limit": self.rows, "batch_size": batch_size},
             env_config={"RUN": name, "ENDPOINT": self.endpoint.base_url},
+            secrets={"required": ["FLEET_KEY"]},
         )
         wanted["experiment_config"]["model_path"] = "embedded"
         return self.platform.add_run(name=name, submission=wanted, dataset_id=self.dataset_id)
@@ -148,6 +161,7 @@ def fleet(folder: Path, patch: pytest.MonkeyPatch, *, rows: int = 3) -> Iterator
         {"system_prompt": "", "user_prompt": f"row {row}", "ground_truth": "yes"}
         for row in range(rows)
     ]
+    platform.add_secret("FLEET_KEY", value=SECRET)
     dataset_id = platform.add_dataset(row_count=rows)
     files = DatasetFiles(data, dataset_id, "jsonl")
     files.make()

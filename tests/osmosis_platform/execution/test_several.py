@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from osmosis_executors.local import LocalExecutor
+from osmosis_platform.backup.tables import dump
 from osmosis_platform.database.models import Run, now
 from osmosis_platform.execution import scheduler as scheduling
 from osmosis_platform.execution.claims import Claims, finish
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
-from tests.platform_fleet import Fleet, fleet, until
+from tests.platform_fleet import SECRET, Fleet, fleet, until
 from tests.platform_server import PlatformServer
 from tests.submitted_runs import run_of
 
@@ -163,6 +165,7 @@ def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight
         kept.platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
     kept.serve(max_runs=2)
     until(lambda: all(kept.paid(name) == [1, 2, 0] for name in "ab"), lambda: kept.log(killed[0]))
+    assert [words for words in _all_arguments() if SECRET in words] == []
     kept.is_open = True
 
     kept.until_ended([*killed, other])
@@ -175,6 +178,26 @@ def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight
     told = "warning run: the evaluation was killed; it goes on with what was finished"
     assert kept.log(other).count(told) == 1
     assert any(line.startswith("warning run: interrupted: ") for line in kept.log(killed[0]))
+
+    _check_that_the_secret_is_nowhere(kept)
+
+
+def _check_that_the_secret_is_nowhere(kept: Fleet) -> None:
+    rows = [line for _, lines in dump(kept.platform.database) for line in lines]
+    texts = [*rows, kept.log_file.read_bytes()]
+    data = kept.platform.settings.data
+    texts += [path.read_bytes() for path in data.rglob("*") if path.is_file()]
+    assert [text[:200] for text in texts if SECRET.encode() in text] == []
+    assert any(b"the key is ***" in text for text in texts)
+    assert b'"message": "run ' in kept.log_file.read_bytes()
+
+
+def _all_arguments() -> Iterator[str]:
+    """The arguments of every process."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):  # it has ended
+                yield (folder / "cmdline").read_bytes().decode(errors="replace")
 
 
 def _evaluation_of(run_id: str) -> int:
