@@ -158,7 +158,9 @@ def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "code", "status"),
     [
-        (JobLimits(cpu_s=1), "while True: pass", 128 + signal.SIGXCPU),
+        pytest.param(
+            JobLimits(cpu_s=1), "while True: pass", 128 + signal.SIGXCPU, marks=pytest.mark.slow
+        ),
         (JobLimits(memory_bytes=256 * 1024**2), "bytearray(1024 ** 3)", 1),
         (JobLimits(open_files=64), "kept = [open('/dev/null') for _ in range(64)]", 1),
     ],
