@@ -15,8 +15,8 @@ class Introduction:
 
     guides: str
     """Links, as Markdown."""
-    example: str
-    """Options of an example; the rest of the command line is `SUITE`."""
+    example: str = ""
+    """Options of an example, "" for none; the rest of the command line is `SUITE`."""
 
 
 SUITE = (
@@ -42,6 +42,7 @@ INTRODUCTIONS: Mapping[str, Introduction] = {
         "[Plan what an evaluation costs](../guides/costs.md), [Performance](../performance.md)",
         "--batch-size 32 --osmosis-max-turns 20 --osmosis-max-time 1800",
     ),
+    "a cluster": Introduction("[Evaluate on a Ray cluster](../guides/ray.md)"),
     "gates": Introduction(
         "[Decide with gates](../guides/gates.md)",
         '--n 5 --osmosis-gate "pass@3 >= 0.9" --osmosis-gate "errors == 0"',
@@ -66,4 +67,6 @@ def introduction(title: str) -> str:
     found = INTRODUCTIONS.get(title)
     if found is None:
         return ""
+    if not found.example:
+        return f"{found.guides}\n"
     return f"{found.guides}\n\n```sh\n{SUITE} \\\n       {found.example}\n```\n"
