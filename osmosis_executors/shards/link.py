@@ -53,7 +53,7 @@ class DriverLink:
         message = frame(kind, *values)
         self._loop.call_soon_threadsafe(self._write, message)
         on_loop = threading.current_thread() is self._thread
-        if self._writer.transport.get_write_buffer_size() > _FULL_BYTES and not on_loop:
+        if self._unsent_bytes() > _FULL_BYTES and not on_loop:
             self.flush()
 
     def listen(self, heard: Callable[[str, Sequence[Any]], None]) -> None:
@@ -73,6 +73,13 @@ class DriverLink:
         closing = asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
         with contextlib.suppress(concurrent.futures.TimeoutError):
             closing.result(_DRAIN_S)
+
+    def _unsent_bytes(self) -> int:
+        """Return how much is still to be sent: nothing once the connection is lost."""
+        try:
+            return self._writer.transport.get_write_buffer_size()
+        except AttributeError:  # Python 3.10, whose TLS transport has lost its connection
+            return 0
 
     # ---- in the loop's thread
 
@@ -127,7 +134,7 @@ class DriverLink:
 
     async def _drained(self) -> None:
         transport = self._writer.transport
-        while transport.get_write_buffer_size() and not transport.is_closing():
+        while self._unsent_bytes() and not transport.is_closing():
             with contextlib.suppress(OSError):
                 await self._writer.drain()
             await asyncio.sleep(0.005)
