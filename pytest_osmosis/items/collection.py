@@ -41,7 +41,8 @@ class EvalFile(pytest.File):
     @classmethod
     def of(cls, suites: Sequence[Suite], parent: pytest.Collector, path: Path) -> EvalFile:
         """Return the collector of some suites on one data file."""
-        collector: EvalFile = cls.from_parent(parent, path=path)
+        nodeid = nodeids.file_id(path, parent.config.rootpath)
+        collector: EvalFile = cls.from_parent(parent, path=path, nodeid=nodeid)
         collector.suites = suites
         collector.add_marker(MARKER)  # all items have what their collector has
         return collector

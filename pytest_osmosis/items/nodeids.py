@@ -7,12 +7,22 @@ The xdist controller has node ids and no items.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..results import RunId, SuiteInfo
 from ..rollouts.suite import Suite
 from ..storage.fingerprint import RunPlan
+
+
+def file_id(path: Path, root: Path) -> str:
+    """Return the node id of a data file: its path from the root directory, with `..` outside it.
+
+    What pytest gives a file outside is empty where the file is an argument of the session: two such
+    files could not be told apart, and no run be found by its node id.
+    """
+    return os.path.relpath(path, root).replace(os.sep, "/")
 
 
 def item_name(row: str, run_index: int, label: str) -> str:

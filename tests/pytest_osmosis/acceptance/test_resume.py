@@ -85,6 +85,24 @@ def test_only_what_has_no_score_is_run_again(unfinished: Project, model: Flaky, 
     assert model.asked == {"a": 1, "b": 1, "c": 2, "wrong": 1, "d": 1, "e": 2}
 
 
+@each_mode
+def test_data_outside_the_root_directory_are_resumed_too(
+    project: Project, model: Flaky, workers: int
+):
+    (project.path / "inner").mkdir()
+    project.rows("b", "c", name="more.jsonl")
+    data = ["--osmosis-data=data.jsonl", "--osmosis-data=more.jsonl"]
+    project.rows("a", "b")
+    model.down = {"b"}
+    first = project.run("--rootdir=inner", *data, data=None, workers=workers)
+    assert "../data.jsonl::row-1[run-0]" in first.out and "../more.jsonl::row-0[run-0]" in first.out
+    model.asked.clear()
+    model.down = set()
+    session = project.run("--rootdir=inner", *data, data=None, workers=workers)
+    assert model.asked == {"b": 2}
+    assert session.outcomes == {"passed": 4}
+
+
 def section(session: Session, title: str) -> list[str]:
     """What is printed of an item, but for the worker that ran it and what stands below."""
     lines = session.lines
