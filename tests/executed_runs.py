@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +87,8 @@ class Children:
         with job.output.open("a") as file:
             file.write(printed)
         if not is_question and self.report is not None:
-            (job.folder.parent / "results/report.json").write_text(self.report.model_dump_json())
+            text = json.dumps(self.report.model_dump(mode="python"))
+            (job.folder.parent / "results/report.json").write_text(text)
         return Ended(status, (lambda: None) if is_question else self.on_wait)
 
     def evaluate(self, evaluation: Evaluation) -> Ended:

@@ -45,6 +45,13 @@ def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: 
         assert SECRET not in repr(raw.all())
 
 
+def test_half_a_character_in_a_report_costs_none_of_it(submitted: Submitted) -> None:
+    submitted.children.report = report_of("half \ud800 of \U0001f600")
+    run = submitted.execute()
+    assert run.status == "finished"
+    assert "half ? of \U0001f600" in repr(run.report)
+
+
 FAILURES = [
     ({"question": (1, "asking\nthe key is wrong\n")},
      "the model does not answer: the key is wrong"),
