@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .results import RunResult
+    from .run_result import RunResult
     from .suite_results import EvalResult
     from .user_code.user_hooks import UserHooks
 

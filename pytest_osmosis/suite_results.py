@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .results import RunResult, SuiteInfo
+    from .run_result import RunResult, SuiteInfo
     from .verdicts import BaselineReport, GateResult, Interval
 
 

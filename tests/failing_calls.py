@@ -33,7 +33,7 @@ Acknowledge = Callable[[int], None]
 
 def journal(folder: Path, acknowledge: Acknowledge) -> None:
     """A journal is made, and six runs are kept in it, two at a time."""
-    from pytest_osmosis.results import RunResult
+    from pytest_osmosis.run_result import RunResult
     from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
     from pytest_osmosis.storage.journal import FILE, create, run_line
 

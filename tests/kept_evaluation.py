@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_osmosis.results import RunResult, SuiteInfo
+from pytest_osmosis.run_result import RunResult, SuiteInfo
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.results import RunResult, SuiteInfo
+from pytest_osmosis.run_result import RunResult, SuiteInfo
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 EXACT = "rewards:exact"

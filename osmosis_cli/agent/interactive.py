@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pytest_osmosis.results import RunId
+from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
 
 from ..buffered_output import printable

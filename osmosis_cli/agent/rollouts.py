@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.base import clip
 from osmosis_ai.secret import Redactor
-from pytest_osmosis.results import RunId
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
 from pytest_osmosis.rollouts.shared_retry_after import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
+from pytest_osmosis.run_result import RunId
 from pytest_osmosis.spec import EvalSpec, SessionSpec
 from pytest_osmosis.user_code.agent_loop import LoopAgent
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
-    from pytest_osmosis.results import RolloutRecord
+    from pytest_osmosis.run_result import RolloutRecord
     from pytest_osmosis.user_code.agent import AgentResult, AgentRun
 
 WrapModel = Callable[["ChatModel"], "ChatModel"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.line_markup import hanging
-from pytest_osmosis.results import RolloutRecord, RunResult
 from pytest_osmosis.rollouts.failure_text import conversation
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.journal import Replay
 from pytest_osmosis.storage.kept_result import kept_runs, planned_info

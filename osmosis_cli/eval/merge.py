@@ -21,7 +21,7 @@ from .report_files import gates_of, read
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Shard
     from pytest_osmosis.reports.json_reader import AskedGate
-    from pytest_osmosis.results import SuiteInfo
+    from pytest_osmosis.run_result import SuiteInfo
     from pytest_osmosis.suite_results import Breakdown, EvalResult, SuiteResult
 
 EPILOG = """\b
@@ -141,7 +141,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
 
 
 def _incomplete(part: Part, suite: SuiteResult) -> str:
-    from pytest_osmosis.results import DECIDED
+    from pytest_osmosis.run_result import DECIDED
 
     again = "run the same command again"
     if part.result.halted == DECIDED:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
-from pytest_osmosis.results import passes
+from pytest_osmosis.run_result import passes
 from pytest_osmosis.storage.lines import verify_checksum
 
 from .following import GrowingFile

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
-from ..results import RunResult, SuiteInfo
+from ..run_result import RunResult, SuiteInfo
 from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult
 from ..verdicts import Interval
 from .metrics import Metric, row_values, summary_metrics

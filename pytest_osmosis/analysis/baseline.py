@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..results import RunResult, SuiteInfo, passes
+from ..run_result import RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import BaselineReport, Change
 from .comparison import compare

@@ -15,7 +15,7 @@ from .score_table import ScoreTable, ScoreTableBuilder, match_column, reads_as
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
-    from ..results import RunResult, SuiteInfo
+    from ..run_result import RunResult, SuiteInfo
     from ..suite_results import SuiteResult
 
 AGENTS_OWN = ("agent", "timeout")

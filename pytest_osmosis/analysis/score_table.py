@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Literal, TypeVar
 
-from ..results import passes
+from ..run_result import passes
 from ..verdicts import Count
 
 T = TypeVar("T")

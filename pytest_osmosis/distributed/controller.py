@@ -16,8 +16,8 @@ import pytest
 
 from ..items.marks import is_gate
 from ..items.nodeids import RunNames
-from ..results import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..rollouts.suite import Suite
+from ..run_result import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates_plugin import GatesPlugin
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ..results import RunId
+from ..run_result import RunId
 from ..session.reporting_evaluation import ReportingEvaluation
 from ..spec import SessionSpec
 from .controller import Controller

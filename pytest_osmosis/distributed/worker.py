@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ..results import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
+from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.excerpt import encode
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.transcripts import RunFolder, TranscriptWriter

@@ -22,7 +22,7 @@ from ..analysis.score_table import Case, ScoreTable, ScoreTableBuilder
 from ..analysis.statistics import student_t
 from ..analysis.statistics.estimators import mean
 from ..analysis.statistics.intervals import agresti_coull
-from ..results import DECIDED, RunResult, SuiteInfo
+from ..run_result import DECIDED, RunResult, SuiteInfo
 from ..suite_results import EvalResult, Saved
 from .evaluate import matching_rows, slice_rows
 from .parser import Gate, resolved

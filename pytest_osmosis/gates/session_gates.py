@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..results import SuiteInfo
+from ..run_result import SuiteInfo
 
 if TYPE_CHECKING:
     from ..analysis.baseline import Baseline

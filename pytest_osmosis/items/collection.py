@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..results import RolloutRecord, RunId
 from ..rollouts.suite import Suite
+from ..run_result import RolloutRecord, RunId
 from . import nodeids
 from .marks import MARKER
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..results import SuiteInfo
+from ..run_result import SuiteInfo
 from .collection import EvalFile
 from .marks import MARKER, ROOT, is_gate
 
 if TYPE_CHECKING:
     from ..gates.session_gates import GateEvaluator
-    from ..results import RunId
     from ..rollouts.suite import Suite
+    from ..run_result import RunId
 
 NAMED = "osmosis_named_gates"
 """The attribute of the options that tells workers which gates the command line names."""

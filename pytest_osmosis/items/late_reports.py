@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ..results import REPORT_FIELD, RolloutRecord
+from ..run_result import REPORT_FIELD, RolloutRecord
 from .protocol import failure_repr, observe, properties, timing
 
 

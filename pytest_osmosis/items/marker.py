@@ -18,12 +18,12 @@ from osmosis_ai.messages import last_assistant_text
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..options.table import BY_NAME
-from ..results import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import rollout_section
 from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST
 from ..rollouts.suite import Suite
+from ..run_result import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, SessionSpec
 from .collection import RunItem
 from .nodeids import parameter_id

@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..results import RunId, SuiteInfo
 from ..rollouts.suite import Suite
+from ..run_result import RunId, SuiteInfo
 from ..storage.fingerprint import RunPlan
 
 

@@ -17,10 +17,10 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from .. import compat
-from ..results import DECIDED, REPORT_FIELD, RolloutRecord, RunId, RunResult
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
+from ..run_result import DECIDED, REPORT_FIELD, RolloutRecord, RunId, RunResult
 from .collection import RunItem
 
 BELOW = "osmosis_below"

@@ -9,11 +9,11 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
-from ..results import RolloutRecord, RunId
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..rollouts.shared_retry_after import SharedRateLimit
 from ..rollouts.suite import Suite
+from ..run_result import RolloutRecord, RunId
 from ..spec import SessionSpec
 from . import capture
 from .collection import RunItem

@@ -13,8 +13,8 @@ import pytest
 
 from ..dataset.sampling import position
 from ..items.runner import Rollouts
-from ..results import RunId
 from ..rollouts.cached import StoreCache
+from ..run_result import RunId
 from ..session import preflight
 from ..session.reporting_evaluation import LocalEvaluation
 from ..session.selection import selection_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..escaping import counted
-from ..results import passes
+from ..run_result import passes
 from ..suite_results import Figure, FunctionResult, SuiteResult
 from .highlights import shown
 

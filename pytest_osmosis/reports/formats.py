@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from ..results import RolloutRecord, RunId
+    from ..run_result import RolloutRecord, RunId
     from ..spec import SessionSpec
     from ..suite_results import EvalResult
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..escaping import counted, number_text
 from ..gates.result import holds
-from ..results import RunId, RunResult, passes
+from ..run_result import RunId, RunResult, passes
 from ..suite_results import RowResult, SuiteResult
 from ..verdicts import GateResult, Interval
 from .highlights import Low, lowest_rows, run_name

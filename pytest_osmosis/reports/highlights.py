@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..escaping import counted
-from ..results import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
+from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
 
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult, SuiteResult

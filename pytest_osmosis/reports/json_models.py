@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from ..results import RUN_FIELDS, RunResult
+from ..run_result import RUN_FIELDS, RunResult
 
 SCHEMA_VERSION = 1
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..analysis.aggregate import aggregate
 from ..analysis.breakdown import breakdown_of
-from ..results import RUN_FIELDS, RunResult, SuiteInfo, passes
+from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import Breakdown, EvalResult, SuiteResult
 
 MOST_RUNS = 1_000_000

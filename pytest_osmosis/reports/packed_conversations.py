@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..results import RolloutRecord, RunId, RunResult, frames_in
+from ..run_result import RolloutRecord, RunId, RunResult, frames_in
 from ..storage.excerpt import encode, excerpt
 from .formats import Conversations, Sections
 

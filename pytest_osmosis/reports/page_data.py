@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..results import RunId, RunResult
+from ..run_result import RunId, RunResult
 from ..storage.excerpt import encode
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import Change

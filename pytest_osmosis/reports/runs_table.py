@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..results import RUN_FIELDS, RunResult
+from ..run_result import RUN_FIELDS, RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, RowData, RowResult
 from .formats import Sections

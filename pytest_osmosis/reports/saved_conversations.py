@@ -10,8 +10,8 @@ from typing import Any
 
 from osmosis_ai.messages import text_of
 
-from ..results import RolloutRecord, RunId, RunResult
 from ..rollouts.failure_text import explanation
+from ..run_result import RolloutRecord, RunId, RunResult
 from ..suite_results import EvalResult, RowData, RowResult, SuiteResult
 from .json_reader import UnreadableReport
 

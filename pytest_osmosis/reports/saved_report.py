@@ -15,7 +15,7 @@ from typing import Any
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.breakdown import at_confidence
-from ..results import RunId
+from ..run_result import RunId
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import (
     BaselineReport,

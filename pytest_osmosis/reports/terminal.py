@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..escaping import counted, escape_control_chars
-from ..results import RunResult, may_differ
+from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
 from ..verdicts import Change, GateResult
 from .breakdowns import ByColumn, by_columns

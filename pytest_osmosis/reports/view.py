@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..escaping import counted, number_text
-from ..results import EMBEDDED_ENDPOINT, RunResult
 from ..rollouts.failure_text import below_threshold
+from ..run_result import EMBEDDED_ENDPOINT, RunResult
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import Change, Comparison
 from .breakdowns import ByColumn, by_columns

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import CachedRun, RolloutRecord, RunId
+from ..run_result import CachedRun, RolloutRecord, RunId
 from ..storage.transcripts import RunFolder, Transcripts
 
 if TYPE_CHECKING:

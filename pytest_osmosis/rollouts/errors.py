@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from osmosis_ai.models.base import ProviderError
 
-from ..results import WRONG_TOOLS
+from ..run_result import WRONG_TOOLS
 from ..user_code.agent import AgentFailed, WrongTools
 from .failure_text import user_traceback
 
 if TYPE_CHECKING:
     from osmosis_ai.models.progress import CallProgress
 
-    from ..results import ErrorType
+    from ..run_result import ErrorType
     from ..user_code.agent import AgentRun
     from ..user_code.user_hooks import UserHooks
 

@@ -17,7 +17,7 @@ import pytest_osmosis
 from osmosis_ai.messages import text_of
 
 from ..escaping import counted, escape_control_chars, escape_workflow_commands, shown_path
-from ..results import RolloutRecord, RunResult, passes
+from ..run_result import RolloutRecord, RunResult, passes
 from ..storage.excerpt import masked, plain
 from ..user_code.import_object import filtered_traceback
 

@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from ..results import RolloutRecord, RunId
+from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
 from .engine import Engine
 from .guards.captured import Captured, capture

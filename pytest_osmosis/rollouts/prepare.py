@@ -19,7 +19,7 @@ from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
 from ..errors import ConfigurationError, NoRows
-from ..results import EMBEDDED_ENDPOINT, SuiteInfo
+from ..run_result import EMBEDDED_ENDPOINT, SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError

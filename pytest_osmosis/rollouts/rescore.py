@@ -16,7 +16,7 @@ from osmosis_ai.secret import Redactor
 
 from ..api_keys import secrets_of
 from ..errors import ConfigurationError
-from ..results import RolloutRecord, RunId, RunResult
+from ..run_result import RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan

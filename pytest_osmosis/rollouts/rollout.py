@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.messages import last_assistant_text
 
 from ..dataset.json_copy import json_copy
-from ..results import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
+from ..run_result import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
 from ..storage.excerpt import masked, plain
 from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors

@@ -18,7 +18,7 @@ from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
 
 from ..dataset.json_copy import json_copy
-from ..results import NO_JUDGE, NO_REWARD
+from ..run_result import NO_JUDGE, NO_REWARD
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback

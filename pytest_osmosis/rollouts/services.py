@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..results import RolloutRecord
+from ..run_result import RolloutRecord
 from ..user_code.agent import Services
 from .guards.isolation import Isolate, run_unwatched
 from .guards.timeouts import TaskDeadline

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
-from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
+from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..user_code.user_hooks import UserHooks
 from .rollout import Rollout
 from .services import RolloutServices

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from ..results import AT_FIRST, NO_JUDGE, RunResult
+from ..run_result import AT_FIRST, NO_JUDGE, RunResult
 from ..spec import Budget
 
 UNANSWERED_RUNS = 3

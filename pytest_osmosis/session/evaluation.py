@@ -20,9 +20,9 @@ from ..hookspecs import hooks_of
 from ..items.collection import EmptyFile, EvalFile
 from ..items.redaction import MaskedWarnings
 from ..items.runner import ItemRunner, run_id_of
-from ..results import SuiteInfo
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
+from ..run_result import SuiteInfo
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import arguments, header, preflight

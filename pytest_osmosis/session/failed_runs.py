@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..results import RunResult
+from ..run_result import RunResult
 from .gate_reports import VERDICT
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from .. import compat
 from ..escaping import counted
 from ..reports.line_markup import hanging, sentence
-from ..results import ROLLOUT, RunResult
+from ..run_result import ROLLOUT, RunResult
 from .screen import Screen
 
 SECTIONS_SHOWN = 10

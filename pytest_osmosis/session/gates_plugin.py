@@ -23,14 +23,14 @@ from ..gates.session_gates import GateEvaluator
 from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
-from ..results import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
+from ..run_result import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
 
 if TYPE_CHECKING:
     from ..analysis.planned_rows import PlannedRows
     from ..gates.parser import Gate
-    from ..results import RunId
     from ..rollouts.suite import Suite
+    from ..run_result import RunId
     from ..spec import SessionSpec
     from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateResult

@@ -10,9 +10,9 @@ import pytest
 
 from ..api_keys import is_withheld
 from ..escaping import counted, escape_control_chars
-from ..results import SuiteInfo
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
+from ..run_result import SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 
 USUAL_WIDTH = 80

@@ -17,7 +17,7 @@ from .. import compat
 from ..escaping import escape_control_chars, exact_text, shown_path
 from ..options.reader import OptionReader
 from ..reports.formats import Conversations, asked_reports, in_actions, step_summary, wants_sections
-from ..results import ROLLOUT, RunId, RunResult
+from ..run_result import ROLLOUT, RunId, RunResult
 from .failed_runs import FailedRuns
 
 if TYPE_CHECKING:

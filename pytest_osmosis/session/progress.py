@@ -21,7 +21,7 @@ import pytest
 
 from .. import compat
 from ..escaping import counted
-from ..results import RunResult
+from ..run_result import RunResult
 
 REDRAW_S = 0.2
 """How often the live line is redrawn, at most."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..results import AT_FIRST, DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo, whole_ms
+from ..run_result import AT_FIRST, DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo, whole_ms
 from .outputs import SessionOutputs
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
 from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
 from ..reports.formats import wants_conversations
-from ..results import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..rollouts.cached import StoreCache
+from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.store import RunStore
 from . import header, preflight, progress
 from .evaluation import Evaluation

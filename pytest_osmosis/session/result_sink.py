@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from ..results import RunId, RunResult
+from ..run_result import RunId, RunResult
 from ..spec import SessionSpec
 from ..storage.store import RunStore
 from ..storage.transcripts import TranscriptWriter
@@ -16,7 +16,7 @@ from .budget import RunBudget
 from .recorder import Recorder
 
 if TYPE_CHECKING:
-    from ..results import RolloutRecord
+    from ..run_result import RolloutRecord
 
 
 class RunControl(Protocol):

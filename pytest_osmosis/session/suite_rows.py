@@ -15,8 +15,8 @@ from ..dataset.row_data import Redact, row_data
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
-    from ..results import SuiteInfo
     from ..rollouts.suite import Suite
+    from ..run_result import SuiteInfo
     from ..spec import SessionSpec
     from ..suite_results import EvalResult, RowResult
 

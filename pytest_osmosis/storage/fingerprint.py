@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.dataset import DIGEST_LENGTH
-from ..results import SuiteInfo
+from ..run_result import SuiteInfo
 from ..spec import EvalSpec
 from .source_digest import digests, input_digests, source_files
 

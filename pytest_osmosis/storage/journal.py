@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..results import may_differ
+from ..run_result import may_differ
 from .atomic_write import write_whole
 from .excerpt import encode
 from .group_commit import AppendFile

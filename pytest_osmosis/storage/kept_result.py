@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..results import RunResult, SuiteInfo
+from ..run_result import RunResult, SuiteInfo
 from .fingerprint import RunPlan
 from .journal import FILE, Reader, Replay
 from .lines import RowRun, result_of

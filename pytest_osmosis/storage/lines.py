@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ..results import RunResult
+from ..run_result import RunResult
 
 RowRun = tuple[int, int]
 """Row index and run index."""

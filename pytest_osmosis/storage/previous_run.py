@@ -22,7 +22,7 @@ from .kept_result import kept_runs, planned_info
 from .resume import is_complete
 
 if TYPE_CHECKING:
-    from ..results import SuiteInfo
+    from ..run_result import SuiteInfo
     from ..suite_results import SuiteResult
 
 

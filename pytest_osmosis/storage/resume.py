@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..results import may_differ
+from ..run_result import may_differ
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import SuiteInfo
+from ..run_result import SuiteInfo
 from .journal import FILE
 
 if TYPE_CHECKING:

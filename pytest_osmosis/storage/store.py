@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
-from ..results import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
+from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
 from ..spec import Keeping
 from . import journal, run_directory
 from .atomic_write import is_special

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..results import RolloutRecord
+from ..run_result import RolloutRecord
 from .atomic_write import write_whole
 from .excerpt import encode, excerpt
 from .transcripts import Transcripts

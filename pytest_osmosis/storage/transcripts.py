@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..results import RolloutRecord
+from ..run_result import RolloutRecord
 from .excerpt import encode, excerpt, masked, plain
 from .group_commit import AppendFile
 from .lines import RowRun, add_checksum, result_of, verify_checksum

@@ -19,7 +19,7 @@ from osmosis_cli.eval.viewer.library import Library, key_of
 from osmosis_cli.eval.viewer.pages import beside
 from osmosis_cli.eval.viewer.server import Viewer
 from pytest_osmosis.reports import html
-from pytest_osmosis.results import RolloutRecord, RunId, RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult
 from tests.kept_evaluation import add, kept
 from tests.made_results import NASTY, result_of, suite_of

@@ -15,7 +15,7 @@ from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 from pytest_osmosis.reports.saved_conversations import asked_in
 from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.saved_rows import with_dataset
-from pytest_osmosis.results import RolloutRecord, RunId
+from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.journal import FILE, replay

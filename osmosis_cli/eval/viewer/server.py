@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.packed_conversations import told
-from pytest_osmosis.results import RunId
+from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.journal import JournalError
 
 from .library import Entry, Library

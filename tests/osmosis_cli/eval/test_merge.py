@@ -18,7 +18,7 @@ from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import read_report
-from pytest_osmosis.results import DECIDED
+from pytest_osmosis.run_result import DECIDED
 from pytest_osmosis.suite_results import SuiteResult
 from tests.made_results import result_of, suite_of
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from osmosis_cli.eval.runs import runs_command
-from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 from tests.kept_evaluation import kept

@@ -24,7 +24,7 @@ from osmosis_cli.eval.viewer.pages import families
 from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer
-from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 from tests.kept_evaluation import add, kept
 from tests.made_results import NASTY, result_of, suite_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_ai.secret import Redactor, Secret
-from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import excerpt
 from pytest_osmosis.storage.trajectories import export
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter

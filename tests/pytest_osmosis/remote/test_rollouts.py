@@ -10,9 +10,9 @@ import pytest
 from pytest_osmosis.remote import messages
 from pytest_osmosis.remote.rollouts import RemoteRollouts
 from pytest_osmosis.remote.shards import MAX_LOSSES, ShardPlan
-from pytest_osmosis.results import CachedRun, RolloutRecord, RunId, RunResult
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.rollouts.engine import EngineClosed
+from pytest_osmosis.run_result import CachedRun, RolloutRecord, RunId, RunResult
 from pytest_osmosis.storage.transcripts import transcript_line
 
 LOADED = {"data": {"agent.py": "1", "data.jsonl": "2"}}

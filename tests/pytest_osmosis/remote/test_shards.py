@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_osmosis.remote.shards import MAX_LOSSES, ShardPlan
-from pytest_osmosis.results import RunId
+from pytest_osmosis.run_result import RunId
 
 
 def run(row: int) -> RunId:

@@ -15,7 +15,7 @@ from pytest_osmosis.reports.highlights import (
 )
 from pytest_osmosis.reports.markdown import render
 from pytest_osmosis.reports.terminal import summary
-from pytest_osmosis.results import RunResult
+from pytest_osmosis.run_result import RunResult
 from tests.made_results import EXACT, result_of, suite_of
 
 

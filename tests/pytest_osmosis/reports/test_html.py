@@ -15,7 +15,7 @@ from osmosis_ai.messages import text_of
 from pytest_osmosis.reports import html, page_assets
 from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.packed_conversations import packed
-from pytest_osmosis.results import RolloutRecord, RunId
+from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.suite_results import EvalResult, RowData
 from tests.made_results import EXACT, NASTY, result_of, suite_of
 from tests.report_page import ReportPage, page_of

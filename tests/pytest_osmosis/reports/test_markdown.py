@@ -15,7 +15,7 @@ from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.gates.evaluate import evaluate
 from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import markdown
-from pytest_osmosis.results import EMBEDDED_ENDPOINT, RunId
+from pytest_osmosis.run_result import EMBEDDED_ENDPOINT, RunId
 from tests.made_results import NASTY, result_of, suite_of
 
 

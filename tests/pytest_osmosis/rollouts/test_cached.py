@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.results import CachedRun, RunId, RunResult
 from pytest_osmosis.rollouts.cached import ResultCache, StoreCache
+from pytest_osmosis.run_result import CachedRun, RunId, RunResult
 
 SUITES: Any = {"s": SimpleNamespace(spec=SimpleNamespace(marked=False))}
 RUN, OTHER = RunId("s", 3, 0), RunId("s", 3, 1)

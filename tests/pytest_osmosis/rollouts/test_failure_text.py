@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.results import RunResult
 from pytest_osmosis.rollouts.failure_text import conversation, explanation
+from pytest_osmosis.run_result import RunResult
 
 SYSTEM = {"role": "system", "content": "Be brief. " * 40}
 CALL: dict[str, Any] = {

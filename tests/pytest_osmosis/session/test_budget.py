@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_osmosis.results import RunResult
+from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.session.budget import AdaptiveConcurrency, RunBudget
 from pytest_osmosis.spec import Budget
 

@@ -18,7 +18,7 @@ from typing import TextIO
 
 import pytest
 
-from pytest_osmosis.results import RunResult
+from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.session import progress
 from pytest_osmosis.session.progress import LiveProgress, ProgressCounter, clock_time, short
 from tests.project import Project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_osmosis.results import RunResult
+from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage.fingerprint import DIGEST_LENGTH, EvalFingerprint, RunPlan
 from pytest_osmosis.storage.store import RunStore

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_osmosis.results import RunResult
+from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit

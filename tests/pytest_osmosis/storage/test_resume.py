@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.results import RolloutRecord, RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.journal import FILE

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.results import RunId, RunResult
+from pytest_osmosis.run_result import RunId, RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.group_commit import AppendFile
