@@ -17,8 +17,8 @@ from ..secret import Redactor, Secret
 from .base import ChatCompletion, RateLimit
 from .errors import Wording, fault_of_status
 from .parsing import parse_completion
+from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy
-from .retry_after import RateLimiter
 from .transport.base_url import BaseURL, normalise_base_url
 from .transport.client import JSON_HEADERS, HTTPClient
 from .transport.client_errors import unreachable

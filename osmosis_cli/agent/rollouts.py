@@ -17,7 +17,7 @@ from osmosis_ai.secret import Redactor
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
-from pytest_osmosis.rollouts.shared_retry_after import SharedRateLimit
+from pytest_osmosis.rollouts.shared_rate_limit import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.spec import EvalSpec, SessionSpec

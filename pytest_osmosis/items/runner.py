@@ -11,7 +11,7 @@ from osmosis_ai.secret import Redactor
 
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
-from ..rollouts.shared_retry_after import SharedRateLimit
+from ..rollouts.shared_rate_limit import SharedRateLimit
 from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId
 from ..spec import SessionSpec

@@ -24,7 +24,7 @@ from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
 from .services import RolloutServices
-from .shared_retry_after import SharedRateLimit
+from .shared_rate_limit import SharedRateLimit
 from .suite import Suite
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ...providers import ModelName, key_from_environment, key_variables, parse_m
 from ...secret import Redactor, Secret
 from ..base import ChatCompletion, ProviderError, RateLimit
 from ..errors import Wording
+from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy, Success
-from ..retry_after import RateLimiter
 from .client import LiteLLMClient
 from .params import for_the_model
 from .reading import Answer

@@ -24,8 +24,8 @@ from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, normalize_stop
 from ...models.base import CallFault, ChatCompletion, clip, efforts
 from ...models.parsing import parse_completion
+from ...models.rate_limiter import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
-from ...models.retry_after import RateLimiter
 from ...models.transport.exchange import Reply, TransportError
 from ...rollout_settings import RolloutClientSettings, get_settings
 from ...secret import Redactor, Secret, check_api_key

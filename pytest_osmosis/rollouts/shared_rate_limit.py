@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from osmosis_ai.models.base import CallOutcome
-from osmosis_ai.models.retry_after import RateLimiter
+from osmosis_ai.models.rate_limiter import RateLimiter
 
 Share = Callable[[str, float], None]
 """Called with `("rate_limited" | "overloaded" | "ok", seconds from now)` of calls made here."""
