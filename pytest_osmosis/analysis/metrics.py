@@ -6,7 +6,9 @@ score there is none. The worst and the
 best case also put every run that was never started, and every one without a score, at the worst
 and at the best that it could have given.
 
-A further metric is one entry in `METRICS`. Knows no thresholds of gates, no sampling error.
+A further metric is one entry in `METRICS`: the grammar of gates, comparisons with a baseline and
+early stopping read the table, and have it by themselves. Knows no thresholds of gates, no sampling
+error.
 """
 
 from __future__ import annotations
@@ -179,10 +181,14 @@ def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
             yield from (Metric(definition.name, k, eval_fn) for k in reported_ks(n))
 
 
+def definition_of(label: str) -> Definition:
+    """Return the entry of a metric, as people write it: that of "pass@" for "pass@5"."""
+    return METRICS[label if label in METRICS else label.rstrip("0123456789")]
+
+
 def estimates(label: str) -> bool:
     """Return whether a metric, as people write it, has a confidence interval."""
-    kind = label if label in METRICS else label.rstrip("0123456789")
-    return METRICS[kind].interval is not None
+    return definition_of(label).interval is not None
 
 
 def quantile_95(known: Sequence[float], *, zeros: int, total: int) -> float:

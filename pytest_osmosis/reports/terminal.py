@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
+from ..analysis.metrics import definition_of
 from ..escaping import counted, escape_control_chars
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
@@ -192,9 +193,14 @@ def _without_modules(table: Table) -> Table:
 
 
 def _narrower(metrics: list[str]) -> list[str]:
-    """One column less, the middle one of pass@k; the first and the last k stay."""
-    at = [metric for metric in metrics if metric.startswith("pass@")]
-    gone = at[len(at) // 2] if len(at) > 2 else None
+    """One column less, the middle k of the metric with most; its first and its last k stay."""
+    by_name: dict[str, list[str]] = {}
+    for metric in metrics:
+        definition = definition_of(metric)
+        if definition.takes_k:
+            by_name.setdefault(definition.name, []).append(metric)
+    most = max(by_name.values(), key=len, default=[])
+    gone = most[len(most) // 2] if len(most) > 2 else None
     return [metric for metric in metrics if metric != gone]
 
 

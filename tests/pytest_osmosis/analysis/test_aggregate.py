@@ -158,3 +158,21 @@ def test_every_metric_of_the_table_is_where_its_entry_says():
     for name, definition in METRICS.items():
         assert (f" {name}" in GRAMMAR) == definition.in_gates
     assert set(EvalFnSummary.model_fields) <= set(fields)
+
+
+def test_a_narrow_summary_leaves_out_the_middle_k_of_every_metric_that_takes_one(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(METRICS, "pass^", replace(METRICS["pass^"], in_tables="yes"))
+    result = result_of(suite_of([[1.0, 0.0] * 6]))
+
+    def ks(width: int) -> dict[str, list[int]]:
+        words = summary(result, width=width)[0].split()
+        return {
+            name: [int(word.removeprefix(name)) for word in words if word.startswith(name)]
+            for name in ("pass@", "pass^")
+        }
+
+    assert ks(200) == {"pass@": [1, 3, 5, 10, 12], "pass^": [1, 3, 5, 10, 12]}
+    assert ks(100) == {"pass@": [1, 3, 12], "pass^": [1, 3, 12]}
+    assert ks(80) == {"pass@": [1, 12], "pass^": [1, 12]}
