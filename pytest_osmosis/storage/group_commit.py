@@ -1,8 +1,9 @@
 """Group commit: lines appended by many threads become durable together, with few fsyncs.
 
 A thread that must know that its line is on disk commits all lines that wait; lines that no thread
-waits for are committed a moment later by a separate thread. After a write or an fsync has
-failed nothing is ever written again: what the kernel then still has of the file is not known.
+waits for are committed a moment later by a separate thread. Of a run store, `report`
+waits for the disk, `keep` does not. After a write or an fsync has failed nothing is ever written
+again: what the kernel then still has of the file is not known.
 Knows lines and files; does not know what is in them.
 """
 
