@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pytest_osmosis.reports.formats import REPORTS, format_named, write_as
+
 from ..errors import CommandError
 from .lines import columns, say
 
@@ -22,16 +24,25 @@ Examples:
   osmosis eval report results.json --html report.html --csv runs.csv
   osmosis eval report results.json --markdown - >> "$GITHUB_STEP_SUMMARY"
 """
+_READ = "output"
+"""The report that is read; all others can be made of it."""
 _STDOUT = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command("report", epilog=EPILOG)
+def _option(form: str) -> click.Option:
+    """Return the option that asks for a form of a report."""
+    report = format_named(form)
+    ending = f", as .{form}" if report.suffixes else ""
+    said = f"Write the {report.title} here{ending}."
+    return click.Option([f"--{form}"], type=_FILE, metavar="FILE", help=said)
+
+
+_FORMS = [_option(form) for each in REPORTS if each.option != _READ for form in each.forms]
+
+
+@click.command("report", epilog=EPILOG, params=_FORMS)
 @click.argument("report", metavar="RESULTS.json", type=click.Path(path_type=Path))
-@click.option("--html", type=_FILE, metavar="FILE", help="Write the HTML report here, one page.")
-@click.option("--markdown", type=_FILE, metavar="FILE", help="Write the Markdown report here.")
-@click.option("--csv", type=_FILE, metavar="FILE", help="Write all runs here as a CSV table.")
-@click.option("--parquet", type=_FILE, metavar="FILE", help="Write all runs here as Parquet.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     """Show a report that an evaluation has saved, or write it in other forms.
@@ -40,7 +51,6 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     dataset, if that is there unchanged. Nothing is run, no model is asked. The FILE - is standard
     output.
     """
-    from pytest_osmosis.reports.formats import format_named
     from pytest_osmosis.reports.json_reader import UnreadableReport
     from pytest_osmosis.reports.saved_report import read_saved
 
@@ -48,7 +58,7 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
         saved = read_saved(report)
     except UnreadableReport as error:
         raise CommandError(str(error), code="invalid") from None
-    asked = {form: path for form, path in files.items() if path is not None}
+    asked = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
     to_stdout = [form for form, path in asked.items() if path == _STDOUT]
     if len(to_stdout) + as_json > 1:
         raise click.UsageError(f"--{to_stdout[-1]} -: standard output takes one document")
@@ -86,8 +96,6 @@ def _show(saved: SavedReport) -> None:
 
 def _write(form: str, path: Path, saved: SavedReport) -> None:
     """Write the report in a form; to standard output by way of a file of its own."""
-    from pytest_osmosis.reports.formats import write_as
-
     with TemporaryDirectory() as folder:
         target = Path(folder) / f"report.{form}" if path == _STDOUT else path
         try:
@@ -102,5 +110,5 @@ def _check(form: str, path: Path, report: Path) -> None:
     """Refuse to write over the report itself, and a table under another form's ending."""
     if path.resolve() == report.resolve():
         raise click.UsageError(f"--{form} {path}: this is the report that is read")
-    if form in ("csv", "parquet") and path.suffix.lower() != f".{form}":
+    if format_named(form).suffixes and path.suffix.lower() != f".{form}":
         raise click.UsageError(f"--{form} {path}: name a file that ends in .{form}")

@@ -1,11 +1,14 @@
 """The groups in which help and documentation list the options.
 
-Names alone: every pytest session imports this. `table` has the options themselves.
+Names alone, those of reports from their table: every pytest session imports this. `table` has the
+options themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+
+from ..reports.formats import REPORTS
 
 FIRST = "what is evaluated"
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -29,7 +32,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "baseline-price-per-mtok",
     ),
     "reports": (
-        "by", "output", "markdown", "html", "runs-table", "trajectories", "no-answers", "debug-dir",
+        "by", *(report.option for report in REPORTS), "trajectories", "no-answers", "debug-dir",
     ),
     "resuming": (
         "resume", "extend", "fresh", "retry-failed", "rescore", "inputs", "run-dir", "no-journal",

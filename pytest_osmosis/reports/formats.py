@@ -1,8 +1,9 @@
 """The table of reports: the option that asks for each, and the module that writes it.
 
 A further format is one entry in `REPORTS` and a module of this package with
-`write(result, path, sections)`; its option, its checks and its help come from the entry. Every
-pytest session imports this: it imports no other module of ours.
+`write(result, path, sections)`; its option with its place in help, its checks, and the option of
+`osmosis eval report` come from the entry. Every pytest session imports this: it imports no other
+module of ours.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class ReportFormat:
         """The option as people write it."""
         return f"--osmosis-{self.option}"
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The names of its forms: the endings that its files may have, else its option."""
+        return tuple(suffix.removeprefix(".") for suffix in self.suffixes) or (self.option,)
+
     def writer(self, conversations: Conversations | None) -> Writer:
         """Return what writes the file; `conversations`: None where they are not to be shown."""
         write = import_module(f".{self.module}", __package__).write
@@ -97,7 +103,7 @@ def write_as(
     sections: Sections,
     conversations: Conversations | None = None,
 ) -> None:
-    """Write a result in a form of `REPORTS`, named by its option or an ending of its file.
+    """Write a result in a form of `REPORTS`, by its name.
 
     Raises:
         OSError: when it cannot be written; the old file is then untouched.
@@ -106,8 +112,8 @@ def write_as(
 
 
 def format_named(form: str) -> ReportFormat:
-    """Return the form of `REPORTS` that has this option, or an ending of its files."""
-    return next(each for each in REPORTS if form == each.option or f".{form}" in each.suffixes)
+    """Return the report that has a form of this name."""
+    return next(each for each in REPORTS if form in each.forms)
 
 
 def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:

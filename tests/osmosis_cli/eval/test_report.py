@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import html, markdown
+from pytest_osmosis.reports.formats import REPORTS
 from pytest_osmosis.reports.saved_report import read_saved
 from tests import report_page
 from tests.endpoints import Endpoint
@@ -52,6 +53,13 @@ def evaluated(project: Project) -> Project:
     )  # fmt: skip
     assert session.ret == 1
     return project
+
+
+def test_every_report_but_the_one_that_is_read_can_be_asked_for() -> None:
+    shown = ran("--help").output
+    forms = [form for each in REPORTS for form in each.forms]
+    assert [form for form in forms if f"  --{form} FILE" not in shown] == ["output"]
+    assert "Write the table of runs here, as .csv." in shown
 
 
 @pytest.mark.slow

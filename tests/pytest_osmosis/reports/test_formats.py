@@ -20,7 +20,8 @@ FILES = {
 
 
 def test_every_report_has_its_option_and_its_writer():
-    assert {each.option for each in REPORTS} <= {option.name for option in OPTIONS}
+    groups = {option.name: option.group for option in OPTIONS}
+    assert {groups[each.option] for each in REPORTS} == {"reports"}
     assert all(callable(each.writer(None)) for each in REPORTS)
 
 
