@@ -20,7 +20,7 @@ def file_id(path: Path, root: Path) -> str:
     """Return the node id of a data file: its path from the root directory, with `..` outside it.
 
     What pytest gives a file outside is empty where the file is an argument of the session: two such
-    files could not be told apart, and no run be found by its node id.
+    files would have the same node ids, and no run would be found by its own.
     """
     return os.path.relpath(path, root).replace(os.sep, "/")
 
