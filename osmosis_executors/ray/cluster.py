@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.options.values import ANY_CLUSTER
+from pytest_osmosis.options.values import UNNAMED_CLUSTER
 
 EXTRA = "pip install 'pytest-osmosis[ray]'"
 _NEEDED = ("ray", "cryptography")
@@ -30,6 +30,8 @@ _STORE_BYTES = 100 << 20
 """Of the object store of a cluster that is started here: no record goes through it."""
 _LOOPBACK = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
 """Where a cluster of this machine listens: Ray replaces 127.0.0.1 by an address of a network."""
+_STARTED = "local"
+"""Ray's word for a cluster that is started for the process."""
 CONNECT_S = 10.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _OURS = ("working_dir", "env_vars")
@@ -112,17 +114,15 @@ def connect(address: str, project: Path, runtime_env: Mapping[str, Any]) -> bool
         "logging_level": logging.ERROR,
         "configure_logging": False,
     }
-    named = os.environ.get("RAY_ADDRESS") if address == ANY_CLUSTER else address
+    named = os.environ.get("RAY_ADDRESS") if address == UNNAMED_CLUSTER else address
     try:
-        if named:
+        if named and named != _STARTED:
             _check_listening(named)
             ray.init(address=named, **given)
             return False
-        with contextlib.suppress(ConnectionError):
-            ray.init(address="auto", **given)
-            return False
+        # Never "auto": it finds the cluster that another session here has started for itself.
         ray.init(
-            address="local",
+            address=_STARTED,
             include_dashboard=False,
             object_store_memory=_STORE_BYTES,
             _node_ip_address=_LOOPBACK,

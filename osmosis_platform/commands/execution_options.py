@@ -194,8 +194,8 @@ _OPTIONS = (
     click.option(
         "--ray-address",
         metavar="ADDRESS",
-        help="The cluster of --executor ray, as its driver knows it; by default one of this "
-        "machine.",
+        help="The cluster of --executor ray, as its driver knows it; by default that of "
+        "RAY_ADDRESS, else each evaluation starts one on this machine.",
     ),
     click.option(
         "--ray-shards",

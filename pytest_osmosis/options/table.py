@@ -286,10 +286,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "ray",
-        "run the rollouts on a Ray cluster: the one at this address, else the one of RAY_ADDRESS "
-        "or of this machine, else one that is started for the session",
+        "run the rollouts on a Ray cluster: the one at this address, else the one of "
+        "RAY_ADDRESS, else one that is started on this machine for the session",
         metavar="ADDRESS",
-        const=values.ANY_CLUSTER,
+        const=values.UNNAMED_CLUSTER,
     ),
     Option(
         "shards",

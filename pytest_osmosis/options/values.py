@@ -11,8 +11,8 @@ from collections.abc import Callable
 EXPLICIT = "explicit"
 """When the evaluation of the ini file runs: only where the command line asks for it."""
 
-ANY_CLUSTER = "auto"
-"""The address of a cluster that is looked for, and started where there is none."""
+UNNAMED_CLUSTER = "auto"
+"""In place of an address: the cluster of RAY_ADDRESS, else one that is started."""
 _VARIABLE = "abcdefghijklmnopqrstuvwxyz_0123456789"
 
 

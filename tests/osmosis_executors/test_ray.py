@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -104,6 +107,36 @@ def test_a_runtime_environment_is_read(tmp_path: Path) -> None:
     (tmp_path / "env.yaml").write_text("pip: [numpy]\n")
     assert cluster.read_runtime_env(tmp_path / "env.yaml") == {"pip": ["numpy"]}
     assert cluster.read_runtime_env(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "of_environment", "used"),
+    [
+        ("auto", None, "local"),
+        ("auto", "", "local"),
+        ("auto", "ray.example", "ray.example"),
+        ("given.example", "ray.example", "given.example"),
+        ("given.example", None, "given.example"),
+        ("local", "ray.example", "local"),
+    ],
+)
+def test_a_session_uses_the_cluster_that_was_named_or_starts_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+    of_environment: str | None,
+    used: str,
+) -> None:
+    asked: list[dict[str, Any]] = []
+    ray = SimpleNamespace(init=lambda **given: asked.append(given))
+    monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if of_environment is not None:
+        monkeypatch.setenv("RAY_ADDRESS", of_environment)
+    assert cluster.connect(address, tmp_path, {"pip": ["numpy"]}) is (used == "local")
+    [given] = asked
+    assert given["address"] == used
+    assert given["runtime_env"] == {"pip": ["numpy"], "working_dir": str(tmp_path)}
 
 
 def test_a_submitted_evaluation_gets_the_cluster_and_the_names_of_its_variables(

@@ -219,6 +219,16 @@ def test_a_spent_budget_stops_all_shards(project: Folder, cluster: RayCluster) -
     assert len(runs(project)) == project.endpoint.requests < ROWS
 
 
+def test_a_session_without_an_address_leaves_the_cluster_of_another_alone(
+    project: Folder, cluster: RayCluster
+) -> None:
+    project.rows("one", "two")
+    done = evaluate(project, "--ray", "--shards=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a Ray cluster of this machine, started for the session" in done.stdout
+    assert len(runs(project)) == project.endpoint.requests == 2
+
+
 def test_what_is_missing_on_the_cluster_is_said_in_a_sentence(
     project: Folder, cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
