@@ -126,8 +126,9 @@ class Room:
         return Path("..") / here.relative_to(self.folder)
 
     def journal(self) -> Path | None:
-        """Return the journal of the evaluation, once there is one."""
-        return next(iter(self.kept.glob(f"*/{JOURNAL}")), None)
+        """Return the journal that was written last, once there is one."""
+        written = self.kept.glob(f"*/{JOURNAL}")
+        return max(written, key=lambda path: path.stat().st_mtime, default=None)
 
     def has_begun(self) -> bool:
         """Return whether an earlier attempt has written a journal."""

@@ -65,12 +65,21 @@ def name_for(info: SuiteInfo, root: Path) -> str:
     subject = info.name
     if not info.marked:
         data = Path(info.data)
-        subject = (data.relative_to(root) if data.is_relative_to(root) else data).as_posix()
-        subject = subject.removesuffix(data.suffix)
+        subject = _from_root(data, root).removesuffix(data.suffix)
     shard = info.settings.get("shard")
     if shard is not None:  # shards run side by side
         subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
     return run_name(subject.replace("/", "."), info.model)
+
+
+def _from_root(data: Path, root: Path) -> str:
+    """The path of a file from the root directory: `up2/sets/x.jsonl` for `../../sets/x.jsonl`.
+
+    A project that is moved with its data has the same name for it.
+    """
+    parts = Path(os.path.relpath(data, root)).parts
+    up = parts.count("..")
+    return "/".join([f"up{up}", *parts[up:]] if up else parts)
 
 
 def marked(name: str, whole: str) -> str:

@@ -96,6 +96,8 @@ def test_data_outside_the_root_directory_are_resumed_too(
     model.down = {"b"}
     first = project.run("--rootdir=inner", *data, data=None, workers=workers)
     assert "../data.jsonl::row-1[run-0]" in first.out and "../more.jsonl::row-0[run-0]" in first.out
+    kept = project.path / "inner" / ".osmosis" / "runs"
+    assert {folder.name for folder in run_directory.kept_in(kept)} == {"up1.data-m", "up1.more-m"}
     model.asked.clear()
     model.down = set()
     session = project.run("--rootdir=inner", *data, data=None, workers=workers)
