@@ -124,7 +124,7 @@ class Redactor:
             self.unmaskable.append(secret.name or "(unnamed)")
             return
         # Longest first: a plain spelling inside an escaped one must not break it into pieces.
-        found = {*self._spellings, *_spellings(value)}
+        found = {*self._spellings, *_spellings(value), *_lines(value)}
         self._spellings = sorted(found, key=lambda text: (-len(text), text))
 
     def __call__(self, text: str) -> str:
@@ -161,6 +161,12 @@ def is_maskable(value: str) -> bool:
     if len(value) < MIN_MASKABLE or value.casefold() in _COMMON:
         return False
     return len(set(value)) > 2
+
+
+def _lines(value: str) -> Iterator[str]:
+    """The lines of a value that has several, as a log that is masked line by line shows them."""
+    lines = [line.strip() for line in value.splitlines()]
+    return filter(is_maskable, lines if len(lines) > 1 else [])
 
 
 def _utf8(text: str) -> bytes:

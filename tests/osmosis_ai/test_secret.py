@@ -155,6 +155,12 @@ def test_short_and_common_secrets_are_not_masked_but_named() -> None:
     assert redactor("a test with password") == "a test with password"
 
 
+def test_each_line_of_a_secret_of_several_is_masked_alone() -> None:
+    redact = Redactor([Secret("-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n  hkiG9w0BAQ==\n}\n")])
+    assert redact("line: MIIEvQIBADANBgkq") == "line: ***"
+    assert redact("hkiG9w0BAQ==\n}") == "***\n}"
+
+
 def test_secrets_can_be_added_and_a_longer_one_is_masked_whole() -> None:
     redactor = Redactor()
     assert redactor("key-12345678-more") == "key-12345678-more"
