@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -155,7 +155,7 @@ class _Execution:
         printed = GrowingFile(log)
         place = self._children.build_place(
             say=lambda told: self._record.say(told, step="build"),
-            follow=lambda: self._add_output(printed, "build"),
+            follow=lambda: self._add_output(printed.lines(), "build"),
             check=self._watch.check,
         )
         rollout = self._order.experiment["rollout"]
@@ -247,23 +247,24 @@ class _Execution:
         try:
             status = wait_for_end(running, look, grace_s=self._services.grace_s)
         finally:
-            self._follow(output)
+            self._follow(output, to_end=True)
         assert status is not None  # its time is not limited
         return status
 
-    def _follow(self, output: GrowingFile | None) -> None:
+    def _follow(self, output: GrowingFile | None, *, to_end: bool = False) -> None:
         if output is None:
             return
-        self._add_output(output, "run")
+        for lines in output.rest() if to_end else [output.lines()]:
+            self._add_output(lines, "run")
         journal = self._room.journal()
         if self._progress is None and journal is not None:
             self._progress = Progress(journal)
         if self._progress is not None and self._progress.update():
             self._record.set_metrics(self._progress.metrics)
 
-    def _add_output(self, output: GrowingFile, step: str) -> None:
-        lines = (line.decode("utf-8", "replace") for line in output.lines())
-        self._record.add_output(map(self._without_paths, lines), step=step)
+    def _add_output(self, lines: Iterable[bytes], step: str) -> None:
+        text = (line.decode("utf-8", "replace") for line in lines)
+        self._record.add_output(map(self._without_paths, text), step=step)
 
     def _take_report(self) -> str | None:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""

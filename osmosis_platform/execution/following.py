@@ -32,3 +32,15 @@ class GrowingFile:
             yield line + b"\n"
         if len(self._begun) > BLOCK:
             self._begun = b""  # no line of text
+
+    def rest(self) -> Iterator[list[bytes]]:
+        """Yield what is left of a file that grows no more, a block at a time; also a last line
+        that was not ended.
+        """
+        offset = -BLOCK
+        while self._offset - offset >= BLOCK:
+            offset = self._offset
+            yield [*self.lines()]
+        if self._begun:
+            yield [self._begun]
+            self._begun = b""

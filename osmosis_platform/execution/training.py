@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,12 +165,16 @@ class TrainingRun:
         path.touch(mode=0o600)
         printed = GrowingFile(path, path.stat().st_size)
 
-        def add() -> None:
-            lines = (line.decode("utf-8", "replace") for line in printed.lines())
-            self.record.add_output(map(self.without_paths, lines), step=step)
+        def add(lines: Iterable[bytes]) -> None:
+            text = (line.decode("utf-8", "replace") for line in lines)
+            self.record.add_output(map(self.without_paths, text), step=step)
 
-        started.callback(add)
-        return add
+        def add_rest() -> None:
+            for lines in printed.rest():
+                add(lines)
+
+        started.callback(add_rest)
+        return lambda: add(printed.lines())
 
 
 def _free_port() -> int:

@@ -104,6 +104,15 @@ def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:
         assert [*file.lines()] == []
 
 
+def test_the_rest_of_a_file_is_read_to_its_end(tmp_path: Path) -> None:
+    lines = [b"%0999d\n" % number for number in range(3_000)]
+    (tmp_path / "x").write_bytes(b"".join(lines) + b"the end")
+    file = GrowingFile(tmp_path / "x")
+    assert [*file.lines()] == lines[:1048]
+    assert [line for block in file.rest() for line in block] == [*lines[1048:], b"the end"]
+    assert [line for block in file.rest() for line in block] == []
+
+
 def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path) -> None:
     plan = {"n": 2, "rows": [[0, 3]], "digests": ""}
     lines = [
