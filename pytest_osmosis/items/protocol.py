@@ -17,6 +17,7 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from .. import compat
+from ..escaping import escape_control_chars
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
@@ -242,7 +243,7 @@ def _failure_repr(item: RunItem) -> Any:
 
 def failure_repr(finished: RolloutRecord, *, path: str, threshold: float) -> Any:
     """Return the section of a run that did not pass, with one line for the short summary."""
-    line = headline(finished.result, threshold)
+    line = escape_control_chars(headline(finished.result, threshold))
     return compat.failure_section(finished.explanation, path=path, line=line)
 
 

@@ -27,7 +27,7 @@ from tests.made_results import NASTY, result_of, suite_of
 EXAMPLE = Path(__file__).parents[2] / "examples" / "calculator"
 PHONE = {"width": 375, "height": 800}
 DESK = {"width": 1280, "height": 900}
-CONTROLS = "a\x00b\x1b[31m\u202etxt.exe\u2066"
+CONTROLS = "a\x00b\x1b[31m\u202etxt.exe\u2066\U000e0041"
 HOSTILE = f"{NASTY}</script></style></textarea><svg onload=alert(2)>{CONTROLS}<!--"
 
 
@@ -278,8 +278,8 @@ def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):
     page.wait_for_selector(".messages")
     text = page.inner_text("#detail")
     assert "</script></style>" in text and "<img src=x onerror=alert(1)>" in text
-    assert r"a\x00b\x1b[31m\u202etxt.exe\u2066" in text
-    assert not re.search("[\x00\x1b\u202e\u2066]", page.content())
+    assert r"a\x00b\x1b[31m\u202etxt.exe\u2066\U000e0041" in text
+    assert not re.search("[\x00\x1b\u202e\u2066\U000e0041]", page.content())
     assert page.locator("img, iframe, object, svg[onload], a[href*=':']").count() == 0
     assert page.locator("script").count() == 4
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0

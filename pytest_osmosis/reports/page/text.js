@@ -1,16 +1,15 @@
 // Elements and text. Text of models goes in as text nodes alone, with what is invisible spelled out.
 
 const UNSEEN =
-  /(?![\n\t])[\p{Cc}\p{Cs}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
+  /(?![\n\t])[\p{Cc}\p{Cs}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 /** Text in which control characters, and those that turn its direction, can be seen. */
 export function visible(text) {
   return String(text).replace(UNSEEN, (char) => {
-    const code = char.charCodeAt(0);
     if (char === "\r") return "\\r";
-    return code < 256
-      ? `\\x${code.toString(16).padStart(2, "0")}`
-      : `\\u${code.toString(16).padStart(4, "0")}`;
+    const code = char.codePointAt(0).toString(16);
+    if (code.length <= 2) return `\\x${code.padStart(2, "0")}`;
+    return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
   });
 }
 

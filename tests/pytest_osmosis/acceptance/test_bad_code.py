@@ -426,3 +426,17 @@ def test_a_secret_in_a_warning_is_masked(
     session = project.run("--batch-size=2", workers=workers)
     assert "the key is ***" in session.out
     assert "sk-very-secret-0123456789" not in session.out + session.err
+
+
+def test_an_errors_control_characters_are_escaped_in_the_short_summary_too(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    project.write(
+        "rewards.py",
+        "def exact(solution_str, ground_truth):\n    raise ValueError('a\\0\\x1b[31mb\\x9bc')\n",
+    )
+    project.rows("one", "two")
+    session = project.run("--tb=no", "-rfE")
+    assert "ValueError: a\\x00\\x1b[31mb\\x9bc" in session.out
+    assert not {"\0", "\x1b", "\x9b"} & set(session.out)
