@@ -95,6 +95,11 @@ def _overridden(model_info: Mapping[str, Any]) -> Mapping[str, Any]:
 def _name(model_info: Mapping[str, Any]) -> ModelName:
     provider = _required(model_info, "provider").lower()
     model = _required(model_info, "model").removeprefix(f"{provider}/")
+    if "embedded" in (provider, model) and not model_info.get("api_base"):
+        raise ValueError(
+            "the embedded model cannot judge: name a judge by provider and model, such as "
+            "openai/gpt-5-mini, or a server of your own by hosted_vllm/NAME and its api_base"
+        )
     return ModelName(provider, model)
 
 

@@ -47,6 +47,15 @@ def test_a_model_that_repeats_its_provider_is_not_doubled() -> None:
     assert str(name) == "openrouter/openai/gpt-5"
 
 
+@pytest.mark.parametrize("named", [("embedded", "perfect"), ("openai", "embedded")])
+def test_the_embedded_model_is_refused_as_a_judge(named: tuple[str, str]) -> None:
+    provider, model = named
+    with pytest.raises(ValueError, match="the embedded model cannot judge"):
+        settings_of(provider=provider, model=model, api_key=None)
+    own = settings_of(provider=provider, model=model, api_base="http://localhost:8000/v1")
+    assert own.name.model == model
+
+
 def test_what_a_rubric_function_overrides_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", "sk-variable-0123456789")
     found = settings_of(model_info_overrides={"model": "gpt-6", "api_key_env": "JUDGE_API_KEY"})
