@@ -31,6 +31,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_its_rollout_is_found_by_its_backend(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     found = load_agent(MAIN, roots=[workspace], hooks=UserHooks())
     for name in [name for name in sys.modules if name == "main" or name.startswith("main_")]:

@@ -130,6 +130,7 @@ def test_a_backup_with_its_key_opens_the_secrets(
     assert secret.reveal() == VALUE
 
 
+@pytest.mark.slow
 def test_the_tables_of_a_backup_are_of_one_moment_while_others_write(
     platform: PlatformServer, elsewhere: Database, tmp_path: Path
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_tables_of_a_backup_are_of_one_moment_while_others_write(
         assert session.scalars(select(RunLog.run_id)).all()
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_left_alone(
     platform: PlatformServer, elsewhere: Database, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_what_is_there_already_is_left_alone(
         write_backup(platform.database, data, tmp_path / "other.tar.gz", with_key=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [

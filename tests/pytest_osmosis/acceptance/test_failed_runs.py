@@ -174,6 +174,7 @@ def test_two_gates_that_failed_show_a_conversation_once(wrong: Project) -> None:
     assert shown.count("  shown above: gate mean >= 0.9") == 3
 
 
+@pytest.mark.slow
 @each_mode
 def test_a_marked_test_that_fails_shows_its_conversation(wrong: Project, workers: int) -> None:
     wrong.rows("a", "b", "c")

@@ -370,6 +370,7 @@ def test_fresh_starts_anew_in_any_case(unfinished, model):
     assert set(model.asked.values()) == {1} and len(model.asked) == len(ROWS)
 
 
+@pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize(
     ("option", "again"),
@@ -598,6 +599,7 @@ def test_it(rollout):
 """
 
 
+@pytest.mark.slow
 @each_mode
 def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project, model, workers):
     project.rows(*ROWS)

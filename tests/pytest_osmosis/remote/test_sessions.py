@@ -56,6 +56,7 @@ def plain_runs(session: Session) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_shards_give_what_one_process_gives(
     project: Project, fleets: list[ProcessFleet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
