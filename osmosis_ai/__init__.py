@@ -1,6 +1,7 @@
 """What user code imports: reward and rubric decorators, rubric judging, agents.
 
 Each name is imported when it is first used, so that `import osmosis_ai` stays cheap.
+PYTEST_DONT_REWRITE: the `osmosis` command imports it before the pytest session that it starts.
 """
 
 from __future__ import annotations

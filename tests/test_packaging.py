@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from importlib.metadata import entry_points
 from itertools import chain
@@ -68,3 +69,12 @@ def test_each_spelling_of_the_command_can_be_called(command: str) -> None:
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     (found,) = entry_points(group="pytest11", name="osmosis")
     assert found.value == "pytest_osmosis.plugin"
+
+
+@pytest.mark.parametrize(
+    "package", PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+)
+def test_pytest_rewrites_no_package_of_the_wheel(package: str) -> None:
+    # `osmosis eval` imports some before its session, which would warn of each.
+    tree = ast.parse((ROOT / package / "__init__.py").read_text("utf-8"))
+    assert "PYTEST_DONT_REWRITE" in (ast.get_docstring(tree) or "")
