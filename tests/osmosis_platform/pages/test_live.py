@@ -115,18 +115,19 @@ def test_a_stream_is_counted_until_its_page_goes(
 
     def leaves(streams: Streams, user_id: str) -> None:
         leave(streams, user_id)
-        left.set()
+        if user_id == browser.account.user_id:  # a stream of an earlier test may end only now
+            left.set()
 
     monkeypatch.setattr(Streams, "leave", leaves)
     platform_server.streams.each = 1
     try:
         with events(browser, "runs/events") as found:
             next_of(found, "part")
-            assert platform_server.streams.count == 1
             refused = browser.get("runs/events")
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
         assert left.wait(60)
-        assert platform_server.streams.count == 0
+        with events(browser, "runs/events") as found:
+            next_of(found, "part")
     finally:
         platform_server.streams.each = live.EACH
 
