@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
-from .remote.shard_plugin import SHARD
+from .distributed.remote.shard_plugin import SHARD
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -30,7 +30,7 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
 
         return ControllerEvaluation(config, spec)
     if spec.cluster is not None and not config.option.collectonly:
-        from .remote.driver_evaluation import DriverEvaluation
+        from .distributed.remote.driver_evaluation import DriverEvaluation
 
         return DriverEvaluation(config, spec, indifferent=WORKER_PACKAGES)
     if not config.option.collectonly:
@@ -42,7 +42,7 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
 
         return WorkerEvaluation(config, spec)
     if (shard := config.stash.get(SHARD, None)) is not None:
-        from .remote.shard_evaluation import ShardEvaluation
+        from .distributed.remote.shard_evaluation import ShardEvaluation
 
         return ShardEvaluation(config, spec, shard)
     from .session.reporting_evaluation import LocalEvaluation

@@ -245,9 +245,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _choose_processes(config: pytest.Config) -> None:
-    from . import build_spec
     from .distributed import processes
     from .distributed.compat import is_worker
+    from .options import build_spec
 
     if not is_worker(config):
         processes.choose_processes(config, build_spec.batch_size(config))

@@ -14,7 +14,7 @@ from osmosis_executors.local import LocalExecutor, LocalRun
 from osmosis_executors.shards.hub import Hub
 from osmosis_executors.shards.invitation import VARIABLE
 from osmosis_executors.shards.process import OUTPUT
-from pytest_osmosis.remote.fleet import Listener, ShardOrder
+from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.spec import Cluster
 
 PATIENCE_S = 60.0

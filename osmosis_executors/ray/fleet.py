@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.secret import MIN_MASKABLE
+from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.spec import Cluster
 
 from ..shards.hub import Hub

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_osmosis.remote.fleet import Listener, ShardOrder
+from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 
 from .certificate import server_context
 from .frames import ALIVE, BEAT_S, HELLO, ORDER, BadMessage, frame, read_message

@@ -14,8 +14,8 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 from pytest_osmosis.api_keys import secret_variables
-from pytest_osmosis.remote import messages
-from pytest_osmosis.remote.shard_plugin import ShardPlugin
+from pytest_osmosis.distributed.remote import messages
+from pytest_osmosis.distributed.remote.shard_plugin import ShardPlugin
 
 from .invitation import VARIABLE, Invitation
 from .link import DriverLink, NotInvited

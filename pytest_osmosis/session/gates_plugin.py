@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .. import compat
-from ..build_spec import gate_mistake
 from ..errors import ConfigurationError
 from ..escaping import shown_path
 from ..gates.session_gates import GateEvaluator
 from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
+from ..options.build_spec import gate_mistake
 from ..run_result import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
 

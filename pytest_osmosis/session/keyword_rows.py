@@ -7,11 +7,11 @@ from itertools import chain
 
 import pytest
 
-from .. import build_spec
 from ..errors import ConfigurationError, NoRows
 from ..hookspecs import hooks_of
 from ..items import nodeids
 from ..items.marks import MARKER, ROOT
+from ..options import build_spec
 from ..rollouts.prepare import read_rows
 from ..spec import EvalSpec
 from .keywords import matches

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .. import build_spec
 from ..api_keys import key_of
 from ..errors import ConfigurationError
+from ..options import build_spec
 from ..options.reader import OptionReader
 from ..reports.formats import ReportFormat, asked_reports, step_summary
 from ..spec import SessionSpec

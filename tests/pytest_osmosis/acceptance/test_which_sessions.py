@@ -48,7 +48,7 @@ import sys
 def test_breaks():
     breakpoint()
     ours = {name for name in sys.modules if name.startswith("pytest_osmosis.")}
-    assert not ours & {"pytest_osmosis.rollouts", "pytest_osmosis.build_spec"}
+    assert not ours & {"pytest_osmosis.rollouts", "pytest_osmosis.options.build_spec"}
 """
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from ..dataset.sampling import position
-from ..items.runner import Rollouts
-from ..rollouts.cached import StoreCache
-from ..run_result import RunId
-from ..session import preflight
-from ..session.reporting_evaluation import LocalEvaluation
-from ..session.selection import selection_of
-from ..spec import Cluster
-from ..storage.source_digest import input_digests
+from ...dataset.sampling import position
+from ...items.runner import Rollouts
+from ...rollouts.cached import StoreCache
+from ...run_result import RunId
+from ...session import preflight
+from ...session.reporting_evaluation import LocalEvaluation
+from ...session.selection import selection_of
+from ...spec import Cluster
+from ...storage.source_digest import input_digests
 from .fleet import Fleet, fleet_of
 from .order import order_of
 from .rollouts import Loaded, RemoteRollouts

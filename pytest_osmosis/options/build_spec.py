@@ -17,14 +17,14 @@ import pytest
 from osmosis_ai.agents.event_log import session_folder
 from osmosis_ai.secret import Secret
 
-from .dataset.formats import ACCEPTED
-from .escaping import escape_control_chars
-from .options.reader import OptionReader
-from .options.table import BY_NAME
-from .options.values import OF_REPORT
-from .reports.formats import REPORTS
-from .spec import Budget, Cluster, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
-from .storage.atomic_write import is_special
+from ..dataset.formats import ACCEPTED
+from ..escaping import escape_control_chars
+from ..reports.formats import REPORTS
+from ..spec import Budget, Cluster, Deciding, EvalSpec, Keeping, ModelSpec, Rescore, SessionSpec
+from ..storage.atomic_write import is_special
+from .reader import OptionReader
+from .table import BY_NAME
+from .values import OF_REPORT
 
 LAST = "last"
 """As a baseline: the suite's previous complete evaluation."""
@@ -189,7 +189,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
 def _map(given: OptionReader) -> tuple[str, ...]:
     texts: tuple[str, ...] = given("map")
     if texts:
-        from .dataset.columns import mapping_of
+        from ..dataset.columns import mapping_of
 
         try:
             mapping_of(texts)
@@ -219,8 +219,8 @@ def _rows(given: OptionReader) -> str:
     text: str = given("rows")
     if not text.startswith(OF_REPORT):
         return text
-    from .dataset.sampling import as_text
-    from .reports.json_reader import UnreadableReport, read_row_indices
+    from ..dataset.sampling import as_text
+    from ..reports.json_reader import UnreadableReport, read_row_indices
 
     try:
         return as_text(read_row_indices(given.path("rows", text.removeprefix(OF_REPORT))))
@@ -342,7 +342,7 @@ def _gates(given: OptionReader) -> Iterator[str]:
     texts = given("gate")
     if not texts:
         return
-    from .gates.parser import GateError, parse_gate
+    from ..gates.parser import GateError, parse_gate
 
     seen: set[str] = set()
     for text in texts:

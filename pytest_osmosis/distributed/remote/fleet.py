@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..spec import Cluster
+from ...spec import Cluster
 
 GROUP = "osmosis.fleets"
 """The group of entry points that make fleets."""

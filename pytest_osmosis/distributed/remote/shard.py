@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..rollouts.engine import EngineClosed
-from ..rollouts.pool import RolloutPool
-from ..run_result import RolloutRecord, RunId
-from ..storage.transcripts import transcript_line
+from ...rollouts.engine import EngineClosed
+from ...rollouts.pool import RolloutPool
+from ...run_result import RolloutRecord, RunId
+from ...storage.transcripts import transcript_line
 from . import messages
 from .shard_plugin import Link
 

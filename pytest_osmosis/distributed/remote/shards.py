@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ..run_result import RunId
+from ...run_result import RunId
 
 MAX_LOSSES = 3
 """A shard that is lost so often without a run ending in between is given up."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.remote import driver_evaluation
+from pytest_osmosis.distributed.remote import driver_evaluation
 from tests.project import Project, Session
 from tests.shard_processes import ProcessFleet
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ..api_keys import SECRET_NAMES, secret_variables
-from ..options.reader import OptionReader
-from ..options.table import OPTIONS
-from ..spec import SessionSpec
+from ...api_keys import SECRET_NAMES, secret_variables
+from ...options.reader import OptionReader
+from ...options.table import OPTIONS
+from ...spec import SessionSpec
 from .fleet import ShardOrder
 
 KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"

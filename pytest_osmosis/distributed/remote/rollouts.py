@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..escaping import escape_control_chars
-from ..rollouts.cached import ResultCache
-from ..rollouts.engine import EngineClosed
-from ..rollouts.guards.loop_watchdog import Blocked
-from ..rollouts.suite import Suite
-from ..run_result import RolloutRecord, RunId, RunResult
-from ..session.result_sink import ResultSink
-from ..storage.transcripts import messages_of, transcript_line
+from ...escaping import escape_control_chars
+from ...rollouts.cached import ResultCache
+from ...rollouts.engine import EngineClosed
+from ...rollouts.guards.loop_watchdog import Blocked
+from ...rollouts.suite import Suite
+from ...run_result import RolloutRecord, RunId, RunResult
+from ...session.result_sink import ResultSink
+from ...storage.transcripts import messages_of, transcript_line
 from . import messages
 from .fleet import Fleet
 from .shards import Shard, ShardPlan

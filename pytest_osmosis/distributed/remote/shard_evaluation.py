@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..items import capture
-from ..items.runner import own_rollouts
-from ..rollouts.cached import ResultCache
-from ..session import preflight
-from ..session.evaluation import Evaluation
-from ..session.signals import leave_to_controller
-from ..spec import EvalSpec, SessionSpec
+from ...items import capture
+from ...items.runner import own_rollouts
+from ...rollouts.cached import ResultCache
+from ...session import preflight
+from ...session.evaluation import Evaluation
+from ...session.signals import leave_to_controller
+from ...spec import EvalSpec, SessionSpec
 from .shard import ShardRuns
 from .shard_plugin import ShardPlugin
 

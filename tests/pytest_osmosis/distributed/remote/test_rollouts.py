@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.remote import messages
-from pytest_osmosis.remote.rollouts import RemoteRollouts
-from pytest_osmosis.remote.shards import MAX_LOSSES, ShardPlan
+from pytest_osmosis.distributed.remote import messages
+from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
+from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.run_result import CachedRun, RolloutRecord, RunId, RunResult
