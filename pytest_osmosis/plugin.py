@@ -247,10 +247,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _choose_processes(config: pytest.Config) -> None:
     from .distributed import processes
     from .distributed.compat import is_worker
-    from .options import build_spec
+    from .options.process_options import batch_size
 
     if not is_worker(config):
-        processes.choose_processes(config, build_spec.batch_size(config))
+        processes.choose_processes(config, batch_size(config))
 
 
 def _set_up(config: pytest.Config) -> Evaluation:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,17 @@ class OptionReader:
         if option.repeatable:
             return tuple(self._parsed(option, text) for text in value)
         return self._parsed(option, str(value))
+
+    def distinct(self, name: str, key: Callable[[str], Any] = str) -> dict[Any, str]:
+        """Return the values by their keys; raise `pytest.UsageError` where one is given twice."""
+        values: dict[Any, str] = {}
+        for text in self(name):
+            if (found := key(text)) in values:
+                raise pytest.UsageError(
+                    f"{self.spelled(name)} {text!r} is given twice; give it once"
+                )
+            values[found] = text
+        return values
 
     def path(self, name: str, text: str) -> Path:
         """Return the path, from the current directory, or from the root if the ini file gave it."""

@@ -22,7 +22,7 @@ from ..gates.session_gates import GateEvaluator
 from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
-from ..options.build_spec import gate_mistake
+from ..options.gate_options import gate_mistake
 from ..run_result import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
 
