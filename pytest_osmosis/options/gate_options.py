@@ -14,7 +14,7 @@ LAST = "last"
 
 def deciding(given: OptionReader) -> Deciding:
     """Return gates, confidence and baseline."""
-    gates = tuple(given.distinct("gate", lambda text: _canonical(given, text)))
+    gates = tuple(given.distinct("gate", canonical=lambda text: _canonical(given, text)))
     if given("stop-when-decided") and not gates:
         raise pytest.UsageError(
             f"{given.spelled('stop-when-decided')} needs a gate that can be decided: "

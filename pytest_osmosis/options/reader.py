@@ -68,10 +68,16 @@ class OptionReader:
             return tuple(self._parsed(option, text) for text in value)
         return self._parsed(option, str(value))
 
-    def distinct(self, name: str, key: Callable[[str], Any] = str) -> dict[Any, str]:
+    def distinct(
+        self,
+        name: str,
+        key: Callable[[str], Any] = str,
+        *,
+        canonical: Callable[[str], str] = str,
+    ) -> dict[Any, str]:
         """Return the values by their keys; raise `pytest.UsageError` where one is given twice."""
         values: dict[Any, str] = {}
-        for text in self(name):
+        for text in map(canonical, self(name)):
             if (found := key(text)) in values:
                 raise pytest.UsageError(
                     f"{self.spelled(name)} {text!r} is given twice; give it once"
