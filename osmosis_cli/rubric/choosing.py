@@ -11,7 +11,14 @@ from pathlib import Path
 from osmosis_ai.providers import parse_model_name
 
 from ..errors import CommandError
-from .config import DEFAULT_NAMES, RubricConfig, RubricFileError, load_rubrics, pick_rubric
+from .config import (
+    DEFAULT_NAMES,
+    RubricConfig,
+    RubricFileError,
+    UnknownRubric,
+    load_rubrics,
+    pick_rubric,
+)
 
 INLINE = "inline"
 """The id of a rubric that is given as a text."""
@@ -21,7 +28,10 @@ _LONGEST = 1_000_000
 def choose_rubric(
     given: str, *, config: Path | None, data: Path, model: str | None
 ) -> RubricConfig:
-    """Return the rubric that is named by its id, is in `@FILE`, or is the text itself."""
+    """Return the rubric that is named by its id, is in `@FILE`, or is the text itself.
+
+    One word is an id; so is everything beside a `config`. Several words are a text.
+    """
     if given.startswith("@"):
         path = Path(given[1:])
         return _of_text(_read(path), model, name=path.stem or INLINE, place=str(path))
@@ -43,6 +53,12 @@ def _of_file(rubric_id: str, config: Path | None, data: Path) -> RubricConfig:
     path = config or _config_beside(data)
     try:
         chosen = pick_rubric(path, load_rubrics(path), rubric_id)
+    except UnknownRubric as error:
+        rule = "With --config it is" if config else "One word is"
+        raise usage(
+            f"{'--config ' if config else ''}{error} {rule} taken for an id: a text stands in a "
+            f"file, as --rubric @FILE{'' if config else ', or has several words'}."
+        ) from None
     except RubricFileError as error:
         raise usage(f"{'--config ' if config else ''}{error}") from None
     return replace(chosen, source=str(path))

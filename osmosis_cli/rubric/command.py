@@ -48,7 +48,7 @@ Examples:
     "given",
     required=True,
     metavar="ID|TEXT|@FILE",
-    help="The rubric to apply: its id in the rubric file, its text, or @ and a file with it.",
+    help="The rubric: one word is its id in the rubric file, several are its text; @FILE has it.",
 )
 @click.option(
     "-d",

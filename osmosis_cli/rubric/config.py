@@ -44,6 +44,10 @@ class RubricFileError(Exception):
     """The rubric file cannot be used; `str()` is the whole message."""
 
 
+class UnknownRubric(RubricFileError):
+    """The file has no rubric with the id."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricConfig:
     """One rubric of a file."""
@@ -115,14 +119,14 @@ def load_rubrics(path: Path) -> list[RubricConfig]:
 
 
 def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricConfig:
-    """Return the rubric with this id; raise RubricFileError with the ids that there are."""
+    """Return the rubric with this id; raise UnknownRubric with the ids that there are."""
     for rubric in rubrics:
         if rubric.id == wanted:
             return rubric
     ids = [rubric.id for rubric in rubrics]
     close = get_close_matches(wanted, ids, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(ids)}."
-    raise RubricFileError(f"{path}: has no rubric {wanted!r}.{hint}")
+    raise UnknownRubric(f"{path}: has no rubric {wanted!r}.{hint}")
 
 
 # Finding and checking entries.

@@ -386,6 +386,16 @@ def refused(capsys: pytest.CaptureFixture[str], judge: Endpoint, *args: str, **k
     return told.err
 
 
+def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, judge, name="Polite?")
+    assert "There are: support_followup. One word is taken for an id" in told
+    assert "--rubric @FILE, or has several words" in told
+    told = refused(capsys, judge, "--config", "rubric_configs.yaml", name="Is it polite?")
+    assert "With --config it is taken for an id" in told
+
+
 def test_a_missing_key_is_told_before_any_request(
     here: Path,
     judge: Endpoint,
