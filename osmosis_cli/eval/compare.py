@@ -78,8 +78,9 @@ def _compared(
         raise CommandError(
             f"{paths[0]} and {paths[1]} have no evaluation in common: {', '.join(alone)}",
             code="nothing_in_common",
+            status=2,
         )
-    return [
+    found = [
         Compared(
             there,
             here,
@@ -92,7 +93,24 @@ def _compared(
             ),
         )
         for there, here in pairs
-    ], alone
+    ]
+    _refuse_strangers(found, paths)
+    return found, alone
+
+
+def _refuse_strangers(found: list[Compared], paths: tuple[Path, Path]) -> None:
+    """Refuse reports of which not one row or eval function is in both."""
+    if any(comparison.rows for pair in found for comparison in pair.report.comparisons):
+        return
+    pairs = [(pair.baseline.info.eval_fns, pair.current.info.eval_fns) for pair in found]
+    shared = any(set(there) & set(here) for there, here in pairs)
+    named = " and ".join(", ".join(each) or "none" for each in pairs[0])
+    why = "no row is in both" if shared else f"they have other eval functions ({named})"
+    raise CommandError(
+        f"{paths[0]} and {paths[1]} have nothing in common: {why}",
+        code="nothing_in_common",
+        status=2,
+    )
 
 
 def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.suite_results import SuiteResult
@@ -83,11 +84,34 @@ def test_several_suites_are_matched_by_name(written: Written):
     assert "not compared, in one report only: a.jsonl, data.jsonl" in done.output
 
 
-def test_reports_with_nothing_in_common_are_refused(written: Written):
+def test_reports_with_nothing_in_common_are_refused(
+    written: Written, capsys: pytest.CaptureFixture[str]
+):
     suites = [suite_of([[1.0]], name=f"{name}.jsonl", data=name) for name in "abcd"]
-    done = compare(written("1.json", *suites[:2]), written("2.json", *suites[2:]))
-    assert done.exit_code == 1
-    assert "1.json and 2.json have no evaluation in common" in done.output
+    written("1.json", *suites[:2])
+    written("2.json", *suites[2:])
+    assert "1.json and 2.json have no evaluation in common" in refused(capsys)
+
+
+def test_one_evaluation_each_with_no_row_in_common_is_refused(
+    written: Written, capsys: pytest.CaptureFixture[str]
+):
+    for name, digest in (("1.json", "one"), ("2.json", "two")):
+        document = json.loads(Path(written(name, suite_of([[1.0]]))).read_text())
+        document["rows"][0]["digest"] = digest
+        Path(name).write_text(json.dumps(document))
+    assert "1.json and 2.json have nothing in common: no row is in both" in refused(capsys)
+    text = Path(written("2.json", suite_of([[1.0]]))).read_text()
+    Path("2.json").write_text(text.replace("rewards:exact", "other:fn"))
+    assert "they have other eval functions (rewards:exact and other:fn)" in refused(capsys)
+
+
+def refused(capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said of two reports that nothing can be compared of."""
+    assert run(cli, ["eval", "compare", "1.json", "2.json"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err
 
 
 def test_json_is_one_document(written: Written):
