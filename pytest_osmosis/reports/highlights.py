@@ -56,6 +56,13 @@ def shown(figure: float | None, sign: str = "") -> str:
     return f"{figure:{sign}.3f}" if abs(figure) < HUGE else f"{figure:{sign}.3g}"
 
 
+def outcome_shown(run: RunResult, suite: SuiteResult) -> str:
+    """Return what a run came to: where gates decide, a low score is `below` and fails nothing."""
+    if suite.verdicts and run.outcome == "failed" and run.error_type is None:
+        return "below"
+    return run.outcome
+
+
 def refusal(result: EvalResult) -> RunResult | None:
     """The run whose error ended the session before any run had a score, if one did."""
     runs = [run for suite in result.suites for row in suite.rows for run in row.runs]

@@ -17,7 +17,7 @@ from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
 from .charts import Charts, charts_of
 from .formats import Conversations, Sections
-from .highlights import row_name, shown
+from .highlights import outcome_shown, row_name, shown
 from .packed_conversations import Packed, compressed, packed
 from .page_assets import FOLDER, script, style
 from .page_data import places_json, suites_json
@@ -174,9 +174,9 @@ def _around(figure: Figure) -> str:
 
 
 def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:
-    counts = Counter(run.outcome for row in suite.rows for run in row.runs)
+    counts = Counter(outcome_shown(run, suite) for row in suite.rows for run in row.runs)
     start = 0.0
-    for outcome in ("passed", "failed", "error"):
+    for outcome in ("passed", "below", "failed", "error"):
         width = 100.0 * counts[outcome] / max(1, counts.total())
         if counts[outcome]:
             yield outcome, counts[outcome], round(start, 3), round(width, 3)

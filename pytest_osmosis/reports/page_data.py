@@ -13,7 +13,7 @@ from ..run_result import RunId, RunResult
 from ..storage.excerpt import encode
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import Change
-from .highlights import row_name
+from .highlights import outcome_shown, row_name
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""
@@ -47,6 +47,7 @@ def _suite(suite: SuiteResult) -> str:
         "name": info.name,
         "n": info.n,
         "threshold": info.pass_threshold,
+        "gated": bool(suite.verdicts),
         "marked": info.marked,
         "label": info.label,
         "functions": [function.name for function in suite.functions],
@@ -62,7 +63,7 @@ def _suite(suite: SuiteResult) -> str:
     }
     before = _answers_before(suite)
     rows = ",".join(
-        _row(row, columns, others.get(row.row_index), before.get(row_name(row)))
+        _row(row, suite, columns, others.get(row.row_index), before.get(row_name(row)))
         for row in suite.rows
     )
     return f'{encode(told)[:-1]},"rows":[{rows}]}}'
@@ -92,7 +93,13 @@ def _answers_before(suite: SuiteResult) -> dict[str, Change]:
     }
 
 
-def _row(row: RowResult, columns: list[str], other: RowResult | None, change: Change | None) -> str:
+def _row(
+    row: RowResult,
+    suite: SuiteResult,
+    columns: list[str],
+    other: RowResult | None,
+    change: Change | None,
+) -> str:
     data = row.data
     told: dict[str, Any] = {"index": row.row_index}
     if row.row_id:
@@ -102,22 +109,27 @@ def _row(row: RowResult, columns: list[str], other: RowResult | None, change: Ch
         told["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
         if columns:
             told["values"] = [_value(data.columns.get(name)) for name in columns]
-    runs = ",".join(map(_run, row.runs))
-    before = ",".join(map(_run, other.runs)) if other is not None else _before(change)
+    runs = ",".join(_run(run, suite) for run in row.runs)
+    before = (
+        ",".join(_run(run, suite) for run in other.runs)
+        if other is not None
+        else _before(change, suite)
+    )
     baseline = f',"baseline":[{before}]' if before else ""
     return f'{encode(told)[:-1]},"runs":[{runs}]{baseline}}}'
 
 
-def _before(change: Change | None) -> str:
+def _before(change: Change | None, suite: SuiteResult) -> str:
     """Return the one run of a baseline that a change tells of."""
     if change is None or change.baseline_answer is None:
         return ""
-    outcome = "passed" if change.baseline.is_pass else "failed"
+    low = "below" if suite.verdicts else "failed"
+    outcome = "passed" if change.baseline.is_pass else low
     return encode({"answer": change.baseline_answer, "outcome": outcome})
 
 
-def _run(run: RunResult) -> str:
-    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"}}'
+def _run(run: RunResult, suite: SuiteResult) -> str:
+    return f'{run.to_json()[:-1]},"outcome":"{outcome_shown(run, suite)}"}}'
 
 
 def _value(value: str | float | bool | None) -> str:

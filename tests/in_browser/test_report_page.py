@@ -92,6 +92,7 @@ def count(page) -> str:
 def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     page = ready(open_page(example, viewport=DESK))
     assert "1 of 1 gate passed" in page.inner_text("h1")
+    assert page.inner_text(".outcomes .value") == "91 passed 9 below"
     assert page.locator("svg[role=img]").count() == 3
     assert (len(names(page)), names(page)[0]) == (20, "row-0")
 
@@ -102,7 +103,7 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     head.click()
     assert names(page)[-1] == "row-19"
 
-    page.select_option("#outcome", "not passed")
+    page.select_option("#outcome", "below")
     assert count(page) == "9 of 100 runs, 6 of 20 rows"
     page.fill("#words", "144 divide")
     assert names(page) == ["row-3[run-1]"]

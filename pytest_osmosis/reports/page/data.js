@@ -50,7 +50,8 @@ export function outcomeOf(run, suite, name) {
   if (!name) return run.outcome;
   const score = run.scores[name];
   if (score === undefined) return run.outcome === "failed" ? "failed" : "error";
-  return score >= (suite.thresholds[name] ?? suite.threshold) ? "passed" : "failed";
+  if (score >= (suite.thresholds[name] ?? suite.threshold)) return "passed";
+  return suite.gated ? "below" : "failed";
 }
 
 export function linkOf(suite, row, run) {

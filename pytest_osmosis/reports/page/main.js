@@ -55,6 +55,7 @@ function offer() {
       ["", "all"],
       ["not passed", "not passed"],
       ["passed", "passed"],
+      ...(suite.gated ? [["below", "below the threshold"]] : []),
       ["failed", "failed"],
       ["error", "error"],
       ...changes,

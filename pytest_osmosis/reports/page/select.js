@@ -37,7 +37,7 @@ function rowFits(suite, row, wish) {
 
 function runFits(suite, run, words, wish) {
   const outcome = outcomeOf(run, suite, wish.function);
-  if (["passed", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome)
+  if (["passed", "below", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome)
     return false;
   if (wish.outcome === "not passed" && outcome === "passed") return false;
   return words.every((word) => run.low.includes(word));

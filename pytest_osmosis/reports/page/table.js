@@ -217,7 +217,7 @@ function nameOf(item, suite) {
   return [link];
 }
 
-const MARKS = { passed: "✓", failed: "✕", error: "!" };
+const MARKS = { passed: "✓", below: "−", failed: "✕", error: "!" };
 
 function passesOf(item) {
   if (item.row.runs.length === 1 || item.runs.length === 1) {
@@ -233,7 +233,7 @@ function passesOf(item) {
 }
 
 const DOTS = 6;
-const ORDER = ["passed", "failed", "error"];
+const ORDER = ["passed", "below", "failed", "error"];
 
 /** A dot for each run; of many, a bar with the share of each outcome. */
 function dotsOf(runs) {

@@ -18,6 +18,7 @@ from pytest_osmosis.reports.packed_conversations import packed
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.suite_results import EvalResult, RowData
 from tests.made_results import EXACT, NASTY, result_of, suite_of
+from tests.pytest_osmosis.reports.test_gate_section import FAILED
 from tests.report_page import ReportPage, page_of
 
 
@@ -98,6 +99,19 @@ def test_the_summary_can_be_read_without_a_script():
     page = rendered(result_of(suite_of([[1.0], [0.0], ["503 from there"]])))
     for part in ("1 of 3 runs passed", "1 passed", "1 failed", "1 error", "mean", EXACT,
                  "1 run ended in an error", "row-1"):  # fmt: skip
+        assert part in page.text
+
+
+def test_a_low_score_is_below_where_gates_decide_and_an_agents_error_is_failed():
+    suite = suite_of([[1.0], [0.0], [0.0]])
+    [low] = suite.rows[2].runs
+    crashed = replace(low, success=False, scores={}, error="boom", error_type="agent")
+    rows = (*suite.rows[:2], replace(suite.rows[2], runs=(crashed,)))
+    gated = replace(suite, rows=rows, verdicts=(FAILED,))
+    page = rendered(result_of(gated))
+    outcomes = [run["outcome"] for row in page.suites[0]["rows"] for run in row["runs"]]
+    assert outcomes == ["passed", "below", "failed"]
+    for part in ("1 passed", "1 below", "1 failed"):
         assert part in page.text
 
 
