@@ -106,8 +106,3 @@ def soften_encodings() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def printable(text: str) -> str:
-    """Return the text with control and bidirectional characters and line breaks escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from ..escaping import printable
 from . import workspace
 from .config_models import (
     ENV_NAME,
@@ -27,7 +28,6 @@ from .config_models import (
     Rule,
     RunConfig,
 )
-from .escaping import printable
 from .toml_source import MAX_BYTES, KeyPath, TomlError, TomlSource
 
 C = TypeVar("C", bound=RunConfig)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .escaping import printable
+from ..escaping import printable
 
 NAME = ".env"
 MAX_BYTES = 1024 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from .escaping import printable
+from ..escaping import printable
 from .git_command import Answer, GitError, ask
 from .git_origin import ORIGIN, origin_repository, origin_tips
 from .workspace import find_root

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .escaping import printable
+from ..escaping import printable
 from .workspace import WorkspaceError
 
 LOCAL_TIMEOUT_S = 30.0

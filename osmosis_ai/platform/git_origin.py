@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from .escaping import printable
+from ..escaping import printable
 from .git_command import GitError, ask, without_credentials
 
 ORIGIN = "refs/remotes/origin/"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from .escaping import printable
+from ..escaping import printable
 from .git_command import GitError, ask
 from .workspace import WorkspaceError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from .escaping import printable
+from ..escaping import printable
 
 TEXT_LIMIT = 300
 _USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")

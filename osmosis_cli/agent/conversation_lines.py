@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
 
 SHOWN = 2000
 """Characters of a message or of a call's arguments."""

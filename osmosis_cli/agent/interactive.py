@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
 
-from ..buffered_output import printable
 from .conversation_lines import cut, message_lines, tool_line
 from .rollouts import Trial, TrialResult, opened
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 
-from ..buffered_output import printable
 from ..errors import CommandError
 from ..eval.lines import say
 

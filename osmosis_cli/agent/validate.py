@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import CommandError
 from ..shared_options import agent_option, mcp_option, require_agent
 from .conversation_lines import tool_line

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
@@ -25,7 +26,6 @@ from pytest_osmosis.storage.journal import FILE, Replay, replay
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.suite_results import SuiteResult
 
-from ..buffered_output import printable
 from ..errors import CommandError
 from ..lazy_group import nearest
 from .kept_runs import Run, nearest_runs, read_run

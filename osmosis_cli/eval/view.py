@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from ..buffered_output import BufferedStreams, printable
+from osmosis_ai.escaping import printable
+
+from ..buffered_output import BufferedStreams
 from ..errors import ENDS_BY_SIGNAL, CommandError
 from .lines import say
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.account import Identity, User
-
-from ..buffered_output import printable
 
 EVERY_WORKSPACE = "every workspace of yours"
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import CommandError
 from ..shared_options import complete_files
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import CommandError
 from .findings import Finding, Severity
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 
-from ..buffered_output import printable
 from ..credentials.store import credentials_path
 from ..errors import CommandError
 from ..eval.lines import say

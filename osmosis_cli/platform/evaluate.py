@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from pytest_osmosis.api_keys import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.options.table import OPTIONS
 
-from ..buffered_output import printable
 from ..env_file import NO_OPTION, values_read
 from ..errors import CommandError
 from ..eval.arguments import click_options, own_spellings

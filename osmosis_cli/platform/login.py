@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.platform.address import is_private
 
-from ..buffered_output import BufferedStreams, printable
+from ..buffered_output import BufferedStreams
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url

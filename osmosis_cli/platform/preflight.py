@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from .findings import Finding, Severity, in_order, strictly
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Redactor, Secret
 from pytest_osmosis.api_keys import SECRET_NAMES, secret_variables
 from pytest_osmosis.user_code.child_process import Program, TooMuchOutput
-
-from ..buffered_output import printable
 
 _NOT_THEIRS = ("OSMOSIS_TOKEN", "PYTEST_ADDOPTS")
 """The login to the platform, and options for sessions of the user's own."""

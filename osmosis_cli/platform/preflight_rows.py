@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 from pytest_osmosis.options.config_run import dataset_files
 
-from ..buffered_output import printable
 from ..env_file import NO_OPTION
 from .findings import Finding, Severity
 

@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import CommandError
 from ..shared_options import complete_files
 from .run_commands import EVALUATION, json_option, run_argument, runs_of

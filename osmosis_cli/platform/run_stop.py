@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import CommandError
 from .run_commands import EVALUATION, TRAINING, RunKind, json_option, may_ask, run_argument, runs_of
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.answers import ENDED, LogLine, RunMetrics, RunRecord, moment_of
 from osmosis_ai.platform.server_text import one_line
 from pytest_osmosis.escaping import escape_control_chars
 
-from ..buffered_output import printable
 from ..eval.lines import table
 
 UNKNOWN = "unknown"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Secret
 
-from ..buffered_output import printable
 from ..lazy_group import Entry, LazyGroup
 from ..shared_options import complete_files
 from .given_value import GivenValue, read_value

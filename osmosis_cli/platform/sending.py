@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.platform import datasets
 from osmosis_ai.platform.client import PlatformError
 from osmosis_ai.platform.datasets import DatasetUpload, FileChanged, OnBytes
 
-from ..buffered_output import printable
 from ..errors import INTERRUPTED, CommandError
 from ..eval.lines import say
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
 from .findings import Finding, Severity, in_order

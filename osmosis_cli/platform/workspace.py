@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..errors import CommandError
 from ..lazy_group import Entry, LazyGroup
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url

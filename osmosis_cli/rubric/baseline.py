@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from .choosing import usage
 
 COMPARED = ("average", "variance", "stdev", "min", "max")

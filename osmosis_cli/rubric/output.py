@@ -14,7 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
+
 from .baseline import Baseline
 from .config import RubricConfig
 from .judging import Plan, Run, Statistics, statistics_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..buffered_output import printable
+from osmosis_ai.escaping import printable
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 100_000

@@ -17,9 +17,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Secret, check_api_key
 
-from ..buffered_output import BufferedStreams, printable
+from ..buffered_output import BufferedStreams
 from ..errors import ENDS_BY_SIGNAL
 from ..shared_options import agent_option, complete_folders, mcp_option, require_agent
 from .server import (

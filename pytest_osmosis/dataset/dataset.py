@@ -70,11 +70,6 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.row_indices)
 
-    @property
-    def has_ids(self) -> bool:
-        """Whether rows are named by an `id` column."""
-        return self._ids is not None
-
     def row_name(self, row_index: int) -> str:
         """The row's unique name in node ids: `row-3`, or its id made safe, up to 100 characters."""
         row_id = self.row_id(row_index)

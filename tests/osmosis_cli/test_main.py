@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from osmosis_cli.buffered_output import printable
+from osmosis_ai.escaping import printable
 from osmosis_cli.errors import ENDS_BY_SIGNAL, CommandError, _Terminated, run
 from osmosis_cli.lazy_group import Entry, LazyGroup, entry_points_of
 from osmosis_cli.main import COMMANDS, cli, main

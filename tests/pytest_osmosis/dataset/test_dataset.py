@@ -549,7 +549,9 @@ class TestIdentity:
         checked = load_dataset(path, **options)
         trusted = load_dataset(path, **options, validate=False)
         assert trusted.digest == checked.digest
-        assert trusted.has_ids is checked.has_ids is ids
+        assert checked.row_id(checked.row_indices[0]) == (
+            f"q{checked.row_indices[0]}" if ids else None
+        )
         assert rows(trusted) == rows(checked)
         assert [trusted.row_name(i) for i in trusted.row_indices] == [
             checked.row_name(i) for i in checked.row_indices
@@ -593,7 +595,7 @@ class TestIdentity:
         torn = write(lines(record(id="a")) + b'{"id": ', "torn.jsonl")
         broken = load_dataset(torn, validate=False)
         assert broken.digest != good.digest
-        assert not broken.has_ids
+        assert broken.row_id(0) is None
         with pytest.raises(DatasetError, match="row 1 has changed"):
             broken.row(1)
 
@@ -601,7 +603,7 @@ class TestIdentity:
 class TestNames:
     def test_the_id_column_names_the_rows(self, write):
         dataset = load_dataset(write(lines(record(ID="first"), record(ID=7))))
-        assert dataset.has_ids
+        assert dataset.row_id(1) == "7"
         assert [dataset.row_name(i) for i in range(2)] == ["first", "7"]
         assert [row.row_id for row in rows(dataset)] == ["first", "7"]
         assert dataset.row(1).extra == {"ID": 7}
@@ -609,13 +611,13 @@ class TestNames:
     @pytest.mark.parametrize("other", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}])
     def test_rows_are_numbered_when_one_has_no_id(self, write, other):
         dataset = load_dataset(write(lines(record(id="a"), record(**other), record(id="a"))))
-        assert not dataset.has_ids
+        assert dataset.row_id(0) is None
         assert dataset.row_name(2) == "row-2"
         assert dataset.row(0).row_id is None
 
     def test_an_id_may_be_double_outside_the_selection(self, write):
         path = write(lines(record(id="a"), record(id="a")))
-        assert load_dataset(path, limit=1).has_ids
+        assert load_dataset(path, limit=1).row_id(0) == "a"
 
     @pytest.mark.parametrize(
         ("row_id", "name"),
