@@ -25,7 +25,7 @@ HELLO_S = 20.0
 """How long a connection may take to show its ticket."""
 _HELLO_BYTES = 4096
 DRAIN_S = 2.0
-"""How long what a process sent before it ended may take to arrive."""
+"""After so long without a message, nothing more is expected of a process that has ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -163,8 +163,12 @@ class Hub:
     async def _see_out(self, shard: int, reason: str, *, suspect: bool) -> None:
         guest = self._guests.get(shard)
         if guest is not None:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(guest.left.wait(), DRAIN_S)
+            while not guest.left.is_set():
+                heard = guest.heard
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(guest.left.wait(), DRAIN_S)
+                if guest.heard == heard:
+                    break
             self._guests.pop(shard, None)
             guest.writer.transport.abort()
         self._listener.gone(shard, reason, suspect=suspect)

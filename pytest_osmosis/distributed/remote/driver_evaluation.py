@@ -33,6 +33,7 @@ class DriverEvaluation(LocalEvaluation):
     """An evaluation that has shards run its rollouts."""
 
     _fleet: Fleet | None = None
+    _remote: RemoteRollouts | None = None
     _known: Loaded
     """Digests of the files that the session began with."""
     _count = 0
@@ -83,7 +84,7 @@ class DriverEvaluation(LocalEvaluation):
 
     def _rollouts(self, cache: StoreCache) -> Rollouts:
         assert self._fleet is not None
-        rollouts = RemoteRollouts(
+        self._remote = RemoteRollouts(
             self.suites,
             self._fleet,
             ShardPlan(self._count, self.spec.batch_size, self._shard_of),
@@ -92,8 +93,14 @@ class DriverEvaluation(LocalEvaluation):
             loaded=self._known,
             keeps_messages=bool(self.config.hook.pytest_osmosis_run_result.get_hookimpls()),
         )
-        self._fleet.begin(rollouts)
-        return rollouts
+        self._fleet.begin(self._remote)
+        return self._remote
+
+    def cancel(self) -> None:
+        """Cancel what is in flight, and take what shards had finished: it is reported too."""
+        super().cancel()
+        if self._remote is not None:
+            self._remote.take_last()
 
     def _shard_of(self, run: RunId) -> int:
         """Return the shard that `--osmosis-shard` would put the run's row into."""

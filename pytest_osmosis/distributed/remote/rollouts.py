@@ -7,6 +7,7 @@ What shards send arrives in one thread, is kept and counted at once, and waits f
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,8 @@ from .fleet import Fleet
 from .shards import Shard, ShardPlan
 
 Loaded = Mapping[str, Mapping[str, str]]
+LAST_RESULTS_S = 3.0
+"""How long what shards have finished may take to arrive, once they were cancelled."""
 
 
 class RemoteRollouts:
@@ -58,6 +61,7 @@ class RemoteRollouts:
         self._arrived = threading.Condition()
         self._waited_for: RunId | None = None
         self._is_cancelled = False
+        self._last_by = 0.0
         self._excused: set[int] = set()
         """Shards whose process ends without any of its other runs being at fault."""
         self.halted: str | None = None
@@ -119,13 +123,21 @@ class RemoteRollouts:
         """Start nothing more and cancel what is in flight; from any thread."""
         if not self._is_cancelled:
             self._is_cancelled = True
+            self._last_by = time.monotonic() + LAST_RESULTS_S
             self.halted = self.halted or "the session is ending"
             self._leave_waiting_shards()
             self._broadcast(messages.CANCEL)
 
+    def take_last(self) -> None:
+        """After `cancel`, return once all that has ended is here, or after `LAST_RESULTS_S`."""
+        with self._arrived:
+            left_s = max(0.0, self._last_by - time.monotonic())
+            self._arrived.wait_for(lambda: not any(self._plan.live()), left_s)
+
     def close(self) -> None:
-        """Cancel what is in flight and end all shards."""
+        """Cancel what is in flight, take what has ended, and end all shards."""
         self.cancel()
+        self.take_last()
         self._fleet.close()
 
     def _leave_waiting_shards(self) -> None:

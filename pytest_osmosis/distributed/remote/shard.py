@@ -5,6 +5,7 @@ The driver alone keeps, decides and reports.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,9 @@ class ShardRuns:
         self._redacts = redacts
         self._suites = list(redacts)
         self._orders: queue.SimpleQueue[tuple[list[int], int] | None] = queue.SimpleQueue()
-        self._ended: queue.SimpleQueue[RunId | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[RolloutRecord | None] = queue.SimpleQueue()
+        self._gave_up: str | None = None
+        """Why this process ends once what has ended is sent."""
         self._rollouts: RolloutPool | None = None
 
     def serve(self, rollouts: RolloutPool, loaded: Mapping[str, Mapping[str, str]]) -> None:
@@ -54,22 +57,28 @@ class ShardRuns:
         self._link.send(messages.DONE)
 
     def _send_all(self, rollouts: RolloutPool, left: int) -> None:
+        """Send this many runs as they end; fewer where nothing more is started."""
         while left:
+            # Asked before the queue is looked at: what ends in between is in it.
+            is_over = rollouts.halted is not None and not rollouts.in_flight
+            wait_s = 0.0 if is_over else _LOOK_S if rollouts.halted else None
             try:
-                run = self._ended.get(timeout=_LOOK_S if rollouts.halted else None)
+                record = self._ended.get(timeout=wait_s)
             except queue.Empty:
-                if not rollouts.in_flight:
+                if is_over:
                     return
                 continue
-            if run is None:
-                continue
-            left -= 1
-            for blocked in rollouts.blocked():
-                self._link.send(messages.BLOCKED, asdict(blocked))
-            try:
-                self._send(rollouts.result(run))
-            except EngineClosed:
-                continue  # it was abandoned, and sent already
+            if record is not None:
+                left -= 1
+                for blocked in rollouts.blocked():
+                    self._link.send(messages.BLOCKED, asdict(blocked))
+                self._send(record)
+                with contextlib.suppress(EngineClosed):  # it was given up, and ended all the same
+                    rollouts.result(record.result.run_id)
+            elif self._gave_up is not None:
+                self._link.send(messages.GAVE_UP, self._gave_up)
+                self._link.flush()
+                os._exit(1)
 
     def _send(self, record: RolloutRecord) -> None:
         line = transcript_line(record, self._redacts[record.result.suite])
@@ -87,7 +96,7 @@ class ShardRuns:
         self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Have a run that has ended sent."""
-        self._ended.put(run)
+        self._ended.put(record)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Report that the endpoint limited the rate, or answered again."""
@@ -95,10 +104,8 @@ class ShardRuns:
 
     def stuck(self, reason: str) -> None:
         """End the process, which cannot run anything more: another takes the rest."""
-        assert self._rollouts is not None
-        self._link.send(messages.GAVE_UP, reason)
-        self._link.flush()
-        os._exit(1)
+        self._gave_up = reason
+        self._ended.put(None)
 
     # ---- what the driver says, in the link's thread
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.distributed.remote import messages
+from pytest_osmosis.distributed.remote import messages, rollouts
 from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
 from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
 from pytest_osmosis.rollouts.cached import ResultCache
@@ -245,10 +245,41 @@ def test_what_stops_a_process_for_good_blames_no_other_run() -> None:
     assert driver.fleet.take()[-1][-2:] == (2, 0)  # both of its window at once
 
 
+def test_an_interrupted_session_takes_what_shards_have_finished() -> None:
+    driver = Driver()
+    driver.begin()
+    driver.rollouts.cancel()
+
+    def arrive() -> None:
+        driver.finish(0)
+        driver.rollouts.heard(0, messages.DONE, [])
+        driver.finish(1)
+        driver.rollouts.gone(1, "its process has ended", suspect=False)
+
+    arriving = threading.Timer(0.01, arrive)
+    arriving.start()
+    driver.rollouts.take_last()
+    assert [run.row_index for run in driver.sink.kept] == [0, 1]
+    arriving.join()
+
+
+def test_a_shard_that_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollouts, "LAST_RESULTS_S", 0.01)
+    driver = Driver()
+    driver.begin()
+    driver.rollouts.cancel()
+    driver.rollouts.take_last()
+    driver.rollouts.close()
+    assert driver.fleet.closed
+
+
 def test_the_end_of_a_session_cancels_all_shards_and_closes_the_fleet() -> None:
     driver = Driver()
     driver.begin()
     driver.fleet.take()
+    driver.rollouts.cancel()
+    for shard in (0, 1):
+        driver.rollouts.heard(shard, messages.DONE, [])
     driver.rollouts.close()
-    assert driver.fleet.take() == [(0, messages.CANCEL), (1, messages.CANCEL)]
+    assert driver.fleet.take()[:2] == [(0, messages.CANCEL), (1, messages.CANCEL)]
     assert driver.fleet.closed

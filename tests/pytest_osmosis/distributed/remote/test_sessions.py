@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from pytest_osmosis.distributed.remote import driver_evaluation
+from pytest_osmosis.distributed.remote import driver_evaluation, messages
+from pytest_osmosis.distributed.remote.fleet import Listener
 from tests.project import Project, Session
 from tests.shard_processes import ProcessFleet
 
@@ -82,6 +88,50 @@ def test_shards_give_what_one_process_gives(
     assert KEY not in there.out + there.err
     written = [path for path in project.path.rglob("*") if path.is_file()]
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+class LateFleet(ProcessFleet):
+    """Once shards have sent all results it interrupts the session, which gets them then."""
+
+    def begin(self, listener: Listener) -> None:
+        super().begin(self)
+        self._listener = listener
+        self._held: list[tuple[int, Sequence[Any]]] = []
+
+    def heard(self, shard: int, kind: str, values: Sequence[Any]) -> None:
+        if kind == messages.FINISHED:
+            self._held.append((shard, values))
+            if len(self._held) == len(ROWS):
+                os.kill(os.getpid(), signal.SIGINT)
+        elif kind != messages.DONE:
+            self._listener.heard(shard, kind, values)
+
+    def gone(self, shard: int, reason: str, *, suspect: bool) -> None:
+        pass
+
+    def send(self, shard: int, kind: str, *values: Any) -> None:
+        super().send(shard, kind, *values)
+        if (shard, kind) == (1, messages.CANCEL):
+            threading.Timer(0.1, self._arrive).start()
+
+    def _arrive(self) -> None:
+        for shard, values in self._held:
+            self._listener.heard(shard, messages.FINISHED, values)
+        for shard in (0, 1):
+            self._listener.heard(shard, messages.DONE, [])
+
+
+@pytest.mark.slow
+def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_later(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_evaluation, "fleet_of", lambda name: LateFleet)
+    project.rows(*(f"row {number}" for number in range(len(ROWS))))
+    with pytest.raises(KeyboardInterrupt):  # pytester's own
+        project.run("--batch-size=2", "--osmosis-ray", "--osmosis-shards=2")
+    report = json.loads((project.path / "out.json").read_text())
+    assert report["summary"]["interrupted"] == "SIGINT"
+    assert report["summary"]["total_runs"] == project.endpoint.requests == len(ROWS)
 
 
 @pytest.mark.parametrize(

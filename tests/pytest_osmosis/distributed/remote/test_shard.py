@@ -1,0 +1,127 @@
+"""The runs of a shard: what has ended is sent, however the shard ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.distributed.remote import messages
+from pytest_osmosis.distributed.remote.shard import ShardRuns
+from pytest_osmosis.rollouts.engine import EngineClosed
+from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
+
+PATIENCE_S = 30.0
+
+
+class FakeLink:
+    """A driver that orders ten runs, and keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Any]] = []
+        self.heard: Callable[[str, Sequence[Any]], None] | None = None
+        self.flushed = 0
+
+    def send(self, kind: str, *values: Any) -> None:
+        self.sent.append((kind, values))
+
+    def listen(self, heard: Callable[[str, Sequence[Any]], None]) -> None:
+        self.heard = heard
+        runs = [number for row in range(10) for number in (0, row, 0)]
+        heard(messages.BEGIN, [runs, 2, 0])
+
+    def flush(self) -> None:
+        self.flushed = len(self.sent)
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows whose results were sent."""
+        finished = [values for kind, values in self.sent if kind == messages.FINISHED]
+        return [RunResult.from_json(values[0]).row_index for values in finished]
+
+
+class FakePool:
+    """Rollouts that end when a test says so; their engine never hands a result over."""
+
+    def __init__(self) -> None:
+        self.in_flight = 2
+        self.halted: str | None = None
+        self.offered = threading.Event()
+        self.cancelled: Callable[[], None] = lambda: None
+        self.asked: deque[RunId] = deque()
+
+    def resize(self, window: int) -> None: ...
+
+    def coming(self, runs: Sequence[RunId]) -> None:
+        self.offered.set()
+
+    def blocked(self) -> Iterator[Any]:
+        return iter(())
+
+    def result(self, run: RunId) -> RolloutRecord:
+        raise EngineClosed
+
+    def cancel(self) -> None:
+        self.halted = "the session is ending"
+        self.cancelled()
+
+
+class Shard:
+    """A shard that serves in a thread."""
+
+    def __init__(self) -> None:
+        self.link, self.pool = FakeLink(), FakePool()
+        self.runs = ShardRuns(self.link, {"data": str})
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+        assert self.pool.offered.wait(PATIENCE_S)
+
+    def _serve(self) -> None:
+        serve: Any = self.runs.serve
+        with contextlib.suppress(SystemExit):
+            serve(self.pool, {})
+
+    def end(self, row: int) -> None:
+        record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
+        self.runs.ended(record.result.run_id, record, decided=True, redact=str)
+
+    def cancel(self) -> None:
+        assert self.link.heard is not None
+        self.link.heard(messages.CANCEL, [])
+
+
+def test_a_cancelled_shard_sends_all_that_has_ended_and_says_that_it_is_done() -> None:
+    shard = Shard()
+    shard.end(0)
+
+    def the_last_one_ends() -> None:
+        shard.end(1)
+        shard.pool.in_flight = 0
+
+    shard.pool.cancelled = the_last_one_ends
+    shard.cancel()
+    shard.thread.join(PATIENCE_S)
+    assert shard.link.rows == [0, 1]
+    assert shard.link.sent[-1] == (messages.DONE, ())
+
+
+def test_a_shard_that_can_run_nothing_more_sends_what_has_ended_and_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(os, "_exit", leave)
+    shard = Shard()
+    for row in range(3):
+        shard.end(row)
+    shard.runs.stuck("the loop is held")
+    shard.thread.join(PATIENCE_S)
+    assert shard.link.rows == [0, 1, 2]
+    assert shard.link.sent[-1] == (messages.GAVE_UP, ("the loop is held",))
+    assert shard.link.flushed == len(shard.link.sent)
