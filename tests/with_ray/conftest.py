@@ -64,7 +64,7 @@ def cluster() -> Iterator[RayCluster]:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    with Endpoint(api_key=KEY, latency_s=0.02) as endpoint:
+    with Endpoint(api_key=KEY) as endpoint:
         yield endpoint
 
 

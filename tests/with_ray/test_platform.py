@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,18 @@ from osmosis_executors.ray.executor import RayExecutor
 from tests.osmosis_platform.execution import test_end_to_end as end_to_end
 from tests.osmosis_platform.execution.test_end_to_end import SECRET
 from tests.platform_server import PlatformServer, serving
+from tests.submitted_runs import log_of, run_of
 from tests.with_ray.conftest import RayCluster
+
+WAITS = """
+        import asyncio, os, pathlib
+
+        folder = pathlib.Path(os.environ["FOLDER"])
+        asked = ctx.prompt[-1]["content"].splitlines()[0]
+        while asked not in (folder / "free").read_text() and not (folder / "gate").exists():
+            await asyncio.sleep(0.02)
+"""
+"""Whichever shard has them, the first two rows end, and the others wait."""
 
 workspace = end_to_end.workspace
 osmosis = end_to_end.osmosis
@@ -21,6 +33,11 @@ osmosis = end_to_end.osmosis
 def platform(workspace: Path, tmp_path: Path, cluster: RayCluster) -> Iterator[PlatformServer]:
     config = workspace / "configs/eval/answers.toml"
     config.write_text(config.read_text().replace("[evaluation]", "[evaluation]\nbatch_size = 4"))
+    main = workspace / "rollouts/answers/main.py"
+    main.write_text(main.read_text().replace(end_to_end.WAITS, WAITS))
+    rows = (workspace / "datasets/answers.jsonl").read_text().splitlines()
+    prompts = [json.loads(row)["user_prompt"].splitlines()[0] for row in rows[: end_to_end.FIRST]]
+    (tmp_path / "free").write_text("\n".join(prompts))
     end_to_end.commit(workspace)
     end_to_end.git(workspace, "push", "--quiet", "origin", "main")
     with serving(tmp_path / "data") as server:
@@ -35,6 +52,21 @@ def platform(workspace: Path, tmp_path: Path, cluster: RayCluster) -> Iterator[P
 test_a_submitted_evaluation_on_a_cluster_has_the_figures_of_a_local_one = (
     end_to_end.test_a_submitted_evaluation_has_the_figures_of_a_local_one
 )
-test_stopping_ends_the_shards_too = (
-    end_to_end.test_stopping_ends_every_process_and_keeps_what_was_finished
-)
+
+
+def test_stopping_ends_the_shards_too(
+    osmosis: Callable[..., str], platform: PlatformServer, tmp_path: Path
+) -> None:
+    told = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
+    run_id = told["eval_run"]["id"]
+
+    def passed() -> int:
+        metrics = run_of(platform, run_id).metrics
+        return 0 if metrics is None else int(metrics["overview"]["passed"])
+
+    end_to_end.until(lambda: passed() == end_to_end.FIRST, lambda: log_of(platform, run_id))
+    osmosis("eval", "stop", run_id, "--yes")
+    osmosis("eval", "info", run_id, "--watch", status=1)
+    ended = "info stop: everything of the run was ended; what was finished is kept"
+    end_to_end.until(lambda: ended in log_of(platform, run_id), lambda: log_of(platform, run_id))
+    assert (run_of(platform, run_id).status, passed()) == ("stopped", end_to_end.FIRST)
