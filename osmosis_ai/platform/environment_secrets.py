@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 PATH = "/api/cli/environment-secrets"
 SCOPES = {"personal": "user", "workspace": "workspace"}
-"""What commands call a scope, and the wire."""
+"""What commands call a scope, and the wire; the first beats the second."""
 
 
 def set_secret(client: PlatformClient, name: str, value: Secret, scope: str) -> Mapping[str, Any]:

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .answers import text_of
-from .client import PlatformClient, cli_path
-
-SCOPES = {"user": "personal", "workspace": "workspace"}
-"""What people call a scope of the wire; the first beats the second."""
+from .client import PlatformClient
+from .environment_secrets import SCOPES, list_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +23,8 @@ def resolve_secrets(client: PlatformClient, required: Sequence[str]) -> Resolved
     """Return which secrets of the platform a run gets; asks nothing when it needs none."""
     if not required:
         return ResolvedSecrets()
-    found = client.collect(
-        cli_path("environment-secrets"), "environment_secrets", params={"scope": "all"}
-    )
-    records = [(text_of(item, "name"), text_of(item, "scope")) for item in found.items]
+    found = list_secrets(client).items
+    records = [(text_of(item, "name"), text_of(item, "scope")) for item in found]
     scopes = {name: scope for name in required if (scope := _scope(name, records))}
     return ResolvedSecrets(
         scopes=scopes, missing=tuple(name for name in required if name not in scopes)
@@ -37,4 +33,4 @@ def resolve_secrets(client: PlatformClient, required: Sequence[str]) -> Resolved
 
 def _scope(name: str, records: Iterable[tuple[str | None, str | None]]) -> str | None:
     scopes = {scope for known, scope in records if known == name}
-    return next((shown for scope, shown in SCOPES.items() if scope in scopes), None)
+    return next((shown for shown, scope in SCOPES.items() if scope in scopes), None)
