@@ -9,24 +9,18 @@ from typing import Any
 
 import click
 
-LIMIT = 20
+from .run_commands import list_document, list_options, say_more
+
 _HEADER = ("name", "status", "rows", "size", "uploaded", "id")
+_LEAST_FIRST = ("id", "size", "uploaded")
+"""Columns that a narrow terminal does without, in this order."""
 
 
 @click.command(
     "list", epilog="\b\nExamples:\n  osmosis dataset list\n  osmosis dataset list --all --json\n"
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=LIMIT,
-    show_default=True,
-    metavar="N",
-    help="How many.",
-)
-@click.option("--all", "is_all", is_flag=True, help="All of them.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def dataset_list(*, limit: int, is_all: bool, as_json: bool) -> None:
+@list_options
+def dataset_list(limit: int | None, *, as_json: bool) -> None:
     """List the datasets of this workspace on the platform."""
     from osmosis_ai.platform.datasets import PATH
 
@@ -35,24 +29,18 @@ def dataset_list(*, limit: int, is_all: bool, as_json: bool) -> None:
     from .run_text import utc_now
 
     with connect_workspace() as client:
-        found = client.collect(PATH, "datasets", limit=None if is_all else limit)
+        found = client.collect(PATH, "datasets", limit=limit)
     if as_json:
-        document = {
-            "datasets": list(found.items),
-            "total_count": found.total_count,
-            "has_more": found.has_more,
-        }
-        click.echo(json.dumps(document))
+        click.echo(json.dumps(list_document("datasets", found)))
         return
     if not found.items:
         say("this workspace has no datasets; upload one: osmosis dataset upload FILE")
         return
     now = utc_now()
-    for line in table([_HEADER, *(_row(item, now) for item in found.items)], columns()):
+    rows = [_HEADER, *(_row(item, now) for item in found.items)]
+    for line in table(rows, columns(), least_first=_LEAST_FIRST):
         say(line)
-    if found.has_more:
-        of = "" if found.total_count is None else f" of {found.total_count:,}"
-        say(f"{len(found.items):,}{of}; all of them: osmosis dataset list --all")
+    say_more(found, "osmosis dataset list")
 
 
 def _row(dataset: Mapping[str, Any], now: datetime) -> tuple[str, ...]:

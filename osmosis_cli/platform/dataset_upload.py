@@ -35,13 +35,20 @@ Examples:
     "command is run again, unless the file has changed.",
 )
 @click.argument(
-    "path", metavar="FILE", type=click.Path(path_type=Path), shell_complete=complete_files
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    shell_complete=complete_files,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def dataset_upload(path: Path, *, as_json: bool) -> None:
     """The command; its help is above."""
+    from osmosis_ai.platform.answers import text_of
+
     from .connection import active_login, client_of, workspace_repository
+    from .dataset_names import earlier_of_same_name
     from .live_line import LiveLine
+    from .run_text import shown
     from .sending import send_file
     from .unfinished_uploads import UnfinishedUploads, identify
 
@@ -56,11 +63,18 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
             )
         with client_of(login.platform_url, login.token, git_identity=repository) as client:
             record = send_file(client, file, descriptor, kept)
+            earlier = None if as_json else earlier_of_same_name(client, record)
     _check_taken(record, path)
     if as_json:
         click.echo(json.dumps({**record, "checked_rows": rows}))
         return
     _show(record, path, rows)
+    if earlier is not None:
+        say(
+            "warning: the platform has another dataset of this name "
+            f"({shown(text_of(earlier, 'id'))}): runs use the newest",
+            err=True,
+        )
 
 
 def _checked_rows(path: Path) -> int:

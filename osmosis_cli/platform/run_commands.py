@@ -1,23 +1,37 @@
-"""What the commands about submitted runs share: the name of a run, and the way to the platform."""
+"""What commands about submitted runs share: a run's name, lists, the way to the platform."""
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
+from ..eval.lines import say
 from ..lazy_group import nearest
 
 if TYPE_CHECKING:
+    from osmosis_ai.platform.client import Listing
     from osmosis_ai.platform.runs import Runs
 
-__all__ = ["EVALUATION", "TRAINING", "RunKind", "json_option", "may_ask", "run_argument", "runs_of"]
+__all__ = [
+    "EVALUATION",
+    "TRAINING",
+    "RunKind",
+    "json_option",
+    "list_document",
+    "list_options",
+    "may_ask",
+    "run_argument",
+    "runs_of",
+    "say_more",
+]
 
 
 _LOOKED_AT = 100
@@ -32,6 +46,39 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) ->
 
 run_argument = click.argument("name", metavar="NAME-OR-ID", callback=_checked_name)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_LIMIT = 20
+
+
+def list_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--limit` and `--all`, as one parameter `limit`, None for all, and `--json`."""
+
+    @click.option(
+        "--limit",
+        type=click.IntRange(1),
+        default=_LIMIT,
+        show_default=True,
+        metavar="N",
+        help="How many.",
+    )
+    @click.option("--all", "is_all", is_flag=True, help="All of them.")
+    @json_option
+    @functools.wraps(command)
+    def limited(limit: int, is_all: bool, as_json: bool) -> None:
+        command(None if is_all else limit, as_json=as_json)
+
+    return limited
+
+
+def list_document(key: str, found: Listing) -> dict[str, Any]:
+    """Return the JSON document of a list."""
+    return {key: list(found.items), "total_count": found.total_count, "has_more": found.has_more}
+
+
+def say_more(found: Listing, command: str) -> None:
+    """Say how to see all, where a list does not have them."""
+    if found.has_more:
+        of = "" if found.total_count is None else f" of {found.total_count:,}"
+        say(f"{len(found.items):,}{of}; all of them: {command} --all")
 
 
 def may_ask(*, yes: bool, as_json: bool) -> None:

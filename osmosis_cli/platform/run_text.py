@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -20,15 +20,13 @@ from osmosis_ai.platform.answers import ENDED, LogLine, RunMetrics, RunRecord, m
 from osmosis_ai.platform.server_text import one_line
 from pytest_osmosis.escaping import escape_control_chars
 
-from ..eval.lines import table
-
 UNKNOWN = "unknown"
 _MONTH_S = 30 * 86400
 _HEADER = ("name", "status", "model", "dataset", "rollout", "created", "by")
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)
 _MOST = 200
 """Characters of a name that are shown."""
-_LEAST_FIRST = ("by", "rollout", "dataset", "model")
+LEAST_FIRST = ("by", "rollout", "dataset", "model")
 """Columns that a narrow terminal does without, in this order."""
 
 
@@ -51,21 +49,6 @@ def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
         created = age(run.created_at, now)
         rows.append((shown(run.label), *map(shown, texts), created, shown(run.creator_name)))
     return rows
-
-
-def fitting(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
-    """Yield the lines of a table, without the least important columns where it is too wide."""
-    kept = list(rows[0])
-    for name in (None, *_LEAST_FIRST):
-        if name in kept:
-            kept.remove(name)
-        places = [rows[0].index(title) for title in kept]
-        cut = [[row[place] for place in places] for row in rows]
-        lines = list(table(cut, None))
-        if width is None or max(map(len, lines)) <= width:
-            yield from lines
-            return
-    yield from table(rows, width)
 
 
 def run_lines(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> Iterator[str]:

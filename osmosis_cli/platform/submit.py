@@ -74,7 +74,7 @@ def _submit_command(kind: RunKind, folder: str) -> click.Command:
     def command(path: Path, yes: bool, preflight: Preflight, as_json: bool) -> None:
         may_ask(yes=yes, as_json=as_json)
         file = _load(kind, path)
-        with _planned(kind, file, preflight, is_silent=as_json) as (plan, client):
+        with _planned(kind, file, preflight, is_silent=as_json, asks=not yes) as (plan, client):
             if not as_json:
                 _show(plan, client.origin)
             if not yes:
@@ -100,7 +100,12 @@ def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
 
 @contextmanager
 def _planned(
-    kind: RunKind, file: ConfigFile[RunConfig], preflight: Preflight, *, is_silent: bool
+    kind: RunKind,
+    file: ConfigFile[RunConfig],
+    preflight: Preflight,
+    *,
+    is_silent: bool,
+    asks: bool,
 ) -> Iterator[tuple[Plan, PlatformClient]]:
     """The plan, and the connection by which it is sent; CommandError for what refuses it."""
     from osmosis_ai.platform.secret_names import resolve_secrets
@@ -115,6 +120,8 @@ def _planned(
         secrets = resolve_secrets(client, required)
         found = [*_missing(secrets.missing), *_config_findings(file), *commit.findings]
         _refuse(found)
+        if asks:  # else the answer to the submission says it as early
+            found += _dataset_findings(client, file.config.experiment.dataset)
         found = in_order([*_tried(file, commit, preflight, is_silent=is_silent), *found])
         _refuse(found)
         plan = Plan(kind=kind, file=file, commit=commit, scopes=secrets.scopes, findings=found)
@@ -147,6 +154,18 @@ def _missing(names: Sequence[str]) -> Iterator[Finding]:
             code="missing_secrets",
             message=f"the platform does not have the {what} {', '.join(names)}",
             cure=f"run {commands}",
+        )
+
+
+def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
+    from .dataset_names import is_missing
+
+    if is_missing(client, name):
+        yield Finding(
+            severity=Severity.WARNING,
+            code="dataset",
+            message=f"the platform lists no dataset {printable(name)!r}",
+            cure="upload it with `osmosis dataset upload FILE`",
         )
 
 

@@ -12,9 +12,12 @@ import pytest
 
 from osmosis_ai.platform import datasets as wire
 from osmosis_ai.platform.exchange import Limits
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
 from osmosis_cli.platform import connection
 from tests.command import Osmosis, command
 from tests.fake_platform import TOKEN, FakePlatform, Request, fake_platform
+from tests.narrow_terminal import NarrowTerminal
 from tests.platform_server import PlatformServer, serving
 
 DATASETS = "/api/cli/datasets"
@@ -131,7 +134,7 @@ def test_a_small_file_is_sent_in_one_piece_and_without_credentials(
     status, out, _ = osmosis("dataset", "upload", "rows.jsonl")
     assert status == 0
     assert out == 'uploaded rows.jsonl (1 row), ready\nin a config file: dataset = "rows"\n'
-    begin, put, complete = platform.requests
+    begin, put, complete, _ = platform.requests
     assert begin.body == {
         "file_name": "rows.jsonl",
         "file_size": len(content),
@@ -162,16 +165,38 @@ def test_a_large_file_is_sent_in_parts(
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("rows.jsonl", '{"user_prompt": 1}\n'), ("rows.txt", ROW), ("gone.csv", "")]
+    ("name", "text"), [("rows.jsonl", '{"user_prompt": 1}\n'), ("rows.txt", ROW)]
 )
 def test_a_dataset_that_cannot_be_used_is_not_sent(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform, name: str, text: str
 ):
-    if text:
-        Path(name).write_text(text)
+    Path(name).write_text(text)
     status, out, err = osmosis("dataset", "upload", name)
     assert (status, out, platform.requests) == (1, "", [])
     assert name in err
+
+
+@pytest.mark.parametrize("name", ["gone.csv", "."])
+def test_what_is_no_file_is_wrong_use(osmosis: Osmosis, platform: FakePlatform, name: str):
+    status, out, err = osmosis("dataset", "upload", name)
+    assert (status, out, platform.requests) == (2, "", [])
+    assert f"'{name}'" in err
+
+
+def test_a_name_that_another_dataset_has_is_said(
+    osmosis: Osmosis, storage: Storage, platform: FakePlatform
+):
+    def listed(*names: str) -> dict[str, Any]:
+        found = [{"id": f"d{i}", "file_name": name} for i, name in enumerate(names, 1)]
+        return {"datasets": found, "has_more": False}
+
+    rows(1)
+    platform.answers["GET", DATASETS] = listed("rows.jsonl", "other.jsonl")
+    assert "another dataset" not in osmosis("dataset", "upload", "rows.jsonl")[2]
+    platform.answers["GET", DATASETS] = listed("rows.jsonl", "rows.jsonl")
+    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
+    assert (status, out.splitlines()[0]) == (0, "uploaded rows.jsonl (1 row), ready")
+    assert "another dataset of this name (d2): runs use the newest" in err
 
 
 @pytest.mark.parametrize(
@@ -241,6 +266,7 @@ def test_an_upload_that_failed_goes_on_where_it_stopped(
         f"GET {DATASETS}/d1/parts",
         *(f"PUT /put/{number}" for number in range(3, 8)),
         f"POST {DATASETS}/d1/complete",
+        f"GET {DATASETS}",
     ]
     assert storage.content() == content
     assert kept(tmp_path) == []
@@ -394,6 +420,18 @@ def test_the_platform_takes_what_is_uploaded_and_lists_it(
     assert [one["file_name"] for one in document["datasets"]] == ["large.jsonl"]
     assert (document["total_count"], document["has_more"]) == (2, True)
     assert "1 of 2; all of them" in osmosis("dataset", "list", "--limit", "1")[1]
+
+
+def test_in_a_narrow_terminal_the_list_has_fewer_columns(
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+):
+    dataset = {"id": "0123456789abcdef", "file_name": "rows.jsonl", "status": "ready"}
+    platform.answers["GET", DATASETS] = {"datasets": [dataset], "has_more": False}
+    terminal = NarrowTerminal(monkeypatch)
+    assert run(cli, ["dataset", "list"]) == 0
+    header, row = terminal.lines()
+    assert header.split() == ["name", "status", "rows", "uploaded"]
+    assert row.split() == ["rows.jsonl", "ready", "unknown", "unknown"]
 
 
 def test_no_datasets_is_said_with_the_next_step(osmosis: Osmosis, platform: FakePlatform):

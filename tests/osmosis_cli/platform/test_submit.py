@@ -490,6 +490,20 @@ def test_on_a_terminal_it_asks(
     assert ("aborted, nothing was done" in err) == bool(status)
 
 
+def test_a_dataset_that_the_platform_does_not_list_is_said_before_the_question(
+    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def listed(*names: str) -> dict[str, Any]:
+        return {"datasets": [{"id": "d1", "file_name": name} for name in names], "has_more": False}
+
+    for names, is_missing in [(("other.jsonl",), True), (("my-dataset.jsonl",), False)]:
+        platform.answers["GET", "/api/cli/datasets"] = listed(*names)
+        monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+        _, out, _ = osmosis("eval", "submit", CONFIG)
+        said, _, _ = out.partition("submit it?")
+        assert ("warning: the platform lists no dataset 'my-dataset'" in said) == is_missing
+
+
 # ---- a platform that fails
 
 
