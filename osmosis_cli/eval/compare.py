@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pytest_osmosis.reports.text_table import columns, wrapped
+
 from ..errors import CommandError
-from .lines import columns, say, wrapped
+from .lines import say
 from .report_files import read, same_suites
 
 if TYPE_CHECKING:

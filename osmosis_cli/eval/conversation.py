@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.line_markup import hanging
+from pytest_osmosis.reports.text_table import columns
 from pytest_osmosis.rollouts.failure_text import conversation
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.fingerprint import RunPlan
@@ -18,7 +19,6 @@ from pytest_osmosis.storage.transcripts import Transcripts
 
 from ..errors import CommandError
 from ..lazy_group import nearest
-from .lines import columns
 
 _RUN = re.compile(r"(?P<row>.*)\[run-(?P<run>\d+)[^]]*\]")
 

@@ -1,11 +1,8 @@
-"""Lines on standard output: in its encoding, and within the width of a terminal."""
+"""Lines on standard output, in its encoding."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from shutil import get_terminal_size
-from textwrap import wrap
 
 import click
 
@@ -24,49 +21,6 @@ def _can_print(text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def columns() -> int | None:
-    """Return the width of the terminal; None where standard output is none."""
-    return get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def wrapped(line: str, width: int | None, *, below: int = 2) -> list[str]:
-    """Return a line, broken between words; what follows is indented by `below`."""
-    if width is None or len(line) <= width:
-        return [line]
-    indent = " " * (below if width - below >= 30 else 4)
-    return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def table(
-    rows: Sequence[Sequence[str]], width: int | None, *, least_first: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield a table below its header; where it is too wide, a few lines for each row instead.
-
-    Before that, it does without the columns `least_first`, in this order, as far as needed.
-    """
-    header = rows[0]
-    kept = list(range(len(header)))
-    for dropped in (None, *least_first):
-        if dropped is not None:
-            kept.remove(header.index(dropped))
-        lines = _aligned([[row[place] for place in kept] for row in rows])
-        if width is None or max(map(len, lines)) <= width:
-            yield from lines
-            return
-    for name, *cells in rows[1:]:
-        yield name
-        told = [f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell]
-        yield from wrapped("  " + ", ".join(told), width)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def size_text(count: float) -> str:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pytest_osmosis.reports.text_table import columns
+
 from ..errors import CommandDone, CommandError
-from .lines import columns, say
+from .lines import say
 from .merge_gates import confidence_of, judged, together
 from .report_files import gates_of, read
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_osmosis.reports.formats import REPORTS, format_named, write_as
+from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandError
-from .lines import columns, say
+from .lines import say
 
 if TYPE_CHECKING:
     from pytest_osmosis.reports.saved_report import SavedReport

@@ -20,6 +20,7 @@ from osmosis_ai.escaping import printable
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
+from pytest_osmosis.reports.text_table import columns, table, wrapped
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint
 from pytest_osmosis.storage.journal import FILE, Replay, replay
@@ -29,7 +30,7 @@ from pytest_osmosis.suite_results import SuiteResult
 from ..errors import CommandError
 from ..lazy_group import nearest
 from .kept_runs import Run, nearest_runs, read_run
-from .lines import columns, say, size_text, table, wrapped
+from .lines import say, size_text
 
 EPILOG = """\b
 Examples:

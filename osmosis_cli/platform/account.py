@@ -11,11 +11,13 @@ from typing import Any
 
 import click
 
+from pytest_osmosis.reports.text_table import columns, wrapped
+
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url
 from ..errors import CommandError
-from ..eval.lines import columns, say, wrapped
+from ..eval.lines import say
 from .account_text import document, lines, shown_expiry, shown_user, shown_workspace
 from .connection import active_login, client_of, login_problems
 

@@ -23,8 +23,9 @@ _LEAST_FIRST = ("id", "size", "uploaded")
 def dataset_list(limit: int | None, *, as_json: bool) -> None:
     """List the datasets of this workspace on the platform."""
     from osmosis_ai.platform.datasets import PATH
+    from pytest_osmosis.reports.text_table import columns, table
 
-    from ..eval.lines import columns, say, table
+    from ..eval.lines import say
     from .connection import connect_workspace
     from .run_text import utc_now
 

@@ -113,7 +113,9 @@ def _look_again(runs: Runs, name: str, misses: int) -> Seen | PlatformError:
 
 
 def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
-    from ..eval.lines import columns, say, wrapped
+    from pytest_osmosis.reports.text_table import columns, wrapped
+
+    from ..eval.lines import say
     from .run_text import copyable, run_lines, utc_now
 
     if as_json:

@@ -39,7 +39,9 @@ def _list_command(kind: RunKind) -> click.Command:
 
 
 def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
-    from ..eval.lines import columns, say, table
+    from pytest_osmosis.reports.text_table import columns, table
+
+    from ..eval.lines import say
     from .run_text import LEAST_FIRST, run_rows, utc_now
 
     kind = runs.kind

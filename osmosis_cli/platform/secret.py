@@ -137,8 +137,9 @@ def secret_list(as_json: bool) -> None:
     """List the secrets that your runs in this workspace find: names, and never values."""
     from osmosis_ai.platform.answers import text_of
     from osmosis_ai.platform.environment_secrets import list_secrets, shown_scope
+    from pytest_osmosis.reports.text_table import columns, table
 
-    from ..eval.lines import columns, say, table
+    from ..eval.lines import say
     from .connection import connect_workspace
     from .run_text import age, shown, utc_now
 

@@ -190,7 +190,9 @@ def _refuse(findings: Sequence[Finding]) -> None:
 
 
 def _show(plan: Plan, origin: str) -> None:
-    from ..eval.lines import columns, say, wrapped
+    from pytest_osmosis.reports.text_table import columns, wrapped
+
+    from ..eval.lines import say
 
     experiment = plan.file.config.experiment
     say(f"{plan.kind.article} {plan.kind.noun} of {printable(experiment.rollout)}")

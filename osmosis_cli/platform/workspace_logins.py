@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from osmosis_ai.escaping import printable
+from pytest_osmosis.reports.text_table import columns, table
 
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url
 from ..errors import CommandError
-from ..eval.lines import columns, say, table
+from ..eval.lines import say
 from ..lazy_group import nearest
 from .account_text import shown_expiry, shown_user, shown_workspace, user_document
 from .connection import login_problems
