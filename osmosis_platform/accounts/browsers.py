@@ -24,9 +24,16 @@ def find_user(session: Session, cookie: str) -> User | None:
     """Return the user who is logged in by a cookie."""
     query = select(User).join(BrowserSession, BrowserSession.user_id == User.id)
     is_this = BrowserSession.digest == digest(cookie)
-    return session.scalar(query.where(is_this, BrowserSession.expires_at > now()))
+    is_there = User.removed_at.is_(None)
+    return session.scalar(query.where(is_this, is_there, BrowserSession.expires_at > now()))
 
 
 def end(session: Session, cookie: str) -> None:
     """Log the browser out."""
     session.execute(delete(BrowserSession).where(BrowserSession.digest == digest(cookie)))
+
+
+def end_all(session: Session, user_id: str) -> int:
+    """Log a user out everywhere; return of how many browsers."""
+    of_user = delete(BrowserSession).where(BrowserSession.user_id == user_id)
+    return len(session.scalars(of_user.returning(BrowserSession.digest)).all())

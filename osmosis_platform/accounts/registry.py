@@ -1,4 +1,4 @@
-"""Users, workspaces and members: adding them and finding them by name.
+"""Users, workspaces and members: adding, changing and finding them by name.
 
 Raises `AccountError`, a sentence for the operator.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from ..database.models import Member, User, Workspace
+from ..database.models import Member, Token, User, Workspace, now
 from .passwords import hash_password, problem
 from .roles import ROLES
 
@@ -33,15 +33,27 @@ def add_user(
     _check_name(name, "a user")
     if session.scalar(select(User.id).where(User.name == name)) is not None:
         raise AccountError(f"there is a user {name!r} already")
-    if email is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", email):
-        raise WrongValue("the email address must look like name@example.com")
-    if password is not None and (wrong := problem(password)):
-        raise WrongValue(wrong)
-    hashed = None if password is None else hash_password(password)
-    user = User(name=name, email=email, password_hash=hashed)
+    user = User(name=name)
+    if email is not None:
+        set_email(user, email)
+    set_password(user, password)
     session.add(user)
     session.flush()
     return user
+
+
+def set_email(user: User, email: str) -> None:
+    """Set the address of a user."""
+    if not re.fullmatch(r"[^\s@]+@[^\s@]+", email):
+        raise WrongValue("the email address must look like name@example.com")
+    user.email = email
+
+
+def set_password(user: User, password: str | None) -> None:
+    """Set the password of a user; with None the user can only use tokens."""
+    if password is not None and (wrong := problem(password)):
+        raise WrongValue(wrong)
+    user.password_hash = None if password is None else hash_password(password)
 
 
 def add_workspace(
@@ -49,18 +61,29 @@ def add_workspace(
 ) -> Workspace:
     """Add the workspace of a repository."""
     _check_name(name, "a workspace")
-    given, repository = repository, repository.lower()
-    if not is_repository(repository):
-        raise WrongValue(f"{given!r} is no OWNER/REPO, as in acme/agents")
+    checked = _free_repository(session, repository, name)
     if session.scalar(select(Workspace.id).where(Workspace.name == name)) is not None:
         raise AccountError(f"there is a workspace {name!r} already")
-    other = session.scalar(select(Workspace.name).where(Workspace.repository == repository))
-    if other is not None:
-        raise AccountError(f"{repository} is the repository of the workspace {other!r} already")
-    workspace = Workspace(name=name, repository=repository, clone_url=clone_url)
+    workspace = Workspace(name=name, repository=checked, clone_url=clone_url)
     session.add(workspace)
     session.flush()
     return workspace
+
+
+def set_repository(session: Session, workspace: Workspace, repository: str) -> None:
+    """Let a workspace be known by another repository."""
+    workspace.repository = _free_repository(session, repository, workspace.name)
+
+
+def _free_repository(session: Session, given: str, name: str) -> str:
+    """Return the repository for a workspace, which no other one has."""
+    repository = given.lower()
+    if not is_repository(repository):
+        raise WrongValue(f"{given!r} is no OWNER/REPO, as in acme/agents")
+    other = session.scalar(select(Workspace.name).where(Workspace.repository == repository))
+    if other not in (None, name):
+        raise AccountError(f"{repository} is the repository of the workspace {other!r} already")
+    return repository
 
 
 def add_member(session: Session, workspace: Workspace, user: User, role: str = "member") -> Member:
@@ -84,7 +107,10 @@ def members_of(session: Session, workspace_id: str) -> list[tuple[User, str]]:
 
 
 def remove_member(session: Session, workspace_id: str, user_id: str) -> None:
-    """Take a member out of a workspace, with whose tokens nothing is done: they serve no more."""
+    """Take a member out of a workspace, and revoke their tokens for it."""
+    theirs = (Token.workspace_id == workspace_id, Token.user_id == user_id)
+    serving = update(Token).where(*theirs, Token.revoked_at.is_(None))
+    session.execute(serving.values(revoked_at=now()))
     session.execute(
         delete(Member).where(Member.workspace_id == workspace_id, Member.user_id == user_id)
     )
@@ -92,7 +118,7 @@ def remove_member(session: Session, workspace_id: str, user_id: str) -> None:
 
 def find_user(session: Session, name: str) -> User:
     """Return the user of a name; raise AccountError without one."""
-    user = session.scalar(select(User).where(User.name == name))
+    user = session.scalar(select(User).where(User.name == name, User.removed_at.is_(None)))
     if user is None:
         raise AccountError(f"there is no user {name!r}; add one with `osmosis platform user add`")
     return user

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from ..database.models import Member, Token, User, Workspace, now
 from ..identifiers import digest, new_token
+from .registry import AccountError
 from .roles import VIEWER
 
 
@@ -65,7 +66,8 @@ def find_caller(session: Session, text: str) -> Caller | None:
     So is the token of a workspace that its user has left.
     """
     wanted = digest(text)
-    found = session.execute(_CALLER.where(Token.digest == wanted)).one_or_none()
+    is_this = (Token.digest == wanted, User.removed_at.is_(None))
+    found = session.execute(_CALLER.where(*is_this)).one_or_none()
     stored = digest("") if found is None else found.digest
     if not hmac.compare_digest(stored.encode(), wanted.encode()) or found is None:
         return None
@@ -123,6 +125,35 @@ def revoke(session: Session, user_id: str, token_id: str) -> bool:
     if token.revoked_at is None:
         token.revoked_at = now()
     return True
+
+
+def revoke_by_operator(session: Session, token_id: str) -> None:
+    """Revoke a token of any user; raise AccountError where none of this id serves."""
+    token = session.get(Token, token_id)
+    if token is None or not revoke(session, token.user_id, token_id):
+        raise AccountError(
+            f"there is no token with the id {token_id!r}; see `osmosis platform token list`"
+        )
+
+
+def revoke_all(session: Session, user_id: str) -> int:
+    """Revoke the tokens of a user; return how many served until now."""
+    serving = serving_tokens(session, user_id=user_id)
+    for token in serving:
+        token.revoked_at = now()
+    return len(serving)
+
+
+def serving_tokens(
+    session: Session, *, user_id: str | None = None, workspace_id: str | None = None
+) -> Sequence[Token]:
+    """Return the tokens that serve, the newest first; of one user or one workspace where given."""
+    query = select(Token).where(Token.revoked_at.is_(None), Token.expires_at > now())
+    if user_id is not None:
+        query = query.where(Token.user_id == user_id)
+    if workspace_id is not None:
+        query = query.where(Token.workspace_id == workspace_id)
+    return session.scalars(query.order_by(Token.created_at.desc(), Token.id)).all()
 
 
 def valid_tokens(

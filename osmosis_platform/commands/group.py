@@ -14,12 +14,12 @@ import click
 COMMANDS: Mapping[str, str] = {
     "backup": "backup:backup_command",
     "db": "database:database_group",
-    "member": "accounts:member_group",
+    "member": "members:member_group",
     "restore": "backup:restore_command",
     "serve": "serve:serve_command",
-    "token": "accounts:token_group",
-    "user": "accounts:user_group",
-    "workspace": "accounts:workspace_group",
+    "token": "tokens:token_group",
+    "user": "users:user_group",
+    "workspace": "workspaces:workspace_group",
 }
 """Where each command is: `module:attribute`, the module in this package."""
 

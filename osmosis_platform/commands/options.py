@@ -1,10 +1,11 @@
-"""What the commands share: `--json`, and a sentence where the extra is missing."""
+"""What the commands share: `--json`, `--yes`, and a sentence where the extra is missing."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ NEEDED = ("alembic", "cryptography", "prometheus_client", "sqlalchemy", "starlet
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 def needs_extra(function: F) -> F:
@@ -33,3 +35,38 @@ def needs_extra(function: F) -> F:
 def show(document: Mapping[str, Any], sentence: str, *, as_json: bool) -> None:
     """Print what was done."""
     click.echo(json.dumps(document) if as_json else sentence)
+
+
+def show_list(
+    name: str,
+    found: Sequence[Mapping[str, Any]],
+    rows: Sequence[Sequence[str]],
+    *,
+    none: str,
+    as_json: bool,
+) -> None:
+    """Print what there is: a document, or a table whose first row is the header."""
+    from pytest_osmosis.escaping import escape_control_chars
+    from pytest_osmosis.reports.text_table import columns, table
+
+    if as_json:
+        click.echo(json.dumps({name: found, "total_count": len(found)}))
+    elif not found:
+        click.echo(none)
+    else:
+        shown = [[escape_control_chars(cell) for cell in row] for row in rows]
+        for line in table(shown, columns()):
+            click.echo(line)
+
+
+def may_ask(*, yes: bool, as_json: bool) -> None:
+    """Refuse a question that cannot be asked, before anything is looked up."""
+    if not yes and (as_json or not sys.stdin.isatty()):
+        why = "--json asks no question" if as_json else "there is no terminal to ask on"
+        raise click.UsageError(f"{why}: give --yes")
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Return where it is to be done; end the command otherwise."""
+    if not yes:
+        click.confirm(question, abort=True, err=True)

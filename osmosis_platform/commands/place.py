@@ -170,13 +170,25 @@ def opened(place: Place) -> Iterator[Database]:
 @contextmanager
 def changing(place: Place) -> Iterator[Session]:
     """Open a transaction in which accounts are changed; what they refuse is a usage error."""
+    with opened(place) as database, _told(), database.writing() as session:
+        yield session
+
+
+@contextmanager
+def looking(place: Place) -> Iterator[Session]:
+    """Open a session in which accounts are looked up."""
+    with opened(place) as database, _told(), database.reading() as session:
+        yield session
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Make an error of the command of what accounts refuse."""
     from ..accounts.registry import AccountError, WrongValue
 
-    with opened(place) as database:
-        try:
-            with database.writing() as session:
-                yield session
-        except WrongValue as error:
-            raise click.UsageError(str(error)) from None
-        except AccountError as error:
-            raise click.ClickException(str(error)) from None
+    try:
+        yield
+    except WrongValue as error:
+        raise click.UsageError(str(error)) from None
+    except AccountError as error:
+        raise click.ClickException(str(error)) from None

@@ -83,6 +83,8 @@ class User(Base):
     password_hash: Mapped[str | None]
     """None for a user who only has tokens."""
     created_at: Mapped[datetime] = mapped_column(default=now)
+    removed_at: Mapped[datetime | None]
+    """A removed user is kept by name for what they have created; the name is then another one."""
 
 
 class Workspace(Base):

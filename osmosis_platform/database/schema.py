@@ -6,7 +6,7 @@ from sqlalchemy import func, inspect, select, text
 
 from .connection import Database
 
-NEWEST = "0002"
+NEWEST = "0003"
 """The revision of the tables that this version uses."""
 _LOCK = 0x05105150
 """The advisory lock of PostgreSQL under which tables are changed."""

@@ -18,7 +18,7 @@ from .locks import locked, locked_if_free
 from .project import FILE_NAME, EnvironmentProblem, Project, Wanted, read_project, select
 from .recipe import REQUIREMENTS, Recipe, environment_key
 from .settings import BuildSettings
-from .store import EnvironmentStore
+from .store import FOLDER, EnvironmentStore
 
 _GRACE_S = 1.0
 _END_BYTES = 64 * 1024
@@ -67,7 +67,7 @@ class Environments:
     @property
     def store(self) -> EnvironmentStore:
         """Where they are kept."""
-        return EnvironmentStore(self.data.absolute() / "environments", self.settings.kept)
+        return EnvironmentStore(self.data.absolute() / FOLDER, self.settings.kept)
 
     @contextmanager
     def of_rollout(self, rollout: Path, place: BuildPlace) -> Iterator[PythonEnvironment]:

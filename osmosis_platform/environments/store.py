@@ -16,6 +16,7 @@ from pathlib import Path
 from .locks import locked, locked_if_free
 
 COMPLETE = "complete"
+FOLDER = "environments"
 DOWNLOADS = "downloads"
 
 

@@ -90,6 +90,11 @@ class Room:
         return self.folder / "lock"
 
     @property
+    def trainer_lock(self) -> Path:
+        """The file that is locked while the trainer lives."""
+        return self.folder / "trainer.lock"
+
+    @property
     def commit(self) -> str | None:
         """The commit whose work tree is whole; None without one."""
         path = self.folder / "commit"

@@ -123,7 +123,7 @@ class TrainingRun:
             room.trained,
             variables,
             room.output,
-            lock=room.folder / "trainer.lock",
+            lock=room.trainer_lock,
             limits=JobLimits(file_bytes=None, open_files=None),
             grace_s=self.children.grace_s,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -65,6 +65,31 @@ def going_on(session: Session, caller: Caller) -> int:
     return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
 
 
+def of_user_going_on(session: Session, user_id: str) -> Sequence[Run]:
+    """Return the runs of a user that have not ended, in all workspaces."""
+    return _going_on(session, Run.creator_id == user_id)
+
+
+def of_workspace_going_on(session: Session, workspace_id: str) -> Sequence[Run]:
+    """Return the runs of a workspace that have not ended."""
+    return _going_on(session, Run.workspace_id == workspace_id)
+
+
+def _going_on(session: Session, condition: ColumnElement[bool]) -> Sequence[Run]:
+    query = select(Run).where(condition, Run.status.not_in(ENDED)).order_by(Run.created_at)
+    return session.scalars(query).all()
+
+
+def stop_all(session: Session, user_id: str) -> int:
+    """Stop the runs of a user that go on; return how many there were."""
+    going = of_user_going_on(session, user_id)
+    for run in going:
+        session.refresh(run, with_for_update=True)  # it may have ended since
+        if run.status not in ENDED:
+            _stop(session, run)
+    return len(going)
+
+
 def find(session: Session, kind: RunKind, workspace: CallerWorkspace, name_or_id: str) -> Run:
     """Return a run of the workspace by its name or id."""
     query = select(Run).where(Run.workspace_id == workspace.id, Run.kind == kind.name)
@@ -93,11 +118,15 @@ def stop(session: Session, kind: RunKind, run: Run) -> Run:
     if run.status in ENDED:
         message = f"the {kind.words} {run.name} has ended already: it is {run.status}"
         raise Refused(409, "already_ended", message, details={"status": run.status})
+    _stop(session, run)
+    return run
+
+
+def _stop(session: Session, run: Run) -> None:
     run.status = "stopped"
     run.completed_at = now()
     logs.add(session, run, "the run was stopped", step="stop")
     session.flush()
-    return run
 
 
 def _submitted(

@@ -9,51 +9,21 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from shutil import copytree
 from subprocess import PIPE
 
 import httpx
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
 from osmosis_platform.accounts.passwords import matches
 from osmosis_platform.accounts.tokens import find_caller
 from osmosis_platform.database.address import parse_address, shown
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import User
-from osmosis_platform.database.schema import upgrade
+
+from .conftest import Command
 
 PASSWORD = "correct horse battery"
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a platform with no accounts."""
-    data = tmp_path_factory.mktemp("platform") / "data"
-    database = Database.in_folder(data)
-    upgrade(database)
-    database.close()
-    return data
-
-
-@pytest.fixture
-def platform(
-    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """`osmosis platform` over a data folder of the test."""
-    copytree(empty, tmp_path / "data")
-    monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, ["platform", *words])
-        return status, *capsys.readouterr()
-
-    return command
 
 
 def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:

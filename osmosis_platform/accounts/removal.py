@@ -1,0 +1,77 @@
+"""Removing users and workspaces.
+
+A user who has created something is still named there, so the row stays: without a password, and
+under a name that a new user may have again. A workspace goes with all that belongs to it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from ..database.models import (
+    Dataset,
+    DeviceGrant,
+    Member,
+    RolloutServer,
+    Run,
+    RunLog,
+    StoredSecret,
+    Token,
+    User,
+    Workspace,
+    now,
+)
+from . import browsers
+from .roles import OWNER
+
+
+def remove_user(session: Session, user: User) -> None:
+    """Remove a user with what is theirs alone: logins, tokens, memberships and own secrets."""
+    session.refresh(user, with_for_update=True)
+    browsers.end_all(session, user.id)
+    for table, owner in (
+        (Token, Token.user_id),
+        (DeviceGrant, DeviceGrant.user_id),
+        (Member, Member.user_id),
+        (RolloutServer, RolloutServer.user_id),
+        (StoredSecret, StoredSecret.owner),
+    ):
+        session.execute(delete(table).where(owner == user.id))
+    user.name = _free_name(session, user.name)
+    user.email = user.password_hash = None
+    user.removed_at = now()
+
+
+def _free_name(session: Session, name: str) -> str:
+    """Return a name that no user can be given: it has a bracket."""
+    count, found = 1, f"{name} (removed)"
+    while session.scalar(select(User.id).where(User.name == found)) is not None:
+        count += 1
+        found = f"{name} (removed {count})"
+    return found
+
+
+def remove_workspace(session: Session, workspace: Workspace) -> None:
+    """Remove a workspace with its members, tokens, runs, datasets and secrets."""
+    session.refresh(workspace, with_for_update=True)
+    runs = select(Run.id).where(Run.workspace_id == workspace.id)
+    session.execute(delete(RunLog).where(RunLog.run_id.in_(runs)))
+    for table, place in (
+        (Run, Run.workspace_id),
+        (Dataset, Dataset.workspace_id),
+        (StoredSecret, StoredSecret.workspace_id),
+        (RolloutServer, RolloutServer.workspace_id),
+        (Token, Token.workspace_id),
+        (DeviceGrant, DeviceGrant.workspace_id),
+        (Member, Member.workspace_id),
+        (Workspace, Workspace.id),
+    ):
+        session.execute(delete(table).where(place == workspace.id))
+
+
+def without_owner(session: Session) -> set[str]:
+    """Return the names of the workspaces in which no member is an owner."""
+    owners = func.count(Member.user_id).filter(Member.role == OWNER)
+    query = select(Workspace.name).outerjoin(Member, Member.workspace_id == Workspace.id)
+    return set(session.scalars(query.group_by(Workspace.name).having(owners == 0)))

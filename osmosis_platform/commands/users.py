@@ -1,0 +1,238 @@
+"""`osmosis platform user`: the people and programs that have accounts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .options import ask, json_option, may_ask, needs_extra, show, show_list, yes_option
+from .place import Place, changing, looking, place_options
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from ..database.models import User
+
+_PASSWORD_LIMIT = 4096
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _password_file_option(otherwise: str) -> Callable[[F], F]:
+    return click.option(
+        "--password-file",
+        type=click.File("rb"),
+        metavar="FILE",
+        help=f"A file with the password, or - for standard input. {otherwise}",
+    )
+
+
+@click.group("user")
+def user_group() -> None:
+    """Add, list, change and remove users.
+
+    \b
+    Examples:
+      osmosis platform user add ann --email ann@example.com
+      osmosis platform user list
+    """
+
+
+@user_group.command("list")
+@place_options
+@json_option
+@needs_extra
+def list_users(place: Place, as_json: bool) -> None:
+    """List the users, their workspaces and how many tokens of each serve.
+
+    \b
+    Example:
+      osmosis platform user list
+    """
+    from ..accounts import listing
+    from ..timestamps import timestamp
+
+    with looking(place) as session:
+        found = [*listing.users(session)]
+    documents = [
+        {
+            **asdict(user),
+            "workspaces": [{"name": name, "role": role} for name, role in user.workspaces],
+            "created_at": timestamp(user.created_at),
+        }
+        for user in found
+    ]
+    rows = [("name", "email", "logs in by", "tokens", "workspaces")]
+    for user in found:
+        places = ", ".join(f"{name} ({role})" for name, role in user.workspaces)
+        how = "password" if user.has_password else "tokens only"
+        rows.append((user.name, user.email or "", how, str(user.tokens), places))
+    none = "there are no users; add one: osmosis platform user add NAME"
+    show_list("users", documents, rows, none=none, as_json=as_json)
+
+
+@user_group.command("add")
+@click.argument("name")
+@click.option("--email", metavar="ADDRESS", help="The user's email address.")
+@_password_file_option(
+    "Without it a terminal is asked; elsewhere the user gets no password, and can only use tokens."
+)
+@place_options
+@json_option
+@needs_extra
+def add_user(
+    name: str,
+    email: str | None,
+    password_file: IO[bytes] | None,
+    place: Place,
+    as_json: bool,
+) -> None:
+    """Add a user.
+
+    \b
+    Examples:
+      osmosis platform user add ann --email ann@example.com
+      pwgen 20 1 | osmosis platform user add ann --password-file -
+    """
+    from ..accounts import registry
+
+    password = None
+    if password_file is not None:
+        password = _read(password_file)
+    elif sys.stdin.isatty():
+        password = _asked()
+    with changing(place) as session:
+        user = registry.add_user(session, name, email=email, password=password)
+    has_password = password is not None
+    how = "" if has_password else " without a password: only tokens log this user in"
+    document = {"id": user.id, "name": name, "email": email, "has_password": has_password}
+    show(document, f"Added the user {name}{how}.", as_json=as_json)
+
+
+@user_group.command("set")
+@click.argument("name")
+@click.option("--email", metavar="ADDRESS", help="The user's email address.")
+@click.option("--password", "asks", is_flag=True, help="Ask for a new password.")
+@_password_file_option("A new password logs all browsers of the user out.")
+@click.option("--no-password", is_flag=True, help="Let the user use tokens only.")
+@place_options
+@json_option
+@needs_extra
+def set_user(
+    name: str,
+    email: str | None,
+    asks: bool,
+    password_file: IO[bytes] | None,
+    no_password: bool,
+    place: Place,
+    as_json: bool,
+) -> None:
+    """Change a user's email address or password.
+
+    \b
+    Examples:
+      osmosis platform user set ann --password
+      osmosis platform user set ann --email ann@example.com
+    """
+    from ..accounts import browsers, registry
+
+    if sum((asks, password_file is not None, no_password)) > 1:
+        raise click.UsageError("give one of --password, --password-file and --no-password")
+    is_new = asks or no_password or password_file is not None
+    if email is None and not is_new:
+        raise click.UsageError("nothing to change: give --email, --password or --no-password")
+    password = None
+    if asks and not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask on: give --password-file")
+    if asks:
+        password = _asked()
+    elif password_file is not None:
+        password = _read(password_file)
+    with changing(place) as session:
+        user = registry.find_user(session, name)
+        if email is not None:
+            registry.set_email(user, email)
+        if is_new:
+            registry.set_password(user, password)
+            browsers.end_all(session, user.id)
+    has_password = user.password_hash is not None
+    document = {"id": user.id, "name": name, "email": user.email, "has_password": has_password}
+    show(document, f"Changed the user {name}.", as_json=as_json)
+
+
+@user_group.command("remove")
+@click.argument("name")
+@yes_option
+@place_options
+@json_option
+@needs_extra
+def remove_user(name: str, yes: bool, place: Place, as_json: bool) -> None:
+    """Remove a user with their logins, tokens, memberships and own secrets.
+
+    Their runs that have not ended are stopped. Runs, datasets and secrets of workspaces that they
+    have made stay, and name their maker.
+
+    \b
+    Example:
+      osmosis platform user remove ann
+    """
+    from ..accounts import registry, removal
+    from ..accounts.tokens import revoke_all
+    from ..runs import records
+
+    may_ask(yes=yes, as_json=as_json)
+    with looking(place) as session:
+        question = _question(session, registry.find_user(session, name))
+    ask(question, yes=yes)
+    with changing(place) as session:
+        user = registry.find_user(session, name)
+        before = removal.without_owner(session)
+        tokens = revoke_all(session, user.id)
+        runs = records.stop_all(session, user.id)
+        removal.remove_user(session, user)
+        ownerless = sorted(removal.without_owner(session) - before)
+    document = {
+        "name": name,
+        "removed": True,
+        "tokens_revoked": tokens,
+        "runs_stopped": runs,
+        "without_owner": ownerless,
+    }
+    show(document, f"Removed the user {name}.", as_json=as_json)
+    tell_ownerless(ownerless)
+
+
+def tell_ownerless(workspaces: list[str]) -> None:
+    """Say which workspaces have lost their last owner."""
+    for workspace in workspaces:
+        told = f"{workspace} has no owner now; make one with"
+        click.echo(f"{told} `osmosis platform member add {workspace} USER --role owner`", err=True)
+
+
+def _question(session: Session, user: User) -> str:
+    from pytest_osmosis.escaping import counted
+
+    from ..accounts.registry import workspaces_of
+    from ..accounts.tokens import serving_tokens
+    from ..runs import records
+
+    tokens = counted(len(serving_tokens(session, user_id=user.id)), "token")
+    homes = [workspace.name for workspace, _ in workspaces_of(session, user.id)]
+    where = f", a member of {', '.join(homes)}" if homes else ""
+    running = counted(len(records.of_user_going_on(session, user.id)), "run")
+    return f"Remove {user.name} ({tokens}{where}), and stop {running}?"
+
+
+def _asked() -> str:
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+
+
+def _read(file: IO[bytes]) -> str:
+    try:
+        text = file.read(_PASSWORD_LIMIT).decode("utf-8")
+    except UnicodeDecodeError:
+        raise click.UsageError("--password-file: the password is not UTF-8") from None
+    return text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,222 @@
+"""`osmosis platform workspace`: one for each repository that runs are submitted from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import ask, json_option, may_ask, needs_extra, show, show_list, yes_option
+from .place import Place, changing, looking, place_options
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from ..database.models import Workspace
+    from ..execution.leavings import Leavings
+
+_clone_url_option = click.option(
+    "--clone-url",
+    metavar="URL",
+    help="Where to clone it from instead of GitHub: https, ssh, or a folder of this machine.",
+)
+
+
+@click.group("workspace")
+def workspace_group() -> None:
+    """Add, list, change and remove workspaces.
+
+    \b
+    Examples:
+      osmosis platform workspace add agents --git acme/agents
+      osmosis platform workspace list
+    """
+
+
+@workspace_group.command("list")
+@place_options
+@json_option
+@needs_extra
+def list_workspaces(place: Place, as_json: bool) -> None:
+    """List the workspaces, and where each is cloned from.
+
+    \b
+    Example:
+      osmosis platform workspace list
+    """
+    from ..accounts import listing
+    from ..timestamps import timestamp
+
+    with looking(place) as session:
+        found = [*listing.workspaces(session)]
+    documents = [{**asdict(each), "created_at": timestamp(each.created_at)} for each in found]
+    rows = [("name", "repository", "cloned from", "members", "runs")]
+    for each in found:
+        where = each.clone_url or "GitHub"
+        rows.append((each.name, each.repository, where, str(each.members), str(each.runs)))
+    none = "there are no workspaces; add one: osmosis platform workspace add NAME --git OWNER/REPO"
+    show_list("workspaces", documents, rows, none=none, as_json=as_json)
+
+
+@workspace_group.command("add")
+@click.argument("name")
+@click.option(
+    "--git",
+    "repository",
+    required=True,
+    metavar="OWNER/REPO",
+    help="The repository on GitHub that the workspace is known by.",
+)
+@_clone_url_option
+@place_options
+@json_option
+@needs_extra
+def add_workspace(
+    name: str, repository: str, clone_url: str | None, place: Place, as_json: bool
+) -> None:
+    """Add the workspace of a repository.
+
+    \b
+    Examples:
+      osmosis platform workspace add agents --git acme/agents
+      osmosis platform workspace add agents --git acme/agents \\
+          --clone-url /srv/git/agents.git
+    """
+    from ..accounts import registry
+
+    checked = _checked(clone_url)
+    with changing(place) as session:
+        workspace = registry.add_workspace(session, name, repository, clone_url=checked)
+    show(
+        _document(workspace),
+        f"Added the workspace {name} of {workspace.repository}.",
+        as_json=as_json,
+    )
+
+
+@workspace_group.command("set")
+@click.argument("name")
+@click.option(
+    "--git",
+    "repository",
+    metavar="OWNER/REPO",
+    help="The repository on GitHub that the workspace is known by from now on.",
+)
+@_clone_url_option
+@click.option("--no-clone-url", is_flag=True, help="Clone from GitHub again.")
+@place_options
+@json_option
+@needs_extra
+def set_workspace(
+    name: str,
+    repository: str | None,
+    clone_url: str | None,
+    no_clone_url: bool,
+    place: Place,
+    as_json: bool,
+) -> None:
+    """Change the repository of a workspace, or where it is cloned from.
+
+    Runs that have begun keep what they have cloned.
+
+    \b
+    Example:
+      osmosis platform workspace set agents --clone-url /srv/git/agents.git
+    """
+    from ..accounts import registry
+
+    if clone_url is not None and no_clone_url:
+        raise click.UsageError("give one of --clone-url and --no-clone-url")
+    if repository is None and clone_url is None and not no_clone_url:
+        raise click.UsageError("nothing to change: give --git, --clone-url or --no-clone-url")
+    checked = _checked(clone_url)
+    with changing(place) as session:
+        workspace = registry.find_workspace(session, name)
+        if repository is not None:
+            registry.set_repository(session, workspace, repository)
+        if checked is not None or no_clone_url:
+            workspace.clone_url = checked
+    show(_document(workspace), f"Changed the workspace {name}.", as_json=as_json)
+
+
+@workspace_group.command("remove")
+@click.argument("name")
+@yes_option
+@place_options
+@json_option
+@needs_extra
+def remove_workspace(name: str, yes: bool, place: Place, as_json: bool) -> None:
+    """Remove a workspace with its runs, reports, datasets, secrets, tokens and files.
+
+    What trainers have left of its runs goes too. The repository stays as it is, and so do the
+    users. Refused while runs of it go on.
+
+    \b
+    Example:
+      osmosis platform workspace remove agents
+    """
+    from ..accounts import registry, removal
+
+    may_ask(yes=yes, as_json=as_json)
+    with looking(place) as session:
+        workspace = registry.find_workspace(session, name)
+        question = _question(_leavings(session, place, workspace), workspace)
+    ask(question, yes=yes)
+    with changing(place) as session:
+        workspace = registry.find_workspace(session, name)
+        left = _leavings(session, place, workspace)
+        removal.remove_workspace(session, workspace)
+    try:
+        left.remove()
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}"
+        raise click.ClickException(
+            f"the workspace {name} is removed, but not its files: {told}; remove them by hand"
+        ) from None
+    document = {"name": name, "removed": True, "runs": len(left.runs)}
+    show(document, f"Removed the workspace {name}.", as_json=as_json)
+
+
+def _leavings(session: Session, place: Place, workspace: Workspace) -> Leavings:
+    """Return the files of a workspace; refuse one with runs under way."""
+    from pytest_osmosis.escaping import counted
+
+    from ..accounts.registry import AccountError
+    from ..execution.leavings import Leavings
+    from ..runs import records
+
+    if going := records.of_workspace_going_on(session, workspace.id):
+        names = ", ".join(run.name for run in going[:3]) + (", …" if len(going) > 3 else "")
+        raise AccountError(
+            f"{workspace.name} has {counted(len(going), 'run')} under way ({names}); stop them on "
+            "its page or with `osmosis eval stop`, then remove it"
+        )
+    found = Leavings.of_workspace(session, place.data, workspace.id)
+    if found.are_used():
+        raise AccountError(
+            f"a process of a run of {workspace.name} still lives, which ends in some seconds; then "
+            "remove it again"
+        )
+    return found
+
+
+def _question(left: Leavings, workspace: Workspace) -> str:
+    from pytest_osmosis.escaping import counted
+
+    runs = counted(len(left.runs), "run")
+    return f"Remove {workspace.name} of {workspace.repository} with {runs}, for good?"
+
+
+def _checked(clone_url: str | None) -> str | None:
+    from ..accounts.clone_url import CloneUrlError, check_clone_url
+
+    try:
+        return None if clone_url is None else check_clone_url(clone_url)
+    except CloneUrlError as error:
+        raise click.UsageError(f"--clone-url: {error}") from None
+
+
+def _document(workspace: Workspace) -> dict[str, Any]:
+    names = ("id", "name", "repository", "clone_url")
+    return {name: getattr(workspace, name) for name in names}

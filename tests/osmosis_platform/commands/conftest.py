@@ -1,0 +1,63 @@
+"""`osmosis platform`, in this process."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from osmosis_platform.commands.place import Place
+from osmosis_platform.database.connection import Database
+from osmosis_platform.database.schema import upgrade
+from tests.platform_server import PlatformServer
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a platform with no accounts."""
+    data = tmp_path_factory.mktemp("platform") / "data"
+    database = Database.in_folder(data)
+    upgrade(database)
+    database.close()
+    return data
+
+
+@pytest.fixture
+def platform(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """`osmosis platform` over a data folder of the test."""
+    copytree(empty, tmp_path / "data")
+    monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(tmp_path / "data"))
+    return _command(monkeypatch, capsys)
+
+
+@pytest.fixture
+def operator(
+    platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Command:
+    """`osmosis platform` over the data of a platform that is served."""
+    monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(platform_server.settings.data))
+    url = platform_server.database.engine.url
+    monkeypatch.setattr(Place, "connect", lambda place: Database(url))
+    return _command(monkeypatch, capsys)
+
+
+def _command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = run(cli, ["platform", *words])
+        return status, *capsys.readouterr()
+
+    return command

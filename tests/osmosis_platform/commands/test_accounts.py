@@ -1,0 +1,277 @@
+"""Users, workspaces, members and tokens: listed, changed and removed by the operator."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from osmosis_platform.accounts import browsers
+from osmosis_platform.database.models import Base, Run, User
+from osmosis_platform.environments.locks import locked
+from osmosis_platform.execution.room import Room
+from osmosis_platform.pages.forms import SESSION_COOKIE
+from tests.platform_server import Account, PlatformServer
+
+from .conftest import Command
+
+
+class Terminal(io.StringIO):
+    """A terminal at which something was typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def accounts(platform: Command) -> Command:
+    """A platform with two users in one workspace."""
+    platform("user", "add", "ann", "--email", "ann@x.test")
+    platform("user", "add", "bob")
+    platform("workspace", "add", "agents", "--git", "acme/agents")
+    platform("workspace", "add", "other", "--git", "acme/other", "--clone-url", "/")
+    platform("member", "add", "agents", "ann", "--role", "owner")
+    platform("member", "add", "agents", "bob")
+    return platform
+
+
+def documents(platform: Command, *words: str) -> list[dict[str, Any]]:
+    """What a command lists."""
+    status, out, err = platform(*words, "--json")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    (name,) = found.keys() - {"total_count"}
+    assert found["total_count"] == len(found[name])
+    return list(found[name])
+
+
+def status_of(server: PlatformServer, account: Account, cookie: str) -> tuple[int, int]:
+    """What the API answers to a user's token, and the pages to their browser."""
+    verify = f"{server.url}/api/cli/verify"
+    called = httpx.get(verify, headers=account.headers, trust_env=False)
+    page = f"{server.url}/w/{account.workspace}/tokens"
+    seen = httpx.get(page, cookies={SESSION_COOKIE: cookie}, trust_env=False)
+    return called.status_code, seen.status_code
+
+
+def logged_in(server: PlatformServer, account: Account) -> str:
+    """The cookie of a browser of a user."""
+    with server.database.writing() as session:
+        return browsers.start(session, session.get_one(User, account.user_id), 3600)
+
+
+def test_lists_show_accounts_and_never_a_token(accounts: Command) -> None:
+    token = accounts("token", "create", "bob")[1].strip()
+    said = [accounts(kind, "list")[1] for kind in ("user", "workspace", "token")]
+    said.append(accounts("member", "list", "agents")[1])
+    assert [line.split() for line in said[0].splitlines()[1:]] == [
+        ["ann", "ann@x.test", "tokens", "only", "0", "agents", "(owner)"],
+        ["bob", "tokens", "only", "1", "agents", "(member)"],
+    ]
+    assert [line.split() for line in said[1].splitlines()[1:]] == [
+        ["agents", "acme/agents", "GitHub", "2", "0"],
+        ["other", "acme/other", "/", "0", "0"],
+    ]
+    assert [line.split()[1:3] for line in said[2].splitlines()[1:]] == [["bob", "agents"]]
+    assert [line.split()[:2] for line in said[3].splitlines()[1:]] == [
+        ["ann", "owner"],
+        ["bob", "member"],
+    ]
+    assert documents(accounts, "user", "list")[1]["workspaces"] == [
+        {"name": "agents", "role": "member"}
+    ]
+    assert documents(accounts, "workspace", "list")[1]["clone_url"] == "/"
+    assert documents(accounts, "member", "list", "agents")[0]["email"] == "ann@x.test"
+    assert documents(accounts, "token", "list", "--user", "ann") == []
+    (found,) = documents(accounts, "token", "list", "--workspace", "agents")
+    assert token not in "".join(said) + json.dumps(found)
+
+
+def test_an_empty_platform_says_what_to_add(platform: Command) -> None:
+    assert "add one: osmosis platform user add" in platform("user", "list")[1]
+    assert "add one: osmosis platform workspace add" in platform("workspace", "list")[1]
+    assert platform("token", "list") == (0, "no token serves\n", "")
+    platform("workspace", "add", "agents", "--git", "acme/agents")
+    assert "member add agents USER" in platform("member", "list", "agents")[1]
+
+
+def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
+    accounts: Command,
+) -> None:
+    words = ("workspace", "set", "agents")
+    assert accounts(*words, "--git", "Acme/New", "--clone-url", "/")[0] == 0
+    assert accounts(*words, "--git", "acme/new")[0] == 0
+    (found, _) = documents(accounts, "workspace", "list")
+    assert (found["repository"], found["clone_url"]) == ("acme/new", "/")
+    status, out, _ = accounts(*words, "--no-clone-url", "--json")
+    assert (status, json.loads(out)["clone_url"]) == (0, None)
+    for more, told in (
+        ((), "nothing to change"),
+        (("--clone-url", "/", "--no-clone-url"), "give one of"),
+        (("--clone-url", "ext::sh"), "--clone-url: "),
+        (("--git", "nothing"), "is no OWNER/REPO"),
+    ):
+        status, _, err = accounts(*words, *more)
+        assert (status, told in err) == (2, True)
+    assert "of the workspace 'other' already" in accounts(*words, "--git", "acme/other")[2]
+
+
+def test_a_user_gets_another_address_and_another_password(
+    accounts: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "password").write_text("correct horse battery")
+    words = ("user", "set", "bob")
+    more = ("--email", "b@x.test", "--password-file", str(tmp_path / "password"), "--json")
+    status, out, _ = accounts(*words, *more)
+    assert (status, json.loads(out)["has_password"], json.loads(out)["email"]) == (
+        0,
+        True,
+        "b@x.test",
+    )
+    assert accounts(*words, "--no-password")[0] == 0
+    assert documents(accounts, "user", "list")[1]["has_password"] is False
+    for wrong, told in (
+        ((), "nothing to change"),
+        (("--password",), "there is no terminal to ask on: give --password-file"),
+        (("--password", "--no-password"), "give one of"),
+        (("--email", "x"), "must look like"),
+    ):
+        status, _, err = accounts(*words, *wrong)
+        assert (status, told in err) == (2, True)
+
+
+def test_what_removes_asks_first_and_without_a_terminal_wants_yes(
+    accounts: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounts("token", "create", "bob")
+    for words in (
+        ("token", "revoke", "--user", "bob"),
+        ("member", "remove", "agents", "bob"),
+        ("workspace", "remove", "agents"),
+        ("user", "remove", "ann"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        assert "there is no terminal to ask on: give --yes" in accounts(*words)[2]
+        monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+        status, out, err = accounts(*words, "--json")
+        assert (status, out, json.loads(err)["error"]["code"]) == (2, "", "usage")
+        status, out, err = accounts(*words)
+        assert (status, "[y/N]" in err, "aborted" in err) == (1, True, True)
+        monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+        assert accounts(*words)[0] == 0
+
+
+def test_what_is_not_there_is_not_removed(accounts: Command) -> None:
+    for words, told in (
+        (("user", "remove", "zed"), "there is no user 'zed'"),
+        (("workspace", "remove", "zed"), "there is no workspace 'zed'"),
+        (("member", "remove", "other", "ann"), "ann is no member of other"),
+        (("token", "revoke", "x"), "there is no token with the id 'x'"),
+    ):
+        status, out, err = accounts(*words, "--yes")
+        assert (status, out, told in err) == (1, "", True)
+
+
+def test_a_revoked_token_serves_no_more(operator: Command, platform_server: PlatformServer) -> None:
+    account = platform_server.add_workspace()
+    cookie = logged_in(platform_server, account)
+    other = platform_server.add_token(account)
+    assert operator("token", "revoke", account.token_id, "--yes")[0] == 0
+    assert status_of(platform_server, account, cookie) == (401, 200)
+    assert operator("token", "revoke", "--user", account.user, "--yes", "--json")[0] == 0
+    headers = {**account.headers, "Authorization": f"Bearer {other}"}
+    verify = f"{platform_server.url}/api/cli/verify"
+    assert httpx.get(verify, headers=headers, trust_env=False).status_code == 401
+    assert status_of(platform_server, account, cookie) == (401, 303)
+
+
+def test_a_member_who_comes_back_has_no_old_tokens(
+    operator: Command, platform_server: PlatformServer
+) -> None:
+    account = platform_server.add_workspace()
+    words = (account.workspace, account.user)
+    status, out, err = operator("member", "remove", *words, "--yes")
+    assert (status, out) == (0, f"{account.user} is in {account.workspace} no more.\n")
+    assert "has no owner now; make one with" in err
+    operator("member", "add", *words)
+    assert status_of(platform_server, account, "")[0] == 401
+
+
+def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(
+    operator: Command, platform_server: PlatformServer
+) -> None:
+    account = platform_server.add_workspace()
+    run = platform_server.add_run(account=account, status="running")
+    ended = platform_server.add_run(account=account, status="finished")
+    platform_server.add_secret("OWN", account=account)
+    cookie = logged_in(platform_server, account)
+    assert status_of(platform_server, account, cookie) == (200, 200)
+    status, out, _ = operator("user", "remove", account.user, "--yes", "--json")
+    assert (status, json.loads(out)) == (
+        0,
+        {
+            "name": account.user,
+            "removed": True,
+            "tokens_revoked": 1,
+            "runs_stopped": 1,
+            "without_owner": [account.workspace],
+        },
+    )
+    assert status_of(platform_server, account, cookie) == (401, 303)
+    with platform_server.database.reading() as session:
+        for id_, expected in ((run, "stopped"), (ended, "finished")):
+            found = session.get_one(Run, id_)
+            assert (found.status, found.creator.name) == (expected, f"{account.user} (removed)")
+    assert account.user not in {each["name"] for each in documents(operator, "user", "list")}
+    for _ in range(2):  # the name is free again
+        assert operator("user", "add", account.user)[0] == 0
+        assert operator("member", "add", account.workspace, account.user)[0] == 0
+        assert status_of(platform_server, account, cookie) == (401, 303)
+        assert operator("user", "remove", account.user, "--yes")[0] == 0
+    assert "there is no user" in operator("user", "remove", f"{account.user} (removed)", "-y")[2]
+
+
+def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
+    operator: Command, platform_server: PlatformServer
+) -> None:
+    def rows() -> dict[str, int]:
+        with platform_server.database.reading() as session:
+            tables = {each.name: each for each in Base.metadata.sorted_tables}
+            return {
+                name: session.scalar(select(func.count()).select_from(table)) or 0
+                for name, table in tables.items()
+                if name != "users"
+            }
+
+    before, data = rows(), platform_server.settings.data
+    account = platform_server.add_workspace()
+    dataset = platform_server.add_dataset(account=account)
+    run = platform_server.add_run(account=account, dataset_id=dataset, status="running", name="a")
+    platform_server.add_log(run, "something")
+    platform_server.add_secret("OURS", scope="workspace", account=account)
+    room = Room.of_run(data, run)
+    folders = (room.folder, data / "datasets" / dataset, data / "environments/downloads")
+    for folder in (*folders[:2], folders[2] / account.workspace_id):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    words = ("workspace", "remove", account.workspace, "--yes")
+    status, out, err = operator(*words)
+    assert (status, out) == (1, "")
+    assert f"{account.workspace} has 1 run under way (a); stop them" in err
+    platform_server.set_run(run, status="stopped")
+    with locked(room.lock, alone=True, check=lambda: None):
+        assert "a process of a run" in operator(*words)[2]
+    assert room.folder.exists()
+    status, out, _ = operator(*words, "--json")
+    assert (status, json.loads(out)["runs"]) == (0, 1)
+    assert rows() == before
+    assert [*folders[2].iterdir()] == []
+    assert not any(folder.exists() for folder in folders[:2])
+    assert status_of(platform_server, account, "")[0] == 401
+    assert account.user in {each["name"] for each in documents(operator, "user", "list")}
