@@ -152,6 +152,20 @@ def litellm(request: pytest.FixtureRequest) -> Iterator[None]:
         gc.collect()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def modules_of_projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forget the modules that commands in this process have imported from a test's project.
+
+    A later file's project may have another module of that name.
+    """
+    before = set(sys.modules)
+    yield
+    projects = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(projects):
+            del sys.modules[name]
+
+
 @pytest.fixture(autouse=True)
 def handlers_of_logs() -> Iterator[None]:
     """Remove the handler that a server's command in this process has put on the root logger.
