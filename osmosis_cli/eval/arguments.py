@@ -32,6 +32,13 @@ COMMON = (
 )  # fmt: skip
 """The options of the seeds, which the command has first, in this order."""
 
+_USUAL = (
+    "agent", "data", "eval-fn", "model", "base-url", "api-key-env", "n", "pass-threshold",
+    "max-turns", "temperature", "max-tokens", "batch-size", "limit", "offset", "gate", "output",
+    "html",
+)  # fmt: skip
+"""The options of the plugin that `--help` lists; `--help-all` lists them all."""
+_TERMINAL = "the terminal"
 _NOT_OFFERED = ("only", "run")
 """Options of the plugin that the command has no use for: it runs the evaluation alone."""
 _DECIDED = ("api-key", "env-file", *_NOT_OFFERED)
@@ -52,6 +59,13 @@ def click_options() -> list[click.Parameter]:
     return [*common, *_SWITCHES, *others]
 
 
+def usual(parameters: Iterable[click.Parameter]) -> list[click.Parameter]:
+    """Return the parameters that most evaluations need, in the order of `--help`."""
+    by_key = {parameter.name: parameter for parameter in parameters}
+    own = in_help_groups(by_key.values())[_TERMINAL]
+    return [*(by_key[_key(name)] for name in _USUAL), *own]
+
+
 def in_help_groups(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
     """Return the parameters by the titles under which the help lists them."""
     by_key = {parameter.name: parameter for parameter in parameters}
@@ -61,7 +75,7 @@ def in_help_groups(parameters: Iterable[click.Parameter]) -> dict[str, list[clic
     }
     if mcp := by_key.pop("mcp", None):
         groups[group_of("agent")].insert(1, mcp)
-    groups["the terminal"] = list(by_key.values())
+    groups[_TERMINAL] = list(by_key.values())
     return groups
 
 

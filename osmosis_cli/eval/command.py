@@ -21,7 +21,7 @@ from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stder
 from ..errors import CommandDone, CommandError
 from ..lazy_group import ON_PLATFORM, Entry, LazyGroup
 from ..shared_options import agent_named
-from .arguments import MCP_OPTION, click_options, in_help_groups, to_pytest_args
+from .arguments import MCP_OPTION, click_options, in_help_groups, to_pytest_args, usual
 
 SUBCOMMANDS = {
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
@@ -73,6 +73,7 @@ KEY_WARNING = (
     "a process; export it as a variable and name that with --api-key-env"
 )
 _PYTEST_ARGS = "osmosis_cli.eval.command.pytest_args"
+_ALL = "osmosis_cli.eval.command.help_all"
 _WITH_VALUE = {"-k", "--tb", "--maxfail", "--junitxml", "--durations", "--dist", "--capture"}
 _OF_PYTEST = {
     *_WITH_VALUE, "-x", "-s", "-v", "--lf", "--last-failed", "--ff", "--sw", "--stepwise",
@@ -140,8 +141,10 @@ class EvalGroup(LazyGroup):
         formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options in their groups, and the subcommands."""
-        for title, parameters in in_help_groups(self.get_params(ctx)).items():
+        """The usual options, or all in their groups, and the subcommands."""
+        every = self.get_params(ctx)
+        groups = in_help_groups(every) if ctx.meta.get(_ALL) else {"options": usual(every)}
+        for title, parameters in groups.items():
             records = (parameter.get_help_record(ctx) for parameter in parameters)
             with formatter.section(f"{title[0].upper()}{title[1:]}"):
                 formatter.write_dl([record for record in records if record])
@@ -187,9 +190,10 @@ def split_at_dashes(args: list[str]) -> tuple[list[str], list[str]]:
 def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     """Run an agent on every row of a dataset and score it: one pytest session.
 
-    Every option of the plugin is there under its own name. What is not given here is taken from the
-    ini file of the project. The exit status is pytest's: 0 all passed, 1 failures or errors, 2
-    interrupted, 4 wrong use, 5 nothing to run; 8 when a gate is inconclusive and none failed.
+    Every option of the plugin is there under its own name: --help-all lists them. What is not given
+    is taken from the ini file of the project. The exit status is pytest's: 0 all passed, 1 failures
+    or errors, 2 interrupted, 4 wrong use, 5 nothing to run; 8 when a gate is inconclusive and none
+    failed.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -204,11 +208,26 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
         ctx.exit(run_pytest(args, guard=Guard(), api_key=values["api_key"]))
 
 
+def _help_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_help_all,
+    help="Show all options, in groups, and exit.",
+)
 eval_group = EvalGroup(
     "eval",
     table=SUBCOMMANDS,
     callback=_eval,
-    params=[*click_options(), MCP_OPTION],
+    params=[*click_options(), MCP_OPTION, _HELP_ALL],
     help=_eval.__doc__,
     epilog=EPILOG,
     invoke_without_command=True,

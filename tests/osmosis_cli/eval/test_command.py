@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.eval import session
-from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
+from osmosis_cli.eval.arguments import COMMON, KEY_VARIABLE, to_pytest_args
 from osmosis_cli.main import cli, main
 from pytest_osmosis.options.groups import GROUPS
 from pytest_osmosis.options.table import OPTIONS
@@ -165,8 +165,18 @@ def test_wrong_use_is_status_2_and_says_what_to_do(
     assert fake_pytest.args == []
 
 
-def test_the_help_shows_options_and_subcommands():
+def test_the_short_help_has_what_most_evaluations_need():
     shown = osmosis_eval("--help").output
+    for name in [*{*COMMON} - {"api-key"}, "api-key-env", "gate", "html", "json", "help-all"]:
+        assert f"--{name}" in shown
+    assert "--baseline" not in shown
+    assert "\nCommands:\n" in shown
+    assert len(shown.splitlines()) < 110
+
+
+def test_the_whole_help_shows_options_and_subcommands():
+    shown = osmosis_eval("--help-all").output
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
     for option in OPTIONS:
         assert option.name == "only" or f"--{option.name}" in shown
     assert "--osmosis-" not in shown
