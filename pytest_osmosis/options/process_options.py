@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from ..spec import Cluster
@@ -11,10 +13,16 @@ _OF_CLUSTER = ("shards", "ray-cpus", "ray-env", "ray-runtime-env")
 
 
 def batch_size(config: pytest.Config) -> int:
-    """Return B of `--batch-size`, else W of xdist's `-n W`, else 1."""
+    """Return B of `--batch-size`, else W of xdist's `-n W`, else 1; no more than named items."""
     workers = getattr(config.option, "numprocesses", None)
     known = workers if isinstance(workers, int) and workers > 0 else 1
-    return int(OptionReader(config)("batch-size") or known)
+    batch = int(OptionReader(config)("batch-size") or known)
+    return min(batch, len(config.args)) if _names_single_items(config.args) else batch
+
+
+def _names_single_items(arguments: Sequence[str]) -> bool:
+    """Return whether each argument is the node id of one run."""
+    return bool(arguments) and all("::" in text and text.endswith("]") for text in arguments)
 
 
 def cluster(given: OptionReader, batch: int) -> Cluster | None:

@@ -232,10 +232,13 @@ def part(config: pytest.Config) -> str | None:
 
 
 def keeping_of(config: pytest.Config, keeping: Keeping) -> Keeping:
-    """Return how runs are kept: those of a part neither use nor change a whole evaluation."""
+    """Return how runs are kept: those of a part neither use nor change a whole evaluation.
+
+    Nor does a session in which nothing runs.
+    """
     selecting = part(config)
     if selecting is None:
-        return keeping
+        return keeping if selection_of(config).runs else replace(keeping, journal=False)
     if keeping.reuse_option:
         raise pytest.UsageError(
             f"{keeping.reuse_option} uses the runs of whole evaluations, and {selecting} selects "

@@ -140,6 +140,20 @@ def test_workers_are_started_for_its_items_alone(with_ini, endpoint):
     assert "created: " not in nothing.out and "osmosis: " not in nothing.out
 
 
+def test_an_evaluation_that_is_named_and_left_out_is_not_kept_either(with_ini, endpoint):
+    session = with_ini.plain("--osmosis-agent=agent:agent_loop", "-m", "not osmosis")
+    assert session.outcomes == {"passed": 2, "deselected": 2}
+    assert is_left_alone(session, endpoint), session.out
+    assert not (with_ini.path / ".osmosis/runs").exists()
+
+
+def test_a_single_run_needs_no_workers(with_ini, endpoint):
+    session = with_ini.plain("data.jsonl::row-1[run-0]")
+    assert session.outcomes == {"passed": 1}
+    assert "1 in flight" in session.out
+    assert "created: " not in session.out
+
+
 @pytest.mark.parametrize("option", ["-k", "-m"])
 def test_an_expression_that_is_none_is_a_usage_error(with_ini: Project, option: str) -> None:
     session = with_ini.plain(option, "row-0 and")
