@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from osmosis_ai.platform.config_file import read_config
 from osmosis_ai.platform.config_models import EvalConfig, RunConfig, TrainingConfig
+from osmosis_ai.workflow_server.app import RolloutServer
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 
@@ -161,6 +164,20 @@ def test_its_config_files_name_every_key_and_are_right_with_all_of_them(
         section = getattr(config, name)
         if name not in ("advanced", "env"):
             assert section.model_fields_set == set(type(section).model_fields), name
+
+
+def test_its_main_file_serves_it_to_a_controller(
+    osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    served: list[tuple[Any, dict[str, Any]]] = []
+    monkeypatch.setattr("uvicorn.run", lambda app, **values: served.append((app, values)))
+    monkeypatch.setenv("_OSMOSIS_ROLLOUT_PORT", "8123")
+    osmosis("workspace", "init")
+    osmosis("rollout", "init", "one")
+    runpy.run_path(str(pytester.path / "rollouts/one/main.py"), run_name="__main__")
+    ((app, values),) = served
+    assert isinstance(app, RolloutServer)
+    assert values == {"host": "0.0.0.0", "port": 8123}
 
 
 def test_a_rollout_that_is_there_is_left_alone(osmosis: Command, pytester: pytest.Pytester):
