@@ -5,6 +5,7 @@ An entry is read when it is asked for, and again when its file has changed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -82,8 +83,21 @@ class Library:
         self._viewed: dict[str, tuple[Stamp, Viewed]] = {}
         if place is not None and not place.exists():
             raise CommandError(f"{place}: there is no such file or folder", code="not_found")
+        if self._report is None and not self._folder.is_dir():
+            raise CommandError(f"{place}: is neither a file nor a folder", code="not_found")
+        if self._report is None:
+            self._check_readable()
         if self._report is not None:
             read_report(self._report)
+
+    def _check_readable(self) -> None:
+        closed = None if os.access(self._folder, os.R_OK | os.X_OK) else self._folder
+        try:
+            list(self._places())
+        except PermissionError as error:
+            closed = closed or error.filename
+        if closed is not None:
+            raise CommandError(f"{closed}: permission denied", code="not_readable")
 
     @property
     def only(self) -> Entry | None:
@@ -107,7 +121,9 @@ class Library:
             yield self._report, _report_entry
             return
         yield from ((folder, _run_entry) for folder in run_directory.kept_in(self._runs()))
-        yield from ((path, _report_entry) for path in sorted(self._folder.glob("*.json")))
+        for path in sorted(self._folder.glob("*.json")):
+            if path.is_file():  # a pipe would never end
+                yield path, _report_entry
 
     def _runs(self) -> Path:
         """Return where evaluations are: the folder itself, or as `eval runs` finds them."""

@@ -86,7 +86,10 @@ def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
 
 
 def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    except (OverflowError, ValueError, OSError):  # a report may say anything
+        return "at no known time"
 
 
 def entry_page(entry: Entry, viewed: Viewed, base: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -71,6 +72,11 @@ class Viewer(ThreadingHTTPServer):
         only = self.library.only
         return root if only is None else f"{root}reports/{only.key}"
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a visitor who has left; anything else is a mistake of ours."""
+        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
     def server_close(self) -> None:
         """End what is being watched, and listen no more."""
         self.closing.set()
@@ -93,9 +99,13 @@ class Handler(BaseHTTPRequestHandler):
             self._answer()
         except Refused as refused:
             self._send(refused.status, f"{refused}\n".encode(), "text/plain")
+        except (ConnectionError, TimeoutError):  # the visitor has left
+            self.close_connection = True
         except (UnreadableReport, JournalError, OSError) as error:
-            if not isinstance(error, ConnectionError):
-                self._send(HTTPStatus.CONFLICT, f"{error}\n".encode(), "text/plain")
+            self._send(HTTPStatus.CONFLICT, f"{error}\n".encode(), "text/plain")
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            why = f"this page cannot be made: {type(error).__name__}: {error}\n"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, why.encode(), "text/plain")
 
     do_HEAD = do_GET
 
@@ -139,7 +149,9 @@ class Handler(BaseHTTPRequestHandler):
         return entry
 
     def _comparison(self, query: dict[str, str]) -> str:
-        before, after = (self._entry(query.get(name, "")) for name in "ab")
+        if not {"a", "b"} <= query.keys():
+            raise Refused(HTTPStatus.BAD_REQUEST, "choose two evaluations on the list of reports")
+        before, after = (self._entry(query[name]) for name in "ab")
         try:
             return comparison_page(self.server.library, before, after, self.server.base)
         except NothingInCommon:

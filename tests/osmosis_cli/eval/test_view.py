@@ -207,6 +207,40 @@ def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -
     assert "damaged" in ReportPage(visitor.get("")).text
 
 
+def test_the_list_can_be_read_whatever_file_lies_there(visitor: Visitor, tmp_path: Path) -> None:
+    document = json.loads((tmp_path / "after.json").read_text())
+    document["rows"][0]["runs"][0]["started_at"] = 1e300
+    document["rows"][1]["runs"][0]["started_at"] = 1e300
+    (tmp_path / "future.json").write_text(json.dumps(document))
+    os.mkfifo(tmp_path / "pipe.json")
+    text = ReportPage(visitor.get("")).text
+    assert "future.json" in text and "at no known time" in text
+    assert visitor.open(f"{visitor.viewer.base}/compare").status == 400
+
+
+def test_a_page_that_cannot_be_made_is_answered_with_a_sentence(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: object) -> str:
+        raise LookupError("of some kind")
+
+    monkeypatch.setattr(server, "index_page", fails)
+    answer = visitor.open(f"{visitor.viewer.base}/")
+    assert answer.status == 500
+    assert answer.body == b"this page cannot be made: LookupError: of some kind\n"
+
+
+def test_a_visitor_who_leaves_is_no_news(
+    visitor: Visitor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error in (ConnectionResetError(), TimeoutError()):
+        try:
+            raise error
+        except OSError:
+            visitor.viewer.handle_error(None, None)
+    assert capsys.readouterr().err == ""
+
+
 def viewed(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str]:
     monkeypatch.setattr(Viewer, "serve_forever", lambda self: None)
     done = CliRunner().invoke(cli, ["eval", "view", *words])
@@ -232,6 +266,8 @@ def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         1, "Error: none.json: there is no such file or folder\n",
     )  # fmt: skip
     assert "bad.json: not an evaluation's report" in viewed(monkeypatch, "bad.json")[1]
+    os.mkfifo("pipe.json")
+    assert "pipe.json: is neither a file nor a folder" in viewed(monkeypatch, "pipe.json")[1]
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         status, out = viewed(monkeypatch, "--port", str(port))
