@@ -19,6 +19,7 @@ MODULES = (
     "text.js",
     "inflate.js",
     "data.js",
+    "said.js",
     "diff.js",
     "select.js",
     "table.js",

@@ -138,7 +138,11 @@ def test_a_link_opens_its_run_and_the_keyboard_goes_on_from_there(example, open_
     page.keyboard.press("/")
     page.keyboard.type("1250")
     assert names(page) == ["row-17"]
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "row-17"
+    page.keyboard.press("/")
     page.keyboard.press("Escape")
+    assert (page.input_value("#words"), count(page)) == ("", "100 of 100 runs, 20 of 20 rows")
     page.keyboard.press("?")
     assert page.locator("#help").is_visible()
     page.keyboard.press("Escape")
@@ -149,6 +153,8 @@ def test_a_link_opens_its_run_and_the_keyboard_goes_on_from_there(example, open_
     assert ready(page).evaluate("document.documentElement.dataset.theme") == "dark"
     page.evaluate("location.hash = '#row-2/run-4'")
     page.wait_for_selector("#detail-title:has-text('row-2[run-4]')")
+    page.evaluate("location.hash = '#row-99/run-4'")
+    page.wait_for_selector("#missing:has-text('no run row-99/run-4')")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -218,6 +224,13 @@ def test_ten_thousand_runs_are_quick(tmp_path, open_page):
         return performance.now() - started;
     }"""
     told["filter_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "17 * 199", "")]
+    page.evaluate(filtered, "multiply")  # a tool: it stands in conversations alone
+    assert count(page).startswith("0 of ")
+    asked = page.evaluate("performance.now()")
+    page.check("#said")
+    page.wait_for_selector("#count:has-text('10,000 of 10,000')")
+    told["read_ms"] = round(page.evaluate("performance.now()") - asked)
+    told["search_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "zz", "")]
     page.evaluate("(scroll => scroll.scrollTo(0, scroll.scrollHeight))(document.all.scroll)")
     page.wait_for_selector("#body a:text-is('row-1999')")
     page.click("#body a:text-is('row-1999')")

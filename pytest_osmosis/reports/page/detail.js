@@ -259,6 +259,7 @@ function factsOf(suite, row, run) {
 }
 
 function when(at) {
+  if (!(at > 0 && at < 1e11)) return null;
   return `${new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 }
 

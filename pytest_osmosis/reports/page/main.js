@@ -2,9 +2,10 @@
 import { linkOf, load, page, placed } from "./data.js";
 import { hideRun, showRun } from "./detail.js";
 import { compared } from "./diff.js";
+import { isSearchable, readSaid } from "./said.js";
 import { anything, selected, shownRun } from "./select.js";
 import { Table } from "./table.js";
-import { copied, el } from "./text.js";
+import { copied, el, visible } from "./text.js";
 import { startTheme, switchTheme } from "./theme.js";
 
 const VALUES = 500;
@@ -13,6 +14,7 @@ let wish = anything();
 let suite = null;
 let items = [];
 let opened = null;
+let reading = null;
 const table = new Table((column) => {
   const isSame = wish.sort === column;
   wish = { ...wish, sort: column, down: isSame && !wish.down };
@@ -81,6 +83,7 @@ function offer() {
   by("column-label").hidden = !suite.columns.length;
   by("suite-label").hidden = page.suites.length < 2;
   by("each-label").hidden = suite.n === 1;
+  by("said-label").hidden = !isSearchable();
   offerValues();
 }
 
@@ -104,6 +107,7 @@ function wanted() {
     ...wish,
     sort,
     words: by("words").value,
+    said: by("said").checked,
     outcome: by("outcome").value,
     function: by("function").value,
     each: by("each").checked,
@@ -113,6 +117,20 @@ function wanted() {
   offerValues();
   by("scroll").scrollTop = 0;
   refresh();
+  if (wish.said) reading ??= search();
+}
+
+/** Read what was said in all runs, once, and look again. */
+async function search() {
+  const runs = page.suites.flatMap((each) => each.rows.flatMap((row) => row.runs));
+  try {
+    await readSaid(runs, (share) => {
+      by("reading").textContent = share < 1 ? `reading ${Math.round(100 * share)} %` : "";
+    });
+  } catch {
+    by("reading").textContent = "not all conversations can be read";
+  }
+  refresh();
 }
 
 function choose(number) {
@@ -120,6 +138,7 @@ function choose(number) {
   wish = {
     ...anything(),
     words: wish.words,
+    said: wish.said,
     outcome: ["regressed", "fixed"].includes(wish.outcome) ? "" : wish.outcome,
   };
   offer();
@@ -149,6 +168,11 @@ function shut() {
 
 function follow() {
   const found = placed(location.hash);
+  const isMissing = !found && /\brow-\d/.test(location.hash);
+  by("missing").textContent = isMissing
+    ? visible(`This page has no run ${location.hash.slice(1).slice(0, 80)}.`)
+    : "";
+  by("missing").hidden = !isMissing;
   if (!found) {
     if (opened) shut();
     return;
@@ -210,13 +234,22 @@ function pressed(event) {
   const typing = event.target.closest?.("input, select, textarea, dialog");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (typing) {
-    if (event.key === "Escape" && typing.id === "words") typing.blur();
+    if (typing.id === "words" && ["Escape", "Enter"].includes(event.key)) leaveSearch(event);
     return;
   }
   const act = ACTS[event.key];
   if (!act) return;
   event.preventDefault();
   act();
+}
+
+/** Go on to the rows: with Enter to those that were found, with Escape to all. */
+function leaveSearch(event) {
+  event.preventDefault();
+  by("words").blur();
+  if (event.key === "Enter") return by("body").querySelector("a")?.focus();
+  by("words").value = "";
+  wanted();
 }
 
 // ---- live

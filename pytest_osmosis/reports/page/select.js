@@ -5,6 +5,7 @@ import { outcomeOf } from "./data.js";
 export function anything() {
   return {
     words: "",
+    said: false,
     outcome: "",
     function: "",
     column: -1,
@@ -40,7 +41,9 @@ function runFits(suite, run, words, wish) {
   if (["passed", "below", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome)
     return false;
   if (wish.outcome === "not passed" && outcome === "passed") return false;
-  return words.every((word) => run.low.includes(word));
+  return words.every(
+    (word) => run.low.includes(word) || (wish.said && run.said?.includes(word)),
+  );
 }
 
 /** The run that stands for a line: the first that did not pass. */
@@ -63,9 +66,9 @@ export function average(runs, give) {
 const KEYS = {
   row: (item) => item.row.index,
   passed: (item) => average(item.runs, (run) => (run.passed ? 1 : 0)),
-  question: (item) => item.row.question.toLowerCase(),
-  truth: (item) => (item.row.truth ?? "").toLowerCase(),
-  answer: (item) => (shownRun(item).error ?? shownRun(item).answer ?? "").toLowerCase(),
+  question: (item) => natural(item.row.question),
+  truth: (item) => natural(item.row.truth ?? ""),
+  answer: (item) => natural(shownRun(item).error ?? shownRun(item).answer ?? ""),
   tokens: (item) => average(item.runs, (run) => run.tokens),
   time: (item) => average(item.runs, (run) => run.duration_ms ?? 0),
   cost: (item) => average(item.runs, (run) => run.cost_usd),
