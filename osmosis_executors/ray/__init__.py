@@ -1,1 +1,1 @@
-"""Shards as tasks of a Ray cluster. Needs the extra `ray`; only `fleet` and `task` import it."""
+"""Shards as tasks of a Ray cluster. Needs the extra `ray`, which `client` alone imports."""

@@ -1,20 +1,12 @@
-"""A driver's connection to a Ray cluster, or a cluster of this machine that is started for it.
-
-Ray leaves signal handlers, variables and warnings in the process that it is imported in: here they
-are put back.
-"""
+"""What a session needs of Ray, and a process's connection to a cluster, or to one of its own."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import signal
 import socket
 import sys
-import threading
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,7 +25,6 @@ _LOOPBACK = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
 _STARTED = "local"
 """Ray's word for a cluster that is started for the process."""
 CONNECT_S = 10.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _OURS = ("working_dir", "env_vars")
 
 
@@ -72,39 +63,14 @@ def read_runtime_env(path: Path | None) -> dict[str, Any]:
     return found
 
 
-@contextlib.contextmanager
-def as_it_was(without: Iterable[str] = ()) -> Iterator[None]:
-    """Put back what Ray changes in this process; meanwhile these variables are not set."""
-    main = threading.current_thread() is threading.main_thread()
-    handlers = {number: signal.getsignal(number) for number in _SIGNALS} if main else {}
-    variables = dict(os.environ)
-    hook = sys.excepthook
-    for name in without:
-        os.environ.pop(name, None)
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_RUNTIME_ENV_IGNORE_GITIGNORE"] = "1"
-    log = logging.getLogger("ray")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        log.setLevel(level)
-        sys.excepthook = hook
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for name in set(os.environ) - set(variables):
-            del os.environ[name]
-        os.environ.update(variables)
+class NoCluster(Exception):
+    """There is none at the address."""
 
 
 def connect(address: str, project: Path, runtime_env: Mapping[str, Any]) -> bool:
-    """Connect to a cluster whose tasks run in a copy of the project; True where it was started.
+    """Connect this process to a cluster whose tasks run in a copy of the project.
 
-    Raises:
-        ConfigurationError: when there is none at the address.
+    Return whether it was started. Raise NoCluster where there is none at the address.
     """
     import ray
 
@@ -129,11 +95,7 @@ def connect(address: str, project: Path, runtime_env: Mapping[str, Any]) -> bool
             **given,
         )
     except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
-        why = str(error).strip().partition("\n")[0]
-        raise ConfigurationError(
-            f"--osmosis-ray {address}: no cluster can be used: {why[:300]}; give the address that "
-            "`ray start` has shown, and export RAY_AUTH_MODE=token where it asks for a token"
-        ) from None
+        raise NoCluster(str(error).strip().partition("\n")[0][:300]) from None
     return True
 
 

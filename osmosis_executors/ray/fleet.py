@@ -7,17 +7,13 @@ shard is started again is the driver's decision.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import signal
-import sys
 import tempfile
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from osmosis_ai.secret import MIN_MASKABLE
 from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.spec import Cluster
@@ -25,10 +21,15 @@ from pytest_osmosis.spec import Cluster
 from ..shards.hub import Hub
 from ..shards.process import NOT_INVITED
 from . import cluster as clusters
+from .connection import Connected, RayConnection, TaskEnd
 from .project import copy_project
 
-END_S = 2.0
+END_S = 1.5
 """How long processes may take to end once they were asked to."""
+GONE = (
+    "the Ray cluster went away; the same command goes on from what is kept, with another cluster "
+    "or without one"
+)
 
 
 class RayFleet:
@@ -40,76 +41,59 @@ class RayFleet:
         self._runtime_env = clusters.read_runtime_env(cluster.runtime_env)
         self._order: ShardOrder | None = None
         self._hub: Hub | None = None
-        self._host = ""
-        self._processors = 0.0
-        self._is_connected = False
+        self._connection: RayConnection | None = None
+        self._connected = Connected("", 0.0, started=False)
         self._is_closing = False
-        self._tasks: dict[int, Any] = {}
-        """By shard: the reference of its last task."""
-        self._futures: set[concurrent.futures.Future[int]] = set()
+        self._is_lost = False
+        self._started = 0
+        """How many tasks were started."""
+        self._running: dict[int, int] = {}
+        """By shard: the number of its task."""
         self._silent: set[int] = set()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
     def connect(self, order: ShardOrder) -> str:
         """Connect to the cluster, and give it a copy of the project; return where it is."""
-        _refuse_secrets_in_argv(order)
-        with (
-            tempfile.TemporaryDirectory(prefix="osmosis-project-") as folder,
-            clusters.as_it_was(without=order.secrets),
-        ):
+        connection = self._connection = RayConnection(
+            order.secrets, on_end=self._task_ended, on_lost=self._lost
+        )
+        with tempfile.TemporaryDirectory(prefix="osmosis-project-") as folder:
             project = Path(folder)
             copy_project(order.root, order.files, project)
-            was_started = clusters.connect(self._cluster.address, project, self._runtime_env)
-            self._is_connected = True
-            import ray
-
-            self._host = ray.util.get_node_ip_address()
-            self._processors = float(ray.cluster_resources().get("CPU", 0.0))
+            found = connection.connect(self._cluster.address, project, self._runtime_env)
+        self._connected = found
         self._order = order
-        if self._cluster.cpus > self._processors:
+        if self._cluster.cpus > found.processors:
             raise ConfigurationError(
                 f"--osmosis-ray-cpus {self._cluster.cpus:g}: the cluster has "
-                f"{self._processors:g} processors in all"
+                f"{found.processors:g} processors in all"
             )
-        count = f"{self._processors:g} processors"
-        if was_started:
+        count = f"{found.processors:g} processors"
+        if found.started:
             return f"a Ray cluster of this machine, started for the session ({count})"
-        return f"the Ray cluster of {self._host} ({count})"
+        return f"the Ray cluster of {found.host} ({count})"
 
     @property
     def capacity(self) -> int:
         """How many shards can run at once."""
-        return max(1, int(self._processors / self._cluster.cpus))
+        return max(1, int(self._connected.processors / self._cluster.cpus))
 
     def begin(self, listener: Listener) -> None:
         """Listen for shards."""
         order = self._order
         assert order is not None
-        self._hub = Hub(self._host, order, listener, on_silence=self._end_silent)
+        self._hub = Hub(self._connected.host, order, listener, on_silence=self._end_silent)
 
     def start(self, shard: int) -> None:
         """Start the task of a shard, or another one."""
-        import ray
-
-        from .task import mark_of, run_shard
-
-        assert self._hub is not None
-        if self._is_closing:
-            return
-        task = ray.remote(run_shard).options(
-            num_cpus=self._cluster.cpus,
-            max_retries=0,
-            scheduling_strategy="SPREAD",
-            name=f"osmosis-shard-{shard + 1}",
-        )
-        reference = task.remote(
-            self._hub.invite(shard).to_json(), sys.prefix, mark_of(Path(sys.prefix))
-        )
-        with self._lock:
-            self._tasks[shard] = reference
-            future = reference.future()
-            self._futures.add(future)
-        future.add_done_callback(partial(self._task_ended, shard))
+        assert self._hub is not None and self._connection is not None
+        with self._changed:
+            if self._is_closing or self._is_lost:
+                return
+            self._started += 1
+            number = self._running[shard] = self._started
+        invitation = self._hub.invite(shard).to_json()
+        self._connection.start(shard, number, invitation=invitation, cpus=self._cluster.cpus)
 
     def send(self, shard: int, kind: str, *values: Any) -> None:
         """Send a message to the process of a shard."""
@@ -118,49 +102,50 @@ class RayFleet:
 
     def close(self) -> None:
         """End all processes: those that do not end when asked are ended by Ray."""
-        if not self._is_connected:
+        if self._connection is None:
             return
-        self._is_closing = True
-        import ray
-
-        with clusters.as_it_was():
-            with self._lock:
-                futures = set(self._futures)
-            _, slow = concurrent.futures.wait(futures, END_S)
-            if slow:
-                for reference in self._tasks.values():
-                    with contextlib.suppress(Exception):  # it has ended meanwhile
-                        ray.cancel(reference, force=True)
-            if self._hub is not None:
-                self._hub.close()
-            ray.shutdown()
-        self._is_connected = False
+        with self._changed:
+            self._is_closing = True
+            self._changed.wait_for(lambda: not self._running, END_S)
+        if self._hub is not None:
+            self._hub.close()
+        self._connection.close()
 
     def _end_silent(self, shard: int) -> None:
         """End a process that says nothing any more; in the hub's thread."""
-        import ray
-
+        assert self._connection is not None
         self._silent.add(shard)
-        ray.cancel(self._tasks[shard], force=True)
+        self._connection.cancel(shard)
 
-    def _task_ended(self, shard: int, future: concurrent.futures.Future[int]) -> None:
-        """Report that a task has ended; in a thread of Ray's."""
-        with self._lock:
-            self._futures.discard(future)
-        if self._is_closing or self._hub is None:
+    def _task_ended(self, end: TaskEnd) -> None:
+        """Report that a task has ended; in the connection's thread."""
+        with self._changed:
+            if self._running.get(end.shard) != end.number:
+                return
+            del self._running[end.shard]
+            self._changed.notify_all()
+        if self._is_closing or self._hub is None or self._order is None:
             return
-        error = future.exception()
-        if shard in self._silent:
-            self._silent.discard(shard)
-            assert self._order is not None
+        if end.shard in self._silent:
+            self._silent.discard(end.shard)
             reason = f"its process said nothing for {self._order.silence_s:g} s"
-            self._hub.ended(shard, reason, suspect=True)
-        elif error is not None:
-            self._hub.ended(shard, _why(error), suspect=False)
+            self._hub.ended(end.shard, reason, suspect=True)
+        elif end.status is None:
+            self._hub.ended(end.shard, end.why, suspect=False)
         else:
-            status = future.result()
-            told = f"its process {_how(status)}"
-            self._hub.ended(shard, told, suspect=status not in (0, NOT_INVITED))
+            told = f"its process {_how(end.status)}"
+            self._hub.ended(end.shard, told, suspect=end.status not in (0, NOT_INVITED))
+
+    def _lost(self) -> None:
+        """Report that nothing more comes of the cluster; in the connection's thread."""
+        with self._changed:
+            self._is_lost = True
+            running, self._running = [*self._running], {}
+            self._changed.notify_all()
+        if self._hub is not None:
+            self._hub.lost(GONE)
+            for shard in running:
+                self._hub.ended(shard, "the cluster went away", suspect=False)
 
 
 def _how(status: int) -> str:
@@ -171,20 +156,3 @@ def _how(status: int) -> str:
     with contextlib.suppress(ValueError):
         return f"was ended by {signal.Signals(status - 128).name}"
     return f"was ended by signal {status - 128}"
-
-
-def _why(error: BaseException) -> str:
-    """Return in a few words what Ray says of a task that failed."""
-    text = str(error).strip().replace("\n", " ")
-    return f"{type(error).__name__}: {text[:300]}"
-
-
-def _refuse_secrets_in_argv(order: ShardOrder) -> None:
-    """Refuse a session whose command line holds a secret: Ray keeps those of its drivers."""
-    for name in order.secrets:
-        value = order.environment[name]
-        if len(value) >= MIN_MASKABLE and any(value in word for word in sys.orig_argv):
-            raise ConfigurationError(
-                "--osmosis-ray: Ray keeps the command lines of its drivers, and this one holds the "
-                f"value of {name}: export it, and name the variable with --osmosis-api-key-env"
-            )

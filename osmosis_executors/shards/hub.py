@@ -92,6 +92,11 @@ class Hub:
                 lambda: self._loop.create_task(self._see_out(shard, reason, suspect=suspect))
             )
 
+    def lost(self, reason: str) -> None:
+        """Note that no process can be started any more. From any thread."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._listener.lost, reason)
+
     def close(self) -> None:
         """Close all connections; idempotent."""
         if self._loop.is_closed():

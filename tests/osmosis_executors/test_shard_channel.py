@@ -34,6 +34,9 @@ class Ears:
     def gone(self, shard: int, reason: str, *, suspect: bool) -> None:
         self.messages.put((shard, "gone", reason, suspect))
 
+    def lost(self, reason: str) -> None:
+        self.messages.put(("lost", reason))
+
     def next(self) -> tuple[Any, ...]:
         return self.messages.get(timeout=PATIENCE_S)
 

@@ -52,12 +52,21 @@ class DriverEvaluation(LocalEvaluation):
         with preflight.usage_errors():
             self._fleet = fleet_of(KIND)(self.cluster)
         super().start()
-        if not selection_of(self.config).runs or not self.suites:
+        if not selection_of(self.config).runs or self._is_done():
             return
         self._known = self._loaded()
         with preflight.usage_errors():
             self._place = self._fleet.connect(order_of(self.config, self.spec, self._files()))
         self._count = self._shards()
+
+    def _is_done(self) -> bool:
+        """Return whether earlier sessions have left a result for every run: no cluster is used."""
+        return all(
+            self.store.has(RunId(name, row, run))
+            for name, suite in self.suites.items()
+            for row in suite.dataset.row_indices
+            for run in suite.runs_of(row)
+        )
 
     def header(self) -> list[str]:
         """Return the lines of the session's header, with where the shards are."""
@@ -84,6 +93,8 @@ class DriverEvaluation(LocalEvaluation):
 
     def _rollouts(self, cache: StoreCache) -> Rollouts:
         assert self._fleet is not None
+        if not self._count:
+            return super()._rollouts(cache)
         self._remote = RemoteRollouts(
             self.suites,
             self._fleet,

@@ -48,6 +48,9 @@ class Listener(Protocol):
     def gone(self, shard: int, reason: str, *, suspect: bool) -> None:
         """Note that a shard's process has ended; `suspect`: a run of its may have done that."""
 
+    def lost(self, reason: str) -> None:
+        """Note that no process can be started any more; those there are end too."""
+
 
 class Fleet(Protocol):
     """The processes of an evaluation's shards, numbered from 0."""

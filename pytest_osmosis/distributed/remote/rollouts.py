@@ -183,6 +183,11 @@ class RemoteRollouts:
             if there.todo:
                 self._sink.halt(f"shard {shard + 1} was lost again and again: {reason}")
 
+    def lost(self, reason: str) -> None:
+        """Halt where runs are still to come: none can be started any more."""
+        if any(self._plan.live()):
+            self._sink.halt(reason)
+
     def _introduced(self, shard: Shard, loaded: Loaded) -> None:
         """Give a shard its runs, where it has loaded what the session began with."""
         for suite, files in self._loaded.items():

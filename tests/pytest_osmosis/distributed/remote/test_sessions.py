@@ -109,6 +109,9 @@ class LateFleet(ProcessFleet):
     def gone(self, shard: int, reason: str, *, suspect: bool) -> None:
         pass
 
+    def lost(self, reason: str) -> None:
+        pass
+
     def send(self, shard: int, kind: str, *values: Any) -> None:
         super().send(shard, kind, *values)
         if (shard, kind) == (1, messages.CANCEL):
