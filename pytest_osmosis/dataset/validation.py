@@ -89,11 +89,17 @@ class ChangedError(Exception):
     """The bytes at a row's place are no longer those that were read when the dataset was loaded."""
 
 
+_BLOCK_BYTES = 1 << 15
+"""Read at once: rows are fetched in order, mostly."""
+
+
 class RowStore:
     """The selected rows of one open file, in order."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._block = (0, b"")
+        """Bytes of the file that were read, and where they start."""
         self._offsets = array("q")
         self._lengths = array("I")
         self._checksums = array("I")
@@ -111,7 +117,16 @@ class RowStore:
 
     def fetch(self, position: int) -> bytes:
         """The bytes of a row; ChangedError if the file holds others by now."""
-        raw = os.pread(self._descriptor, self._lengths[position], self._offsets[position])
-        if zlib.crc32(raw) != self._checksums[position]:
+        checksum = self._checksums[position]
+        raw = self._read(self._offsets[position], self._lengths[position])
+        if zlib.crc32(raw) != checksum:
             raise ChangedError
         return raw
+
+    def _read(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file; those that follow are read with them."""
+        start, block = self._block
+        if not start <= offset <= offset + length <= start + len(block):
+            start, block = offset, os.pread(self._descriptor, max(length, _BLOCK_BYTES), offset)
+            self._block = start, block
+        return block[offset - start : offset - start + length]
