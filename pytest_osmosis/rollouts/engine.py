@@ -51,7 +51,7 @@ class Engine(Generic[T]):
         """Started and not fetched yet."""
         self._out_of_turn: set[Hashable] = set()
         """Started before their source came to them."""
-        self._tasks: dict[asyncio.Task[T], Hashable] = {}
+        self._tasks: dict[asyncio.Task[None], Hashable] = {}
         self._done: dict[Hashable, T | BaseException] = {}
         self._waited_for: Hashable = None
         self._arrived = threading.Lock()
@@ -209,26 +209,28 @@ class Engine(Generic[T]):
 
     def _start(self, key: Hashable) -> None:
         self._started.add(key)
-        task: asyncio.Task[T] = self.loop.create_task(self._execute(key))  # type: ignore[arg-type]
+        task = self.loop.create_task(self._run(key))
         self._tasks[task] = key
         task.add_done_callback(self._ended)
+
+    async def _run(self, key: Hashable) -> None:
+        """Run a job; its place is free at once, not a turn of the loop after its task has ended."""
+        result = await self._execute(key)
+        task = asyncio.current_task()
+        assert task is not None
+        self.leave(task, result)
 
     def _pump_soon(self) -> None:
         if not self._pumping:
             self._pumping = True
             self.loop.call_soon(self._pump)
 
-    def _ended(self, task: asyncio.Task[T]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         key = self._tasks.pop(task, None)
-        cancelled = task.cancelled()
-        error = None if cancelled else task.exception()
-        if key is None:  # it was left
-            return
-        if cancelled:
-            self._deliver(key, EngineClosed())
-        else:
-            self._deliver(key, task.result() if error is None else error)
-        self._pump()
+        error = EngineClosed() if task.cancelled() else task.exception()
+        if key is not None and error is not None:  # else its result has been delivered
+            self._deliver(key, error)
+            self._pump()
 
     def _deliver(self, key: Hashable, result: T | BaseException) -> None:
         self._done[key] = result
@@ -256,7 +258,7 @@ class Engine(Generic[T]):
             task.cancel()
         self.loop.call_later(CANCEL_TIMEOUT_S, self._give_up, tasks)
 
-    def _give_up(self, tasks: list[asyncio.Task[T]]) -> None:
+    def _give_up(self, tasks: list[asyncio.Task[None]]) -> None:
         for task in tasks:
             key = self._tasks.pop(task, None)
             if key is not None:
