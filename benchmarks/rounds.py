@@ -59,6 +59,11 @@ class Series:
         pairs = zip(self.observations, other.observations, strict=True)
         return Spread.of(theirs.cost.wall_s / ours.cost.wall_s for ours, theirs in pairs)
 
+    def cheaper_than(self, other: Series) -> Spread:
+        """The other's processor time over this one's, round by round."""
+        pairs = zip(self.observations, other.observations, strict=True)
+        return Spread.of(theirs.cost.cpu_s / ours.cost.cpu_s for ours, theirs in pairs)
+
 
 def interleaved(
     contenders: Mapping[str, Callable[[], Observation]], *, repeats: int, warm_up: bool = True

@@ -65,12 +65,12 @@ def _peer(bench: Bench, name: str) -> list[Line]:
 
 
 def _line(setting: str, subject: str, theirs: Series, ours: Series, n: int) -> Line:
-    times = ours.faster_than(theirs)
+    times, share = ours.faster_than(theirs), ours.cheaper_than(theirs)
     return Line(
         "",
         setting,
         subject,
-        f"ours is {times.show(1)} x as fast",
+        f"takes {times.show(1)} x our time, {share.show(1)} x our CPU",
         theirs.wall_s.show(),
         theirs.cpu_ms(n).show(),
         theirs.rss_mb.show(0),

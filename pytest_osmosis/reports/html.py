@@ -27,6 +27,8 @@ from .view import SuiteView, view_of
 PAGE_SIZE = 14_500_000
 """Characters that a page has at most, unless the runs alone need more."""
 CHANGES_SHOWN = 100
+CHANGES_OPEN = 5
+"""Rows that changed against a baseline and stand there at once; further ones are folded."""
 _WORST_FIRST = {"error": 0, "failed": 1, "passed": 2}
 _NOTHING = Packed((), {}, 0)
 
@@ -128,6 +130,7 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
         suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
         served=served,
         changes_shown=CHANGES_SHOWN,
+        changes_open=CHANGES_OPEN,
         left_out=island.said.left_out,
         style=Markup(style().text),
         style_source=Markup(style().source),

@@ -238,6 +238,13 @@ def test_ten_thousand_runs_are_quick(tmp_path, open_page):
     assert page.inner_text("#detail .call .json") == '{ "a": 17, "b": 1999 }'
     print(f"\n10,000 runs: {told}")
 
+    page.set_viewport_size(PHONE)  # where columns are hidden, the question has their room
+    assert page.evaluate("document.querySelector('#body td.long').offsetWidth") > 120
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator("#body tr:not(.gap)").count() == 2_000
+    assert page.locator("#detail").is_visible()
+
 
 def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page, violations):
     def answered(wrong: int):

@@ -20,11 +20,15 @@ export class Table {
     this.above = this.below = null;
     this.open = null;
     this.frame = 0;
+    this.isPrinting = false;
     this.scroll.addEventListener("scroll", () => this.later(), { passive: true });
     new ResizeObserver(() => this.later()).observe(this.scroll);
     this.body.addEventListener("click", (event) => this.clicked(event));
-    addEventListener("beforeprint", () => this.draw(0, Math.min(this.items.length, PRINTED)));
-    addEventListener("afterprint", () => this.redraw());
+    addEventListener("beforeprint", () => this.print());
+    addEventListener("afterprint", () => {
+      this.isPrinting = false;
+      this.redraw();
+    });
   }
 
   show(suite, wish, items) {
@@ -36,8 +40,8 @@ export class Table {
     document.getElementById("none").hidden = items.length > 0;
     const focused = this.body.contains(document.activeElement) ? document.activeElement.hash : null;
     this.lines.clear();
-    this.above = gap(this.columns.length);
-    this.below = gap(this.columns.length);
+    this.above = gap();
+    this.below = gap();
     this.body.replaceChildren(this.above, this.below);
     this.redraw();
     if (focused)
@@ -72,11 +76,22 @@ export class Table {
   redraw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (!this.below) return; // nothing was shown yet
+    if (!this.below || this.isPrinting) return; // nothing was shown yet, or all of it is
     this.height = parseFloat(getComputedStyle(this.table).getPropertyValue("--row")) || 40;
     const first = Math.floor(this.scroll.scrollTop / this.height) - BEYOND;
     const seen = Math.ceil(innerHeight / this.height); // it is never higher
     this.draw(Math.max(0, first), Math.min(this.items.length, first + seen + 2 * BEYOND));
+  }
+
+  /** Have all lines there, up to a limit, which is said; paper has another size than the window. */
+  print() {
+    const there = Math.min(this.items.length, PRINTED);
+    this.isPrinting = true;
+    this.draw(0, there);
+    document.getElementById("printed").textContent =
+      there < this.items.length
+        ? `Printed are the first ${number(there)} of ${number(this.items.length)} lines.`
+        : "";
   }
 
   /** Have these lines there. Those that stay are not touched: one may be pressed just now. */
@@ -132,11 +147,9 @@ export class Table {
   }
 }
 
-/** A line that takes the room of those that are not there. */
-function gap(columns) {
-  const cell = el("td", "gap");
-  cell.colSpan = columns;
-  const found = el("tr", "gap", cell);
+/** A line that takes the room of those that are not there: of one column, as others may be hidden. */
+function gap() {
+  const found = el("tr", "gap", el("td", "gap"));
   found.setAttribute("aria-hidden", "true");
   return found;
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_ai.messages import text_of
+from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.reports import html, page_assets
 from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.packed_conversations import packed
@@ -113,6 +114,14 @@ def test_a_low_score_is_below_where_gates_decide_and_an_agents_error_is_failed()
     assert outcomes == ["passed", "below", "failed"]
     for part in ("1 passed", "1 below", "1 failed"):
         assert part in page.text
+
+
+def test_most_of_many_rows_that_changed_are_folded():
+    before, after = (suite_of([[score]] * 12) for score in (1.0, 0.0))
+    page = html.render(beside(result_of(before), result_of(after), "before.json"))
+    shown, _, folded = page.partition("<details>")
+    assert "7 more rows regressed" in folded
+    assert (shown.count("runs passed</span>"), folded.count("runs passed</span>")) == (5, 7)
 
 
 def test_what_has_no_room_is_left_out_and_the_page_says_so(monkeypatch, tmp_path):
