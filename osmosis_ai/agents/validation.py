@@ -119,7 +119,7 @@ def _tools(
     """Return the tools, the errors in them and the warnings about them."""
     try:
         given: Any = agent_loop.get_tools(request)
-    except Exception as error:  # noqa: BLE001  the user's code: data
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
         told = f"raised {type(error).__name__}: {error}"
         return [], [ValidationError("GET_TOOLS_EXCEPTION", told, "get_tools")], []
     if given is None:

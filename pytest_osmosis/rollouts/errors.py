@@ -105,7 +105,7 @@ def _classified(error: Exception, message: str, run: AgentRun, hooks: UserHooks)
     assert hooks.classify_error is not None
     try:
         whose = hooks.classify_error(error)
-    except Exception as broken:  # noqa: BLE001 - the user's hook: what it raises becomes data
+    except (Exception, SystemExit) as broken:  # noqa: BLE001 - the user's hook: its error becomes data
         said = f"pytest_osmosis_classify_error raised {_named(broken)}"
         return Failure("internal", said, user_traceback(broken))
     if whose is None:

@@ -91,7 +91,7 @@ def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:
         )
     try:
         return cls(**arguments)
-    except Exception as error:  # noqa: BLE001 - the user's constructor: what it raises is the message
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's constructor: its error is the message
         raise ImportingError(
             f"{prefix}: {cls.__name__}() cannot be made\n{user_traceback(error)}"
         ) from None

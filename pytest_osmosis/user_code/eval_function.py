@@ -158,6 +158,8 @@ class _Call:
             return self._function(*self._positional, **self._keywords)
         except StopIteration as error:  # no future can carry it, and its waiter would never wake
             raise RuntimeError("the eval function raised StopIteration") from error
+        except GeneratorExit as error:  # here it would mean that the evaluation is ending
+            raise RuntimeError("the eval function raised GeneratorExit") from error
 
 
 def _is_numpy_number(value: object) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..escaping import escape_control_chars
 from .import_timeout import DEADLINE_S, ImportDeadline, watched
 
 
@@ -190,6 +191,9 @@ def _attribute(module: ModuleType, attribute: str, prefix: str) -> Any:
             raise ImportingError(
                 f"{prefix}: {path} has no {name!r}.{closest(name, names)}"
             ) from None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - of the user's `__getattr__`
+            message = f"{prefix}: {path} gives no {name!r}\n{user_traceback(error)}"
+            raise ImportingError(message) from None
         path = f"{name!r}"
     return value
 
@@ -234,7 +238,7 @@ def kind_of(value: object) -> str:
 
 def user_traceback(error: BaseException) -> str:
     """The traceback of an error and its causes: the user's frames alone, at most 60 lines."""
-    return filtered_traceback(error, user_frames, most=_LINES_SHOWN)
+    return escape_control_chars(filtered_traceback(error, user_frames, most=_LINES_SHOWN))
 
 
 def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) -> str:

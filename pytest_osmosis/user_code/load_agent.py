@@ -86,7 +86,7 @@ def _of_backend(backend: Any, spec: str) -> LoadedAgent:
     """The workflow and the grader that a backend runs."""
     try:
         workflow, grader = backend.new_workflow(), backend.new_grader()
-    except Exception as error:  # noqa: BLE001 - the user's constructors: what they raise is the message
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's constructors: what they raise
         raise ImportingError(
             f"{AGENT} {spec!r}: what its backend runs cannot be made\n{user_traceback(error)}"
         ) from None

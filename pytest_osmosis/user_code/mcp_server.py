@@ -37,7 +37,7 @@ def load_mcp_agent(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutA
 
     try:
         return McpAgent(partial(connect_to, server))
-    except Exception as error:  # noqa: BLE001 - the user's server: what it raises is the message
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's server: its error is the message
         raise ImportingError(
             f"{prefix}: its tools cannot be listed\n{user_traceback(error)}"
         ) from None

@@ -25,7 +25,7 @@ def blaming(hook: str) -> Iterator[None]:
         yield
     except HookFailed:
         raise
-    except Exception as error:  # noqa: BLE001 - the user's hook: what it raises is the message
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's hook: what it raises is the message
         raise HookFailed(f"{hook} failed\n{user_traceback(error)}") from None
 
 

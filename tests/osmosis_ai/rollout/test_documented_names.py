@@ -246,6 +246,7 @@ def tool(**function: object) -> dict[str, object]:
     ("given", "code"),
     [
         (ValueError("no tools"), "GET_TOOLS_EXCEPTION"),
+        (SystemExit(3), "GET_TOOLS_EXCEPTION"),
         (None, "GET_TOOLS_RETURNS_NONE"),
         ({}, "GET_TOOLS_NOT_LIST"),
         (["text"], "INVALID_TOOL"),

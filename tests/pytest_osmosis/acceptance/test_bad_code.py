@@ -19,6 +19,12 @@ BROKEN = {
     "no_syntax.py": "def f(:\n",
     "raises.py": "def early():\n    raise ZeroDivisionError('too early')\n\n\nearly()\n",
     "exits.py": "import sys\n\nsys.exit(3)\n",
+    "escapes.py": "raise ValueError('\x1b[31m red')\n",
+    "attribute.py": "def __getattr__(name):\n    raise SystemExit(7)\n",
+    "unmade.py": "import sys\n\n\nclass Score:\n    def __init__(self): sys.exit(5)\n\n"
+    "    def __call__(self, solution_str): return 1\n\n\n"
+    "from osmosis_ai.rollout import AgentWorkflow\n\n\nclass Flow(AgentWorkflow):\n"
+    "    def __init__(self, config=None): sys.exit(6)\n\n    async def run(self, ctx): return []\n",
     "hangs.py": "import time\n\ntime.sleep(60)\n",
     "loops.py": "while True:\n    pass\n",
     "needy.py": AGENT.replace(
@@ -38,6 +44,10 @@ REFUSED: dict[str, tuple[dict[str, str | None], tuple[str, ...]]] = {
     "syntax": ({"agent": "no_syntax:x"}, ("no_syntax.py", "line 1", "SyntaxError")),
     "raises": ({"eval_fn": "raises:f"}, ("raises.py", "in early", "ZeroDivisionError: too early")),
     "exits": ({"agent": "exits:x"}, ("sys.exit",)),
+    "exits-when-made": ({"agent": "unmade:Flow"}, ("Flow() cannot be made", "SystemExit: 6")),
+    "score-exits-when-made": ({"eval_fn": "unmade:Score"}, ("unmade.py", "SystemExit: 5")),
+    "exits-when-asked": ({"eval_fn": "attribute:f"}, ("gives no 'f'", "SystemExit: 7")),
+    "escapes": ({"eval_fn": "escapes:f"}, (r"ValueError: \x1b[31m red",)),
     "missing-attribute": (
         {"agent": "agent:agent_lop"},
         ("module 'agent' has no 'agent_lop'. Did you mean 'agent_loop'",),

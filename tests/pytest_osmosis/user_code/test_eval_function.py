@@ -380,6 +380,13 @@ class TestScores:
         with pytest.raises(RuntimeError, match="StopIteration"):
             score(lambda solution_str: next(iter(())))
 
+    def test_a_stray_generator_exit_is_the_functions_own_error(self):
+        def leave(solution_str):
+            raise GeneratorExit
+
+        with pytest.raises(RuntimeError, match="raised GeneratorExit"):
+            score(leave)
+
     def test_a_cancelled_call_stays_cancelled(self):
         async def forever(solution_str):
             await asyncio.Event().wait()
