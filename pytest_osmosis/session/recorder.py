@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -177,6 +178,8 @@ class Recorder:
             if suite in self._infos and not report.passed:  # a test skipped or failed before it
                 self._received(report.nodeid, suite)
             return (yield)
+        if not self._reported:
+            _import_ahead()
         run = self._awaited.pop(text, None) or RunResult.from_json(text)
         self._store.report(run, text)
         self._received(report.nodeid, run.suite)
@@ -305,6 +308,12 @@ class Recorder:
                     f"{name}: {missing} of {suite.selected} selected runs were never "
                     f"reported{_named(suite, missing, self._reported)}"
                 )
+
+
+def _import_ahead() -> None:
+    """Import what the end of the session needs, while other runs wait for the model."""
+    for module in ("..analysis.aggregate", "..reports.terminal", ".failed_sections", ".screen"):
+        import_module(module, __package__)
 
 
 def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
