@@ -1251,7 +1251,11 @@ FAULTS: dict[str, Sequence[Fault]] = {
         Fault(
             "a run's code looks into the platform's data, where the platform has `--run-as`",
             "it cannot: it runs as another user, in folders of that user",
-            [f"{PROGRAMS}::test_a_program_can_run_as_another_user_with_a_limit_of_processes"],
+            [
+                f"{PROGRAMS}::test_a_program_can_run_as_another_user_with_a_limit_of_processes",
+                "osmosis_platform/execution/test_run_as.py::"
+                "test_code_of_users_runs_as_another_user_who_cannot_read_the_platforms_data",
+            ],
         ),
         Fault(
             "a training run is submitted to a platform without a trainer; the trainer fails, is "

@@ -266,7 +266,7 @@ def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
         "env_config": {"FOLDER": str(tmp_path)},
         "secrets": {"required": ["SOME_KEY"]},
     }  # fmt: skip
-    with _served(data) as (url, process):
+    with served(data) as (url, process):
         answer = httpx.post(
             f"{url}{EVALS}", json=submission, headers=platform.account.headers, timeout=PATIENCE_S
         )
@@ -277,7 +277,7 @@ def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
     _lock(platform, run_id)  # until its processes have ended
     (tmp_path / "gate").touch()
     platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
-    with _served(data):
+    with served(data):
         until(
             lambda: run_of(platform, run_id).status != "running", lambda: log_of(platform, run_id)
         )
@@ -297,9 +297,9 @@ def _lock(platform: PlatformServer, run_id: str, how: int = 0) -> None:
 
 
 @contextmanager
-def _served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(data: Path, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A platform in a process of its own; its address."""
-    words = ["platform", "serve", "--port", "0", "--data", str(data), "--json"]
+    words = ["platform", "serve", "--port", "0", "--data", str(data), "--json", *more]
     process = subprocess.Popen(
         [sys.executable, "-m", "osmosis_cli", *words], stdout=subprocess.PIPE, text=True
     )
