@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..error_text import named_error
 from .errors import OsmosisValidationError, ToolArgumentError
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ async def _execute(tool_call: dict[str, Any], executor: ToolExecutor) -> dict[st
     except Exception as exc:
         # The boundary where a tool's failure becomes something that the model reads.
         logger.warning("tool call %s failed", call_id, exc_info=True)
-        return create_tool_error_result(call_id, f"{type(exc).__name__}: {exc}")
+        return create_tool_error_result(call_id, named_error(exc))
     if isinstance(result, dict) and result.get("role") == "tool":
         return result
     return create_tool_result(call_id, serialize_tool_result(result))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..error_text import named_error
 from .base import RolloutAgentLoop
 from .errors import OsmosisValidationError
 from .request import RolloutRequest
@@ -120,7 +121,7 @@ def _tools(
     try:
         given: Any = agent_loop.get_tools(request)
     except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
-        told = f"raised {type(error).__name__}: {error}"
+        told = f"raised {named_error(error)}"
         return [], [ValidationError("GET_TOOLS_EXCEPTION", told, "get_tools")], []
     if given is None:
         told = "returned None; return [] for an agent without tools"

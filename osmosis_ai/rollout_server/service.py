@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from ..error_text import named_error
 from .events import Counters, event
 from .execution.run_rollout import Outcome, failed
 from .execution.runner import SHUT_DOWN, Runner, Tools
@@ -120,7 +121,7 @@ class RolloutService:
         try:
             await asyncio.wait_for(self._runner.call(hook), self.settings.drain_s)
         except Exception as error:  # noqa: BLE001  the user's code: said, and the stop goes on
-            event("on_shutdown_failed", logging.ERROR, error=f"{type(error).__name__}: {error}")
+            event("on_shutdown_failed", logging.ERROR, error=named_error(error))
 
     async def _wait_until_idle(self, seconds: float) -> None:
         if self.active:

@@ -24,6 +24,7 @@ from ..agents.workflow import (
     AgentWorkflowContext,
     run_workflow,
 )
+from ..error_text import error_text
 from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, RolloutStatus
 
 __all__ = ["ExecutionBackend", "LocalBackend", "ResultCallback"]
@@ -182,7 +183,7 @@ class LocalBackend(ExecutionBackend):
             redact = str if ambient is None else ambient.redacted
             trace = redact(traceback.format_exc())
             logger.error("a rollout of %s failed\n%s", self.workflow_cls.__name__, trace)
-            return _failed(error, redact(str(error)), timeout_s, sample)
+            return _failed(error, redact(error_text(error)), timeout_s, sample)
 
 
 def _failed(

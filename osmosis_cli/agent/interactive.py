@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.error_text import named_error
 from osmosis_ai.escaping import printable
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
@@ -86,7 +87,7 @@ class _SteppingModel:
         try:
             completion = await self.model.complete(messages, tools=tools, params=params)
         except Exception as error:
-            said = self.redact(f"{type(error).__name__}: {error}")
+            said = self.redact(named_error(error))
             self.put(f"  no answer: {printable(cut(said))}")
             raise
         self.put(message_lines(masked(plain(completion.message), self.redact)))

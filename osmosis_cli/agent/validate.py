@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.error_text import named_error
 from osmosis_ai.escaping import printable
 
 from ..errors import CommandError
@@ -97,7 +98,7 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
         try:
             found = found()
         except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
-            what = f"{kind.__name__}() raised {_named(error)}; it must need no arguments"
+            what = f"{kind.__name__}() raised {named_error(error)}; it must need no arguments"
             return Check("loads", False, what), None
     return Check("loads", True, f"{spec} is a {kind.__name__}"), found
 
@@ -119,7 +120,7 @@ def _check_tools(agent: RolloutAgentLoop) -> tuple[Check, tuple[Mapping[str, Any
     except OsmosisValidationError as error:
         return Check("get_tools", False, str(error)), ()
     except Exception as error:  # noqa: BLE001  the user's code: data
-        return Check("get_tools", False, f"raised {_named(error)}"), ()
+        return Check("get_tools", False, f"raised {named_error(error)}"), ()
     names = ", ".join(tool["function"]["name"] for tool in tools)
     return Check("get_tools", True, names or "no tools"), tools
 
@@ -132,10 +133,6 @@ def _check_run(agent: RolloutAgentLoop) -> Check:
     if not inspect.isasyncgenfunction(run):
         what = "must be async: `async def run(self, ctx)`"
     return Check("run", False, f"{type(agent).__name__}.run {what}")
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 @click.command("validate", epilog=EPILOG)

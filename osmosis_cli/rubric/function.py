@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.error_text import named_error
 from osmosis_ai.providers import key_variables
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.judge import RewardRubricRunResult
@@ -72,7 +73,7 @@ class RubricFunction:
             except MissingAPIKeyError as error:
                 raise self._failure(str(error), fatal=True) from error
             except Exception as error:  # the user's code: data
-                raise self._failure(f"{type(error).__name__}: {error}") from error
+                raise self._failure(named_error(error)) from error
         return self._result(value, "\n".join(map(self.redact, reasons)))
 
     def extra_info(self, record: Record) -> dict[str, Any]:

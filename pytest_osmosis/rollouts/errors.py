@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from osmosis_ai.error_text import named_error
 from osmosis_ai.models.base import ProviderError
 
 from ..run_result import WRONG_TOOLS
@@ -45,7 +46,7 @@ def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Fai
     """Classify what an agent raised."""
     if isinstance(error, AgentEnded):
         return Failure("agent", str(error), user_traceback(error))
-    message = str(error) if isinstance(error, AgentFailed) else _named(error)
+    message = str(error) if isinstance(error, AgentFailed) else named_error(error)
     if hooks.classify_error is not None:
         return _classified(error, message, run, hooks)
     return _by_default(error, message, run)
@@ -106,7 +107,7 @@ def _classified(error: Exception, message: str, run: AgentRun, hooks: UserHooks)
     try:
         whose = hooks.classify_error(error)
     except (Exception, SystemExit) as broken:  # noqa: BLE001 - the user's hook: its error becomes data
-        said = f"pytest_osmosis_classify_error raised {_named(broken)}"
+        said = f"pytest_osmosis_classify_error raised {named_error(broken)}"
         return Failure("internal", said, user_traceback(broken))
     if whose is None:
         return _by_default(error, message, run)
@@ -117,10 +118,6 @@ def _classified(error: Exception, message: str, run: AgentRun, hooks: UserHooks)
         return found if found.type == "provider" else Failure("provider", message)
     said = f"pytest_osmosis_classify_error returned {whose!r}; expected 'agent', 'provider' or None"
     return Failure("internal", said)
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.error_text import named_error
 from osmosis_ai.messages import last_assistant_text
 
 from ..dataset.json_copy import json_copy
@@ -23,7 +24,7 @@ from .errors import AgentEnded, Failure
 from .failure_text import explanation
 from .guards.isolation import RunInMainLoop, proxied, run_directly
 from .guards.loop_watchdog import LoopHeld
-from .guards.timeouts import DeadlineExceeded, LeftBehind
+from .guards.timeouts import DeadlineExceeded, LeftBehind, is_current
 from .scoring import Scoring
 from .services import RolloutServices
 
@@ -112,6 +113,7 @@ class Rollout:
 
     async def _guarded(self) -> AgentResult:
         """The rollout, with what would end more than the run turned into an error of the agent."""
+        task = asyncio.current_task()
         try:
             suite = self.suite
             outcome = await self._services.isolate(
@@ -122,8 +124,12 @@ class Rollout:
             )
             await _take_cancellation()
             return outcome
-        except (Exception, GeneratorExit):
+        except Exception:
             raise
+        except GeneratorExit as error:
+            if not is_current(task):
+                raise
+            raise AgentEnded("the agent raised GeneratorExit") from error
         except asyncio.CancelledError as error:
             if self._services.is_ending():
                 raise
@@ -136,7 +142,7 @@ class Rollout:
             _thread.interrupt_main()
             raise AgentEnded("the agent raised KeyboardInterrupt") from error
         except BaseException as error:  # pytest.fail() and its like, an agent's own
-            raise AgentEnded(f"the agent raised {type(error).__name__}: {error}") from error
+            raise AgentEnded(f"the agent raised {named_error(error)}") from error
 
     async def _attempt(self, run_in_main_loop: RunInMainLoop) -> AgentResult:
         """Run the agent, in the main loop or in another."""

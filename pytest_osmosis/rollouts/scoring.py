@@ -13,6 +13,7 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.error_text import named_error
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
@@ -24,7 +25,7 @@ from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback
 from .guards.isolation import RunInMainLoop, run_directly
 from .guards.loop_watchdog import LoopHeld
-from .guards.timeouts import DeadlineExceeded, within
+from .guards.timeouts import DeadlineExceeded, is_current, within
 from .services import RolloutServices
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Scoring:
         return await within(limit_s, called)
 
     async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
+        task = asyncio.current_task()
         try:
             with heard() as reasons:
                 self.scores[name] = await score()
@@ -121,16 +123,16 @@ class Scoring:
             self._no_score(name, f"`{name}` timed out after {limit}: {held}")
         except EvalFnError as error:
             self._no_score(name, str(error))
-        except GeneratorExit:
-            raise
         except BaseException as error:
+            if isinstance(error, GeneratorExit) and not is_current(task):
+                raise
             if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
                 raise
             if isinstance(error, KeyboardInterrupt):
                 _thread.interrupt_main()
             if _has_no_judge(error):
                 self.kind = NO_JUDGE
-            message = f"`{name}` raised {type(error).__name__}: {error}"
+            message = f"`{name}` raised {named_error(error)}"
             self._no_score(name, message, shown=user_traceback(error))
 
     def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:

@@ -107,7 +107,9 @@ class EvalFn:
         try:
             return json_copy(value)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            from osmosis_ai.error_text import named_error  # the package is not needed before
+
+            reason = named_error(error)
             raise EvalFnError(f"the {name} cannot be copied for `{self.name}`: {reason}") from error
 
     def _explained(self, result: Mapping[Any, Any], row: str) -> float:

@@ -19,6 +19,7 @@ from ...agents.metrics import RolloutMetrics
 from ...agents.request import RolloutRequest
 from ...agents.results import CompletionsResult, RolloutResult
 from ...agents.runner import run_in
+from ...error_text import named_error
 from ...models.base import clip
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def failed(
     redact: Redact = str,
 ) -> Outcome:
     """Return the outcome of a failed rollout."""
-    told = error if isinstance(error, str) else _told(error)
+    told = error if isinstance(error, str) else named_error(error)
     result = RolloutResult("ERROR", [], "error", told, metrics)
     return _encoded(rollout_id, result, clip(redact(told), MESSAGE_LIMIT))
 
@@ -135,12 +136,3 @@ def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> Outco
         "extra_fields": {},
     }
     return Outcome(result.status, _encode(document).encode("ascii"), error)
-
-
-def _told(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001  an exception whose own text is broken
-        text = ""
-    name = type(error).__name__
-    return f"{name}: {text}" if text else name

@@ -19,6 +19,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from osmosis_ai.error_text import error_text
 from osmosis_ai.thread_frames import frame_of
 
 from ...user_code.agent import Services
@@ -156,7 +157,9 @@ def _is_bound_to_other_loop(error: BaseException | None) -> bool:
     for _ in range(10):
         if error is None:
             break
-        if isinstance(error, RuntimeError) and any(part in str(error) for part in _OTHER_LOOP):
+        if isinstance(error, RuntimeError) and any(
+            part in error_text(error) for part in _OTHER_LOOP
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

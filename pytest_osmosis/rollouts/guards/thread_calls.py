@@ -48,8 +48,8 @@ class _Call:
         try:
             self.value = self.context.run(self.call)
             self.settle = self.future.set_result
-        except StopIteration as error:  # a future cannot hold it, and a coroutine cannot raise it
-            self.value = RuntimeError("the call raised StopIteration")
+        except (StopIteration, GeneratorExit) as error:  # no future can carry them to a coroutine
+            self.value = RuntimeError(f"the call raised {type(error).__name__}")
             self.value.__cause__ = error
         except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
             self.value = error

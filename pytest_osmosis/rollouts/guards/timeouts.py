@@ -32,6 +32,14 @@ class LeftBehind(Exception):
     """A task's work has ended after `TaskDeadline` gave it up: nothing waits for the task."""
 
 
+def is_current(task: asyncio.Task[Any] | None) -> bool:
+    """Return whether a task runs: not where its coroutine is closed from outside of it."""
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no event loop runs
+        return False
+
+
 def excuse(loop: asyncio.AbstractEventLoop, seconds: float) -> None:
     """Give every deadline of a loop more time, since the loop was blocked; from its thread."""
     _excused_s[loop] = _excused_s.get(loop, 0.0) + seconds

@@ -210,6 +210,11 @@ from osmosis_ai.rollout import RolloutAgentLoop
 forever = threading.Event()
 
 
+class Mute(Exception):
+    def __str__(self):
+        return self.not_there
+
+
 class Agent(RolloutAgentLoop):
     name = "unruly"
 
@@ -224,6 +229,10 @@ class Agent(RolloutAgentLoop):
             sys.exit(3)
         if wish == "memory":
             raise MemoryError
+        if wish == "mute":
+            raise Mute
+        if wish == "close":
+            raise GeneratorExit
         if wish == "recursion":
             return self.run_down(ctx)
         if wish == "swallow":
@@ -263,6 +272,10 @@ agent_loop = Agent()
 def exact(solution_str, ground_truth, extra_info):
     if solution_str == "score exit":
         sys.exit(4)
+    if solution_str == "score mute":
+        raise Mute
+    if solution_str == "score close":
+        raise GeneratorExit
     if solution_str == "score fail":
         pytest.fail("a bad answer")
     if solution_str == "score cancelled":
@@ -303,6 +316,10 @@ COSTS = {
     "cancelled": ("agent", "the agent ended in CancelledError"),
     "cancel": ("agent", "the agent ended in CancelledError"),
     "skip": ("agent", "the agent raised Skipped: not today"),
+    "mute": ("agent", "Mute: <exception str() failed>"),
+    "close": ("agent", "the agent raised GeneratorExit"),
+    "score mute": ("eval_fn", "`unruly:exact` raised Mute: <exception str() failed>"),
+    "score close": ("eval_fn", "the eval function raised GeneratorExit"),
     "score fail": ("eval_fn", "`unruly:exact` raised Failed: a bad answer"),
     "score cancelled": ("eval_fn", "`unruly:exact` raised CancelledError"),
     "swallow": ("timeout", "the agent ignored its cancellation and was left behind"),
