@@ -36,13 +36,20 @@ SAMPLES = [
     ("numbers_.py", "close_enough", "It costs $1,234.50 in all", "1234.5", {}, 1.0),
     ("numbers_.py", "close_enough", "about 12", "13", {}, 0.0),
     ("numbers_.py", "close_enough", "a dozen", "12", {}, 0.0),
+    ("numbers_.py", "close_enough", "between 5-3", "3", {}, 1.0),
+    ("numbers_.py", "close_enough", "some 1e6", "1000000", {}, 1.0),
     ("fields.py", "json_fields", f"```json\n{TEXT}\n```", TEXT, {}, 1.0),
     ("fields.py", "json_fields", '{"city": "Rome"}', TEXT, {}, 0.5),
     ("fields.py", "json_fields", "Rome, three days", TEXT, {}, 0.0),
     ("fields.py", "json_fields", "[1]", TEXT, {}, 0.0),
+    ("fields.py", "json_fields", f"Here it is:\n{TEXT}\nDone.", TEXT, {}, 1.0),
+    ("fields.py", "json_fields", '{"a":' * 100_000 + "}", TEXT, {}, 0.0),
+    ("fields.py", "json_fields", '{"days": true}', '{"days": 1}', {}, 0.0),
     ("trajectory.py", "called_in_order", TALK, None, {"calls": ["multiply", "add"]}, 1.0),
     ("trajectory.py", "called_in_order", TALK, None, {"calls": ["add", "multiply"]}, 0.0),
+    ("trajectory.py", "called_in_order", [call("add", '{"a":')], None, {"calls": ["add"]}, 1.0),
     ("trajectory.py", "no_call_failed", TALK, None, {}, 0.0),
+    ("trajectory.py", "no_call_failed", [{"role": "tool", "content": None}], None, {}, 1.0),
     ("trajectory.py", "few_turns", TALK, None, {"turns": 3}, 1.0),
     ("both.py", "short_and_right", "Rome", "Rome", {}, 1.0),
     ("both.py", "short_and_right", "Rome" * 100, "Rome", {}, 0.7),
@@ -52,7 +59,7 @@ SAMPLES = [
 @pytest.mark.parametrize(
     ("file", "name", "answer", "truth", "row", "score"),
     SAMPLES,
-    ids=[f"{sample[1]}-{sample[-1]}" for sample in SAMPLES],
+    ids=[f"{number}-{sample[1]}-{sample[-1]}" for number, sample in enumerate(SAMPLES)],
 )
 def test_a_recipe_scores_as_the_page_says(
     file: str, name: str, answer: Any, truth: str | None, row: dict[str, Any], score: float
@@ -75,6 +82,9 @@ def test_code_of_an_answer_is_run_in_a_process_of_its_own() -> None:
     assert judge(answer, None, {"tests": "assert double(2) == 4"})["score"] == 1
     wrong = judge(answer, None, {"tests": "assert double(2) == 5"})
     assert (wrong["score"], wrong["reason"]) == (0, "AssertionError")
+    ends = "```python\ndef double(x):\n    return 0\nraise SystemExit\n```"
+    ended = judge(ends, None, {"tests": "assert double(2) == 4"})
+    assert (ended["score"], ended["reason"]) == (0, "it ended before its tests did")
 
 
 def test_every_recipe_is_held_by_a_sample_or_needs_what_a_test_has_not() -> None:
