@@ -115,6 +115,8 @@ class Config(_Model):
     agent: str
     data: str
     data_sha256: str
+    name: str = ""
+    """The evaluation's, as node ids begin; "" in reports that do not say it."""
     endpoint: str
     settings: dict[str, Any] = Field(default_factory=dict)
 

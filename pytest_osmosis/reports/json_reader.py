@@ -137,7 +137,7 @@ def _asked(told: _Fields) -> AskedGate:
 
 
 def _name(config: _Fields) -> str:
-    return _text(config, "data", "") or "evaluation"
+    return _text(config, "name", "") or _text(config, "data", "") or "evaluation"
 
 
 def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:

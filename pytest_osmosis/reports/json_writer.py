@@ -115,6 +115,7 @@ def _config(suite: SuiteResult) -> Config:
         agent=info.agent,
         data=info.data,
         data_sha256=info.digest,
+        name=info.name,
         endpoint=info.endpoint,
         settings=dict(info.settings),
     )
