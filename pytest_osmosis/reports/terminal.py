@@ -28,6 +28,7 @@ NAME_LIMIT, SHORT_NAME = 36, 16
 ROW_LIMIT = 40
 """Characters of a row's name."""
 _GATE = "gate  "
+_UNBROKEN = "\N{NO-BREAK SPACE}"
 _GO_ON = "run the same command again to go on"
 _BELOW_ERROR = " " * len("ERROR: ")
 
@@ -117,7 +118,7 @@ def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
     runs = "The only run was" if tried == of == 1 else f"{tried} of {counted(of, 'run')} were"
     if tried == 1 < of:
         runs = f"1 of {of} runs was"
-    yield from _wrapped(f"{runs} tried, none has a score, nothing is kept.", width, _BELOW_ERROR)
+    yield from _wrapped(f"{runs} tried, none has a score.", width, _BELOW_ERROR)
     first = "Start it" if is_down else "Put that right"
     yield from _wrapped(f"{first} and run the same command again.", width, _BELOW_ERROR)
     found = Counter(verdict.outcome for suite in result.suites for verdict in suite.verdicts)
@@ -310,9 +311,10 @@ def _name(row: RowResult) -> str:
 
 
 def _named(what: str, names: Sequence[str], width: int) -> list[str]:
-    """Names on as many lines as they need."""
-    text = f"{what}: {', '.join(names)}"
-    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
+    """Names on as many lines as they need, none broken at a space of its own."""
+    whole = ", ".join(name.replace(" ", _UNBROKEN) for name in names)
+    lines = wrap(f"{what}: {whole}", width, subsequent_indent="  ", break_on_hyphens=False)
+    return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:

@@ -417,7 +417,7 @@ def test_what_no_row_can_survive_stops_the_session_at_the_first_rollout(
     summary = session.report["summary"]
     assert sentence in summary["halted"]
     assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 3)
-    assert "1 of 3 runs was tried, none has a score, nothing is kept." in session.refusal
+    assert "1 of 3 runs was tried, none has a score." in session.refusal
     assert KEY not in session.out
 
 

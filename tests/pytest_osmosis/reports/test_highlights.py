@@ -36,6 +36,16 @@ def test_a_run_without_a_score_says_nothing_about_its_row():
     assert "<code>row-2</code> 2 of 2 runs have no score" in markdown
 
 
+def test_a_row_and_its_count_stay_on_one_line() -> None:
+    suite = suite_of([[1.0, 0.0]] * 5)
+    for width in range(30, 60):
+        lines = summary(result_of(suite), width=width)
+        at = next(at for at, line in enumerate(lines) if line.startswith("lowest rows: "))
+        listed = [line for line in lines[at : at + 5] if "row-" in line]
+        assert all(line.rstrip(",").endswith(" 1/2") for line in listed), width
+        assert max(map(len, listed)) <= width
+
+
 def ended(row: int, **told: object) -> RunResult:
     return RunResult("data.jsonl", row, 0, **told)  # type: ignore[arg-type]
 
