@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from osmosis_executors.local import LocalExecutor
 from osmosis_platform.database.models import now
 from osmosis_platform.environments.locks import locked
+from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.cleaning import Cleaning
 from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.scheduler import Scheduler
+from osmosis_platform.execution.services import Services
 from tests.platform_server import PlatformServer
 
 LONG_AGO = timedelta(days=8)
+PATIENCE_S = 60.0
 
 
 def room_of(platform: PlatformServer, tmp_path: Path, **values: Any) -> Room:
@@ -72,3 +79,19 @@ def test_what_a_trainer_has_left_is_kept_and_what_still_runs_is_left_alone(
     cleaning.sweep()
     assert (trained.trained / "checkpoint").exists()
     assert not busy.folder.exists()
+
+
+def test_a_scheduler_removes_what_is_too_old_when_it_starts(
+    platform: PlatformServer, tmp_path: Path
+) -> None:
+    old = room_of(platform, tmp_path, status="failed", completed_at=now() - LONG_AGO)
+    claims = Claims(platform.database, "scheduler", lease_s=600)
+    shutdown, executor = threading.Event(), LocalExecutor()
+    services = Services(tmp_path, claims, platform.vault, executor, shutdown, keep_days=7)
+    scheduler = Scheduler(services, max_runs=1)
+    scheduler.start()
+    end = time.monotonic() + PATIENCE_S
+    while old.folder.exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    scheduler.stop()

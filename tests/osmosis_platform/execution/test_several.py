@@ -73,7 +73,7 @@ def test_fifty_runs_are_each_executed_once_by_two_schedulers_so_many_at_once(
         Scheduler(
             Services(
                 platform.settings.data,
-                Claims(platform.database, f"scheduler{number}"),
+                Claims(platform.database, f"scheduler{number}", lease_s=600),
                 platform.vault,
                 LocalExecutor(),
                 threading.Event(),
