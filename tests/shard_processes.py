@@ -64,6 +64,9 @@ class ProcessFleet:
     def send(self, shard: int, kind: str, *values: Any) -> None:
         self.hub.send(shard, kind, *values)
 
+    def end(self) -> None:
+        pass
+
     def close(self) -> None:
         self._is_closing = True
         for thread in self._threads:

@@ -105,12 +105,16 @@ class RayConnection:
         """End the task of a shard, and its process."""
         self._order("cancel", shard=shard)
 
-    def close(self) -> None:
-        """End what is left on the cluster, and the process. Idempotent."""
+    def end(self) -> None:
+        """Begin to end what is left on the cluster, and the process. Idempotent."""
         self._is_closing = True
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
+        with self._lock, suppress(BrokenPipeError):
             self._process.stdin.close()
+
+    def close(self) -> None:
+        """End it, and wait for it. Idempotent."""
+        self.end()
         try:
             self._process.wait(CLOSE_S)
         except subprocess.TimeoutExpired:
@@ -124,8 +128,9 @@ class RayConnection:
     def _order(self, kind: str, **values: Any) -> None:
         assert self._process.stdin is not None
         with self._lock, suppress(BrokenPipeError):  # `on_lost` says so
-            self._process.stdin.write(json.dumps([kind, values]) + "\n")
-            self._process.stdin.flush()
+            if not self._process.stdin.closed:
+                self._process.stdin.write(json.dumps([kind, values]) + "\n")
+                self._process.stdin.flush()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

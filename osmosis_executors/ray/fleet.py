@@ -24,7 +24,7 @@ from . import cluster as clusters
 from .connection import Connected, RayConnection, TaskEnd
 from .project import copy_project
 
-END_S = 1.5
+END_S = 1.0
 """How long processes may take to end once they were asked to."""
 GONE = (
     "the Ray cluster went away; the same command goes on from what is kept, with another cluster "
@@ -100,15 +100,24 @@ class RayFleet:
         if self._hub is not None:
             self._hub.send(shard, kind, *values)
 
+    def end(self) -> None:
+        """Have Ray end all processes; do not wait."""
+        with self._changed:
+            self._is_closing = True
+        if self._hub is not None:
+            self._hub.close()
+        if self._connection is not None:
+            self._connection.end()
+
     def close(self) -> None:
         """End all processes: those that do not end when asked are ended by Ray."""
         if self._connection is None:
             return
         with self._changed:
-            self._is_closing = True
-            self._changed.wait_for(lambda: not self._running, END_S)
-        if self._hub is not None:
-            self._hub.close()
+            was_closing, self._is_closing = self._is_closing, True
+            if not was_closing:
+                self._changed.wait_for(lambda: not self._running, END_S)
+        self.end()
         self._connection.close()
 
     def _end_silent(self, shard: int) -> None:

@@ -213,7 +213,7 @@ def test_a_run_that_kills_its_process_is_the_only_one_that_fails(
         "        return await super().run(ctx)\n\nagent_loop = Deadly()\n",
     )
     project.rows(*(f"row {number}" for number in range(12)))
-    done = evaluate(project, *on(cluster), "-m", "deadly:agent_loop")
+    done = evaluate(project, *on(cluster, 1), "-m", "deadly:agent_loop")
     assert done.returncode == 1, done.stdout
     lost = [run for run in runs(project) if run["error"]]
     assert [run["error_type"] for run in lost] == ["worker_lost"]

@@ -112,6 +112,8 @@ class DriverEvaluation(LocalEvaluation):
         super().cancel()
         if self._remote is not None:
             self._remote.take_last()
+        if self._fleet is not None:
+            self._fleet.end()  # while reports are written
 
     def _shard_of(self, run: RunId) -> int:
         """Return the shard that `--osmosis-shard` would put the run's row into."""

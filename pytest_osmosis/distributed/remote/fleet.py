@@ -75,8 +75,11 @@ class Fleet(Protocol):
     def send(self, shard: int, kind: str, *values: Any) -> None:
         """Send a message; ignored where the process has ended. From any thread."""
 
+    def end(self) -> None:
+        """Begin to end all processes, of which nothing more is wanted; do not wait. Idempotent."""
+
     def close(self) -> None:
-        """End all processes, within seconds. Idempotent."""
+        """Wait a moment for processes to end, and end those that do not. Idempotent."""
 
 
 def fleet_of(name: str) -> Callable[[Cluster], Fleet]:
