@@ -73,6 +73,7 @@ def main(runs: int = 20_000, latency_ms: int = 100, batch: int = 256, rounds: in
                     with watched() as shards:
                         cost = execute(command, cwd=folder, env=env)
                     found[contender].append((cost, shards.rss_mb, shards.cpu_s))
+                    print(f"{contender}: {cost.wall_s:.1f} s", file=sys.stderr, flush=True)
     show(found, runs=runs, latency_ms=latency_ms, batch=batch)
 
 

@@ -1,0 +1,98 @@
+"""The process that is connected to Ray, with a Ray that only writes down what it is asked."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from osmosis_executors.ray.client import RayClient, serve
+
+
+class FakeRay:
+    """One whose tasks end as their invitations say, at once."""
+
+    def __init__(self) -> None:
+        self.util = SimpleNamespace(get_node_ip_address=lambda: "10.0.0.7")
+        self.asked: list[Any] = []
+
+    def init(self, **given: Any) -> None:
+        if given["address"] == "wrong":
+            raise ConnectionError("nothing is there\nand more")
+        self.asked.append(given["address"])
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 3.0}
+
+    def remote(self, function: Any) -> FakeRay:
+        return self
+
+    def options(self, **given: Any) -> SimpleNamespace:
+        self.asked.append((given["name"], given["num_cpus"], given["max_retries"]))
+        return SimpleNamespace(remote=self._run)
+
+    def _run(self, invitation: str, prefix: str, mark: int) -> SimpleNamespace:
+        future: Future[int] = Future()
+        if invitation == "fails":
+            future.set_exception(RuntimeError("the node\ndied"))
+        elif invitation != "goes on":
+            future.set_result(int(invitation))
+        return SimpleNamespace(future=lambda: future, of=invitation)
+
+    def cancel(self, task: Any, *, force: bool) -> None:
+        self.asked.append(("cancel", task.of, force))
+        raise ValueError("it has ended")
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def shutdown(self) -> None:
+        self.asked.append("shutdown")
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    found = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", found)  # type: ignore[arg-type]
+    return found
+
+
+def served(*orders: tuple[str, dict[str, Any]]) -> list[Any]:
+    """What is reported of these orders."""
+    reports = io.StringIO()
+    serve(map(json.dumps, orders), RayClient(reports))
+    return [json.loads(line) for line in reports.getvalue().splitlines()]
+
+
+def connect(folder: Path, address: str = "local") -> tuple[str, dict[str, Any]]:
+    return "connect", {"address": address, "project": str(folder), "runtime_env": {}}
+
+
+def start(shard: int, invitation: str) -> tuple[str, dict[str, Any]]:
+    given = {"shard": shard, "number": 7 + shard, "invitation": invitation, "cpus": 0.5}
+    return "start", given
+
+
+def test_each_task_is_started_once_and_its_end_is_reported(ray: FakeRay, tmp_path: Path) -> None:
+    orders = [connect(tmp_path), start(0, "3"), start(1, "fails"), start(2, "goes on")]
+    assert served(*orders, ("cancel", {"shard": 2})) == [
+        ["connected", {"host": "10.0.0.7", "processors": 3.0, "started": True}],
+        ["ended", {"shard": 0, "number": 7, "status": 3}],
+        ["ended", {"shard": 1, "number": 8, "why": "RuntimeError: the node died"}],
+    ]
+    assert ray.asked[:3] == ["local", ("osmosis-shard-1", 0.5, 0), ("osmosis-shard-2", 0.5, 0)]
+    assert ray.asked[4:] == [
+        ("cancel", "goes on", True),
+        *(("cancel", of, True) for of in ("3", "fails", "goes on")),
+        "shutdown",
+    ]
+
+
+def test_an_address_without_a_cluster_is_reported(ray: FakeRay, tmp_path: Path) -> None:
+    assert served(connect(tmp_path, "wrong")) == [["refused", {"why": "nothing is there"}]]
