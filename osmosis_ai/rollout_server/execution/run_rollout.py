@@ -82,10 +82,15 @@ async def execute(
     tools: Sequence[Any] | None = None,
     debug_dir: Path | None = None,
     redact: Redact = str,
+    on_begin: Callable[[RolloutContext], None] = lambda ctx: None,
 ) -> Outcome:
-    """Run the agent once; raise nothing but a cancellation."""
+    """Run the agent once; raise nothing but a cancellation.
+
+    `on_begin` is called with the context, whose metrics can be read whatever the agent does.
+    """
     client = TracedLLM(llm) if debug_dir is not None else llm
     ctx = RolloutContext(request, tools, client, debug_dir=debug_dir, redact=redact)
+    on_begin(ctx)
     ctx.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
     try:
         if tools is None:

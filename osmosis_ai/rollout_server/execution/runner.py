@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...agents.context import RolloutContext
 from ...agents.request import RolloutRequest
 from ...agents.tools import dump_tools
 from ...secret import Redactor, Secret
@@ -91,6 +92,7 @@ class Runner:
     ) -> Outcome:
         """Return how the rollout ended."""
         settings = self._settings
+        begun: list[RolloutContext] = []
 
         async def executed(client: TrainerClient) -> Outcome:
             channel = TrainerChannel(
@@ -114,6 +116,7 @@ class Runner:
                     tools=tools.given,
                     debug_dir=self._options.debug_dir,
                     redact=self._redactor(key),
+                    on_begin=begun.append,
                 )
             finally:
                 llm.end()
@@ -121,7 +124,8 @@ class Runner:
         job = self._workers.run(executed)
         why = await self._ended(job, settings.rollout_timeout_s, "the rollout")
         if why is not None:
-            return failed(request.rollout_id, why)
+            metrics = begun[0].metrics() if begun else None
+            return failed(request.rollout_id, why, metrics=metrics)
         if job.result.cancelled():
             return failed(request.rollout_id, "CancelledError: the agent cancelled itself")
         return job.result.result()

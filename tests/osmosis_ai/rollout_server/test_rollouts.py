@@ -67,9 +67,9 @@ def test_an_error_message_holds_no_key(
 
 
 def test_a_rollout_that_hangs_ends_at_its_deadline(serve: Callable[..., Served], trainer: Trainer):
-    served = serve(rollout_timeout_s=0.2, max_concurrent=1)
+    served = serve(rollout_timeout_s=1.0, max_concurrent=1)
     served.init("r", trainer, **do("hang"))
-    assert "took more than 0.2 s" in trainer.result("r")["error_message"]
+    assert "took more than 1 s" in trainer.result("r")["error_message"]
     served.init("next", trainer)
     assert trainer.result("next")["status"] == "COMPLETED"
 
@@ -78,10 +78,12 @@ def test_an_agent_that_swallows_its_cancellation_is_left_behind(
     serve: Callable[..., Served], trainer: Trainer
 ):
     agent = Behaving()
-    served = serve(agent, rollout_timeout_s=0.2, cancel_grace_s=0.1, max_concurrent=1)
+    served = serve(agent, rollout_timeout_s=1.0, cancel_grace_s=0.1, max_concurrent=1)
     served.init("r", trainer, **do("swallow"))
-    assert "took more than" in trainer.result("r")["error_message"]
+    result = trainer.result("r")
+    assert "took more than" in result["error_message"]
     assert agent.events == ["cancelled"]
+    assert result["metrics"]["total_latency_ms"] > 0
     served.init("next", trainer)
     assert trainer.result("next")["status"] == "COMPLETED"
     assert len(trainer.results["r"]) == 1
