@@ -11,7 +11,8 @@ import sys
 
 from osmosis_ai.models.base import ProviderError
 from osmosis_ai.secret import Redactor
-from pytest_osmosis.api_keys import key_of, secret_variables
+from osmosis_ai.secret_variables import secret_variables
+from pytest_osmosis.api_keys import key_of
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.rollouts.prepare import open_model
 from pytest_osmosis.spec import ModelSpec

@@ -9,16 +9,13 @@ import os
 from dataclasses import replace
 
 from osmosis_ai.secret import Secret, check_api_key
+from osmosis_ai.secret_variables import secret_variables
 
 from .errors import ConfigurationError
 from .spec import EMBEDDED, EvalSpec, ModelSpec, SessionSpec
 
 NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
 """Providers that always need a key; others may have credentials of another kind."""
-_SECRET_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN")
-"""Endings of variables whose values are masked in all output: judges and tools have keys too."""
-SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
-"""The variable that names further ones, between spaces, whose values are masked too."""
 _LOGINS = ("OSMOSIS_TOKEN",)
 
 
@@ -60,12 +57,6 @@ def secrets_of(model: ModelSpec) -> list[Secret]:
     """Return what no output may show: the model's key, and variables named like keys."""
     named = [model.api_key_env] if model.api_key_env else []
     return [*secret_variables(*named), *([model.api_key] if model.api_key is not None else [])]
-
-
-def secret_variables(*further: str) -> list[Secret]:
-    """Return the values of the variables that are named like keys, and of further ones."""
-    names = {*_named_like_keys(), *further}
-    return [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
 
 
 def resolved(session: SessionSpec) -> SessionSpec:
@@ -149,8 +140,3 @@ def _is_like_embedded(name: str) -> bool:
     from difflib import get_close_matches  # only for a mistake
 
     return bool(get_close_matches(name, [EMBEDDED], cutoff=0.8))
-
-
-def _named_like_keys() -> set[str]:
-    named = os.environ.get(SECRET_NAMES, "").split()
-    return {name for name in os.environ if name.endswith(_SECRET_ENDINGS)} | set(named)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from osmosis_ai.escaping import printable
-from pytest_osmosis.api_keys import SECRET_NAMES
+from osmosis_ai.secret_variables import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.options.table import OPTIONS
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Redactor, Secret
-from pytest_osmosis.api_keys import SECRET_NAMES, secret_variables
+from osmosis_ai.secret_variables import SECRET_NAMES, secret_variables
 from pytest_osmosis.user_code.child_process import Program, TooMuchOutput
 
 _NOT_THEIRS = ("OSMOSIS_TOKEN", "PYTEST_ADDOPTS")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_ai.secret import Redactor
-from pytest_osmosis.api_keys import secret_variables
+from osmosis_ai.secret_variables import secret_variables
 from pytest_osmosis.distributed.remote import messages
 from pytest_osmosis.distributed.remote.shard_plugin import ShardPlugin
 

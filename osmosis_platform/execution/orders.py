@@ -11,8 +11,8 @@ from typing import Any
 
 from osmosis_ai.platform.workspace import ROLLOUTS
 from osmosis_ai.secret import Secret
+from osmosis_ai.secret_variables import SECRET_NAMES
 from osmosis_executors.job import PYTEST
-from pytest_osmosis.api_keys import SECRET_NAMES
 from pytest_osmosis.options.config_run import EVALUATION
 
 from .room import Room

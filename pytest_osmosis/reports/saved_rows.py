@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from osmosis_ai.secret import Redactor
+from osmosis_ai.secret_variables import secret_variables
 
-from ..api_keys import secret_variables
 from ..dataset.columns import mapping_of
 from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..api_keys import SECRET_NAMES
+from osmosis_ai.secret_variables import SECRET_NAMES
+
 from ..errors import ConfigurationError
 from ..options.config_run import FOLDER, ConfigRun, read_config_run
 from ..options.reader import OptionReader

@@ -237,8 +237,15 @@ def kind_of(value: object) -> str:
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback of an error and its causes: the user's frames alone, at most 60 lines."""
-    return escape_control_chars(filtered_traceback(error, user_frames, most=_LINES_SHOWN))
+    """The traceback of an error and its causes: the user's frames alone, at most 60 lines.
+
+    Variables that are named like keys are masked, control characters escaped.
+    """
+    from osmosis_ai.secret import Redactor  # only for a mistake
+    from osmosis_ai.secret_variables import secret_variables
+
+    redact = Redactor(secret_variables())
+    return escape_control_chars(redact(filtered_traceback(error, user_frames, most=_LINES_SHOWN)))
 
 
 def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) -> str:

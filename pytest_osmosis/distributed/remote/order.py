@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ...api_keys import SECRET_NAMES, secret_variables
+from osmosis_ai.secret_variables import SECRET_NAMES, secret_variables
+
 from ...options.reader import OptionReader
 from ...options.table import OPTIONS
 from ...spec import SessionSpec

@@ -260,7 +260,7 @@ def tool(**function: object) -> dict[str, object]:
 def test_what_is_wrong_with_tools_has_a_code(given: object, code: str):
     class Agent(Adding):
         def get_tools(self, request):
-            if isinstance(given, Exception):
+            if isinstance(given, BaseException):
                 raise given
             return given
 

@@ -20,6 +20,7 @@ BROKEN = {
     "raises.py": "def early():\n    raise ZeroDivisionError('too early')\n\n\nearly()\n",
     "exits.py": "import sys\n\nsys.exit(3)\n",
     "escapes.py": "raise ValueError('\x1b[31m red')\n",
+    "quotes.py": "import os\nraise ValueError('with ' + os.environ['SEARCH_API_KEY'])\n",
     "attribute.py": "def __getattr__(name):\n    raise SystemExit(7)\n",
     "unmade.py": "import sys\n\n\nclass Score:\n    def __init__(self): sys.exit(5)\n\n"
     "    def __call__(self, solution_str): return 1\n\n\n"
@@ -47,6 +48,7 @@ REFUSED: dict[str, tuple[dict[str, str | None], tuple[str, ...]]] = {
     "exits-when-made": ({"agent": "unmade:Flow"}, ("Flow() cannot be made", "SystemExit: 6")),
     "score-exits-when-made": ({"eval_fn": "unmade:Score"}, ("unmade.py", "SystemExit: 5")),
     "exits-when-asked": ({"eval_fn": "attribute:f"}, ("gives no 'f'", "SystemExit: 7")),
+    "quotes-a-key": ({"eval_fn": "quotes:f"}, ("ValueError: with ***",)),
     "escapes": ({"eval_fn": "escapes:f"}, (r"ValueError: \x1b[31m red",)),
     "missing-attribute": (
         {"agent": "agent:agent_lop"},
@@ -71,7 +73,10 @@ def broken(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("wrong", REFUSED)
-def test_code_that_cannot_be_used_is_told_before_any_request(broken: Project, wrong: str) -> None:
+def test_code_that_cannot_be_used_is_told_before_any_request(
+    broken: Project, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "sk-search-48151623")
     options, words = REFUSED[wrong]
     session = broken.run(**options)
     assert session.ret == 4

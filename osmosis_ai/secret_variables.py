@@ -1,0 +1,23 @@
+"""Environment variables that hold secrets, known by their names."""
+
+from __future__ import annotations
+
+import os
+
+from .secret import Secret
+
+SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
+"""The variable that names further ones, between spaces, whose values are masked too."""
+_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN")
+"""Endings of variables whose values are masked in all output: judges and tools have keys too."""
+
+
+def secret_variables(*further: str) -> list[Secret]:
+    """Return the values of the variables that are named like keys, and of further ones."""
+    names = {*_named_like_keys(), *further}
+    return [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
+
+
+def _named_like_keys() -> set[str]:
+    named = os.environ.get(SECRET_NAMES, "").split()
+    return {name for name in os.environ if name.endswith(_ENDINGS)} | set(named)
