@@ -17,7 +17,7 @@ from osmosis_ai.rollout.agent_workflow import AgentWorkflow
 from osmosis_ai.rollout.types import AgentWorkflowConfig, GraderConfig
 
 PATHS = {
-    "agent_workflow": "AgentWorkflow",
+    "agent_workflow": "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext",
     "backend": "ExecutionBackend LocalBackend",
     "backend.local": "LocalBackend",
     "context": (
