@@ -189,9 +189,14 @@ def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | No
         raise click.UsageError(
             "--local goes without a key: leave out --api-key, or write --skip-register instead"
         )
+    if plan.local and not plan.on_loopback:
+        raise click.UsageError(
+            f"--local is for this machine alone, and --host {plan.host} can be reached from "
+            "outside: leave out -H/--host, or write --skip-register instead of --local"
+        )
     # What the agent starts inherits the environment, and has no use for the key.
     exported = os.environ.pop(KEY_VARIABLE, None)
-    if plan.local and plan.on_loopback:
+    if plan.local:
         return None, "none; only this machine can reach the server"
     value = given if typed else exported
     if value is None:
@@ -246,8 +251,6 @@ def _announce(
         click.echo(f"serving {printable(plan.module)} on {plan.url}")
         generated = key is not None and key.name == GENERATED
         click.echo(f"API key: {shown}  ({note})" if generated else f"API key: {note}")
-        if plan.local and key is not None:
-            click.echo(f"--local goes with a key here: {plan.host} can be reached from outside")
     sys.stdout.flush()
     if streams := ctx.find_object(BufferedStreams):
         streams.out.release()

@@ -314,13 +314,6 @@ def test_the_key_is_better_given_by_a_variable(serve: Serve):
 
 
 @pytest.mark.slow
-def test_local_on_an_outer_address_has_a_key_all_the_same(serve: Serve):
-    running = serve(f"{SEED_LINES[3]} -H 0.0.0.0")
-    assert get(running.port, "/platform/health")[0] == 401
-    assert get(running.port, "/platform/health", **bearer(running.key))[0] == 200
-
-
-@pytest.mark.slow
 def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
     platform.answers = [(401, {"error": f"{TOKEN} has expired"})]
     running = serve(SEED_LINES[0], **platform.environment)
@@ -406,6 +399,13 @@ def test_a_wrong_origin_in_the_environment_is_said_to_be_there(fails: Fails):
     )
     assert done.returncode == 2
     assert "OSMOSIS_ALLOWED_TRAINERS: 'x' is not a trainer's origin" in done.stderr
+
+
+def test_local_on_an_address_that_others_reach_is_refused(fails: Fails):
+    done = fails("-m", "my_agent:agent_loop", "--local", "-H", "0.0.0.0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--host 0.0.0.0 can be reached from outside" in done.stderr
+    assert "write --skip-register instead of --local" in done.stderr
 
 
 def test_an_address_that_is_not_this_machines_is_said(fails: Fails):
