@@ -19,6 +19,7 @@ from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
 from ..errors import ConfigurationError, NoRows
+from ..escaping import shown_path
 from ..run_result import EMBEDDED_ENDPOINT, SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import load_eval_fns
@@ -49,6 +50,9 @@ def prepare(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"
         )
+    redact = Redactor([*secrets_of(spec.model), *session.key_variables])
+    if validate:
+        _refuse_secret_ids(dataset, redact)
     return Suite(
         spec,
         session,
@@ -58,7 +62,21 @@ def prepare(
         eval_fns=eval_fns,
         grading=grading,
         hooks=hooks,
-        redact=Redactor([*secrets_of(spec.model), *session.key_variables]),
+        redact=redact,
+    )
+
+
+def _refuse_secret_ids(dataset: Dataset, redact: Redactor) -> None:
+    """Raise ConfigurationError where a row's id holds a secret: masked, it would name no row."""
+    ids = [dataset.row_id(index) or "" for index in dataset.row_indices]
+    if redact(joined := "\n".join(ids)) == joined:
+        return
+    index = next(
+        row for row, name in zip(dataset.row_indices, ids, strict=True) if redact(name) != name
+    )
+    raise ConfigurationError(
+        f"--osmosis-data {shown_path(dataset.path)}: the id of row {index} holds the value of a "
+        "key or token of the environment; ids stand in every report: change it"
     )
 
 

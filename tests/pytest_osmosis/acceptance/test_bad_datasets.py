@@ -335,9 +335,24 @@ def test_rows_that_change_under_a_session_are_errored_and_the_report_is_written(
         return ask.row
 
     project.endpoint.answers = answer
-    project.rows(*({"user_prompt": t, "ground_truth": t, "id": t} for t in ("aaa", "bbb", "ccc")))
+    long = "x" * 2**16  # so that no row is read together with the one before it
+    names = ("aaa", "bbb", "ccc")
+    project.rows(*({"user_prompt": t, "ground_truth": t, "id": t, "long": long} for t in names))
     session = project.run("--batch-size=1")
     assert session.ret == 1
     assert [run["outcome"] for run in session.runs][:2] == ["passed", "passed"]
     assert "row 2 has changed since the session began" in session.runs[2]["error"]
     assert "INTERNALERROR" not in session.out
+
+
+def test_an_id_that_holds_a_key_is_refused_unshown(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_TOKEN", "sk-search-48151623")
+    rows = [{**GOOD, "id": name} for name in ("first", "of sk-search-48151623")]
+    project.write("data.jsonl", "".join(json.dumps(each) + "\n" for each in rows))
+    session = project.run()
+    assert session.ret == 4
+    assert "data.jsonl: the id of row 1 holds the value of a key or token" in session.mistake
+    assert "48151623" not in session.out + session.err
+    assert project.endpoint.connections == 0
