@@ -115,6 +115,9 @@ class EvalGroup(LazyGroup):
         """A subcommand and its words, or the config file of an evaluation, which is one."""
         if args[0].endswith(CONFIG_SUFFIX):
             return args[0], self.get_command(ctx, args[0]), args
+        if args[0] == "run" and not ctx.resilient_parsing:  # as osmosis-ai 0.3 has it
+            config = args[1] if len(args) > 1 else "configs/eval/NAME.toml"
+            raise click.UsageError(f"No such command 'run': write osmosis eval {config}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
