@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Iterator
 
 import pytest
 
-from pytest_osmosis.rollouts.guards import thread_calls
 from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
 from pytest_osmosis.rollouts.guards.timeouts import DeadlineExceeded
 
@@ -44,17 +43,6 @@ def test_calls_after_each_other_share_one_thread(threads: CallThreads) -> None:
         return {await threads.run(threading.get_ident) for _ in range(100)}
 
     assert len(asyncio.run(main())) == 1
-
-
-def test_quick_calls_that_are_made_together_share_one_thread(
-    threads: CallThreads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(thread_calls, "QUICK_S", 30.0)
-
-    async def main() -> list[object]:
-        return await gather(*(threads.run(threading.get_ident) for _ in range(16)))
-
-    assert len(set(asyncio.run(main()))) == 1
 
 
 def test_a_call_that_raises_stop_iteration_ends_in_a_runtime_error(threads: CallThreads) -> None:
