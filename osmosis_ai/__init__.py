@@ -39,49 +39,8 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = [
-    "AgentLoopNotFoundError",
-    "AgentWorkflow",
-    "AgentWorkflowConfig",
-    "AgentWorkflowContext",
-    "AgentWorkflowOutput",
-    "CompletionsResult",
-    "Grader",
-    "GraderConfig",
-    "GraderContext",
-    "InitResponse",
-    "MissingAPIKeyError",
-    "ModelNotFoundError",
-    "OpenAIFunctionToolSchema",
-    "OsmosisLLMClient",
-    "OsmosisRolloutError",
-    "OsmosisServerError",
-    "OsmosisTimeoutError",
-    "OsmosisTransportError",
-    "OsmosisValidationError",
-    "ProviderRequestError",
-    "RewardRubricRunResult",
-    "RolloutAgentLoop",
-    "RolloutContext",
-    "RolloutMetrics",
-    "RolloutRequest",
-    "RolloutResponse",
-    "RolloutResult",
-    "RolloutSample",
-    "RolloutStatus",
-    "ToolArgumentError",
-    "ToolExecutionError",
-    "__version__",
-    "aevaluate_rubric",
-    "create_app",
-    "evaluate_rubric",
-    "get_agent_loop",
-    "get_rollout_context",
-    "list_agent_loops",
-    "osmosis_reward",
-    "osmosis_rubric",
-    "register_agent_loop",
-]
+if not TYPE_CHECKING:
+    __all__ = ["__version__", *_HOME]  # type checkers take what is imported above
 
 
 def __getattr__(name: str) -> Any:
@@ -93,4 +52,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOME})

@@ -49,7 +49,7 @@ def verify(client: PlatformClient) -> Identity:
     try:
         parse_moment(expires)
     except ValueError:
-        raise bad_answer(client, "does not say when the token expires") from None
+        raise client.bad_answer("does not say when the token expires") from None
     return Identity(
         user=user_of(table_of(answer, "user")),
         workspace=text_or_empty(workspace, "name"),
@@ -86,10 +86,3 @@ def parse_moment(text: str) -> datetime:
 def text_or_empty(entry: Mapping[str, Any], name: str) -> str:
     """Return a text of a JSON object; empty where there is none."""
     return text_of(entry, name) or ""
-
-
-def bad_answer(client: PlatformClient, what: str) -> Exception:
-    """Return the error for an answer that is none of the API's."""
-    from .client import PlatformError
-
-    return PlatformError(f"the answer of {client.origin} {what}", code="bad_answer")

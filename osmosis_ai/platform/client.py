@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO, Any
 from urllib.parse import quote, urlencode
 
@@ -74,12 +73,10 @@ class PlatformClient:
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        on_pause: Callable[[PlatformError, float], None] | None = None,
     ) -> None:
         """Raise ValueError for an address to which a token must not be sent.
 
-        `git_identity` is `owner/repo`; `on_pause` gets the error of a try and the seconds until the
-        next one.
+        `git_identity` is `owner/repo`.
         """
         self.origin = platform_origin(platform_url)
         self.limits = limits or Limits()
@@ -88,7 +85,6 @@ class PlatformClient:
         self._git_identity = git_identity
         self._clock = clock
         self._sleep = sleep
-        self._on_pause = on_pause
         self._mask = Redactor([token] if token else [])
         self._policy = RetryPolicy(
             max_tries=self.limits.tries, statuses=PASSING_STATUSES, tries_for={}
@@ -98,12 +94,7 @@ class PlatformClient:
     def __enter__(self) -> PlatformClient:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -142,7 +133,6 @@ class PlatformClient:
         *,
         limit: int | None = None,
         params: Params | None = None,
-        subject: str = "such list",
     ) -> Listing:
         """Return up to `limit` records of the list `name`, all of them for None, page by page."""
         items: list[Mapping[str, Any]] = []
@@ -150,7 +140,7 @@ class PlatformClient:
         for _ in range(MAX_PAGES):
             size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(items))
             asked = {**(params or {}), "limit": size, "offset": offset}
-            page = self.get(path, asked, subject=subject)
+            page = self.get(path, asked, subject="such list")
             found = page.get(name)
             if not isinstance(found, list):
                 raise self.bad_answer(f"has no list {name!r}")
@@ -248,8 +238,6 @@ class PlatformClient:
                 pause_s = self._pause_s(error, tries, is_safe=is_safe)
                 if pause_s is None:
                     raise
-                if self._on_pause:
-                    self._on_pause(error, pause_s)
             self._sleep(pause_s)
 
     def _pause_s(self, error: PlatformError, tries: int, *, is_safe: bool) -> float | None:

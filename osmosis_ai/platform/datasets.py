@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .account import bad_answer, text_or_empty
+from .account import text_or_empty
 
 if TYPE_CHECKING:
     from .client import PlatformClient
@@ -59,14 +59,14 @@ def begin_upload(client: PlatformClient, file_name: str, size: int) -> DatasetUp
     dataset_id, found = text_or_empty(answer, "id"), answer.get("upload")
     upload = found if isinstance(found, dict) else {}
     if not dataset_id:
-        raise bad_answer(client, "has no id of the new dataset")
+        raise client.bad_answer("has no id of the new dataset")
     if upload.get("method") == "simple" and (url := text_or_empty(upload, "presigned_url")):
         return DatasetUpload(
             dataset_id=dataset_id, size=size, part_size=max(size, 1), urls=(url,), is_simple=True
         )
     part_size, urls = upload.get("part_size"), _urls(upload)
     if type(part_size) is not int or part_size < 1 or len(urls) != -(-size // part_size):
-        raise bad_answer(client, "does not say where the dataset is to be sent")
+        raise client.bad_answer("does not say where the dataset is to be sent")
     return DatasetUpload(
         dataset_id=dataset_id, size=size, part_size=part_size, urls=urls, is_simple=False
     )
@@ -82,7 +82,7 @@ def parts_that_arrived(
     answer = client.get(_path(upload.dataset_id, "parts"), subject="upload to go on with")
     found, fresh = answer.get("parts"), answer.get("upload")
     if not isinstance(found, list):
-        raise bad_answer(client, "has no list 'parts'")
+        raise client.bad_answer("has no list 'parts'")
     if isinstance(fresh, dict) and len(urls := _urls(fresh)) == len(upload.urls):
         upload = replace(upload, urls=urls)
     known = range(1, len(upload.urls) + 1)
@@ -116,7 +116,7 @@ def send_part(
     headers = client.put_presigned(upload.urls[number - 1], content, length)
     etag = headers.get("etag", "")
     if not etag and not upload.is_simple:
-        raise bad_answer(client, f"to part {number} has no ETag")
+        raise client.bad_answer(f"to part {number} has no ETag")
     return etag
 
 

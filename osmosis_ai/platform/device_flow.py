@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from ..secret import Redactor, Secret, check_api_key
-from .account import bad_answer, text_or_empty
+from .account import text_or_empty
 
 if TYPE_CHECKING:
     from .client import PlatformClient, PlatformError
@@ -73,10 +73,10 @@ def authorize(client: PlatformClient, device_name: str) -> DeviceCode:
         text_or_empty(answer, "device_code"),
     )
     if not (user_code and device_code and _is_page(url) and _is_page(complete)):
-        raise bad_answer(client, "has no code to confirm")
+        raise client.bad_answer("has no code to confirm")
     expires_s = _seconds(answer.get("expires_in"))
     if not expires_s:
-        raise bad_answer(client, "does not say how long its code is valid")
+        raise client.bad_answer("does not say how long its code is valid")
     return DeviceCode(
         device_code=Secret(device_code, "device code"),
         user_code=user_code,
@@ -105,7 +105,7 @@ def wait_for_token(client: PlatformClient, code: DeviceCode, clock: Clock) -> Se
         try:
             return check_api_key(text_or_empty(answer, "access_token"), "the token of the platform")
         except ValueError:
-            raise bad_answer(client, "has no token that can be used") from None
+            raise client.bad_answer("has no token that can be used") from None
 
 
 def _next_interval_s(error: PlatformError, interval_s: float) -> float:

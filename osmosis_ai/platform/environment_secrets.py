@@ -1,11 +1,16 @@
-"""The secrets that a platform keeps for runs: set and deleted by name, listed without values."""
+"""The secrets that a platform keeps for runs: set, listed, deleted, and which of them a run gets.
+
+They are known by name and scope; no value ever leaves the platform.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..secret import Redactor, Secret
+from .answers import text_of
 
 if TYPE_CHECKING:
     from .client import Listing, PlatformClient
@@ -53,3 +58,29 @@ def shown_scope(metadata: Mapping[str, Any]) -> str:
     """Return the scope of metadata as commands call it; as the wire does, where it is another."""
     scope = metadata.get("scope")
     return next((name for name, wire in SCOPES.items() if wire == scope), str(scope or "unknown"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSecrets:
+    """The secrets that a run asks for."""
+
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    """By name: `personal` or `workspace`."""
+    missing: tuple[str, ...] = ()
+
+
+def resolve_secrets(client: PlatformClient, required: Sequence[str]) -> ResolvedSecrets:
+    """Return which secrets of the platform a run gets; asks nothing when it needs none."""
+    if not required:
+        return ResolvedSecrets()
+    found = list_secrets(client).items
+    records = [(text_of(item, "name"), text_of(item, "scope")) for item in found]
+    scopes = {name: scope for name in required if (scope := _scope(name, records))}
+    return ResolvedSecrets(
+        scopes=scopes, missing=tuple(name for name in required if name not in scopes)
+    )
+
+
+def _scope(name: str, records: Iterable[tuple[str | None, str | None]]) -> str | None:
+    scopes = {scope for known, scope in records if known == name}
+    return next((shown for shown, scope in SCOPES.items() if scope in scopes), None)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..agents.base import RolloutAgentLoop
 from ..agents.validation import validate_and_report
+from ..platform.address import is_loopback
 from ..rollout_settings import RolloutSettings
 from ..secret import Secret, check_api_key
 from .api_key import generate_api_key
@@ -87,18 +87,11 @@ def _check_request(host: str | None, *, reload: bool, local_debug: bool) -> None
             "reload=True needs the name of a module to import again: run "
             "`osmosis serve -m module:attribute --reload`"
         )
-    if local_debug and host is not None and not _is_loopback(host):
+    if local_debug and host is not None and not is_loopback(host):
         raise ServeError(
             f"local_debug goes without a key, so it listens on loopback, not on {host}: leave out "
             f"host, or pass skip_register=True instead of local_debug=True"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _key(given: str | None) -> Secret:

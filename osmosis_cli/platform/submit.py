@@ -108,7 +108,7 @@ def _planned(
     asks: bool,
 ) -> Iterator[tuple[Plan, PlatformClient]]:
     """The plan, and the connection by which it is sent; CommandError for what refuses it."""
-    from osmosis_ai.platform.secret_names import resolve_secrets
+    from osmosis_ai.platform.environment_secrets import resolve_secrets
 
     from .commit_facts import commit_facts
     from .connection import connect
