@@ -7,14 +7,13 @@ workspace too. Nothing is sent, no value of [env] is shown.
 from __future__ import annotations
 
 import re
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ..escaping import printable
@@ -27,6 +26,8 @@ from .config_models import (
     SECRET_NAME,
     Rule,
     RunConfig,
+    Section,
+    broken_rule,
 )
 from .toml_source import MAX_BYTES, KeyPath, TomlError, TomlSource
 
@@ -38,7 +39,6 @@ _KEY_LIKE = re.compile(
     r"|AIza[\w-]{20,}|eyJ[\w-]{10,}\.[\w-]+\..*|[0-9a-fA-F]{40,}"
 )
 _NAME_LIKE = re.compile(r"[A-Za-z0-9_]{1,40}")
-UNKNOWN_RULE = "of another type"
 _TOML_TYPES = {
     str: "a string",
     bool: "a boolean",
@@ -161,7 +161,8 @@ def _validation_problems(
             meant.add(near)
             yield Problem(hint, key, line)
         else:
-            yield Problem(_wrong(kind, path, _value(source.data, path)), key, line)
+            rule = f"must be {broken_rule(found) or 'of another type'}"
+            yield Problem(_wrong(rule, path, _value(source.data, path)), key, line)
     for path, problem in missing.items():
         if path not in meant:  # an unknown key has been told what it is meant for
             yield problem
@@ -185,7 +186,9 @@ def _missing(kind: type[RunConfig], path: KeyPath) -> str:
         return "missing; write the names of the secrets, or required = []"
     if len(path) == 1:
         return f"the table [{path[0]}] is missing"
-    return f"missing; must be {rule_of(kind, path)}"
+    field = section_fields(kind, path[0])[path[1]]
+    [rule] = (item.text for item in field.metadata if isinstance(item, Rule))
+    return f"missing; must be {rule}"
 
 
 def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
@@ -208,9 +211,8 @@ def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
     return f"{noun}; known: {', '.join(known)}", path
 
 
-def _wrong(kind: type[RunConfig], path: KeyPath, value: object) -> str:
+def _wrong(rule: str, path: KeyPath, value: object) -> str:
     """Return what a value must be, and what it is; where it may be a key its type alone."""
-    rule = f"must be {rule_of(kind, path)}"
     if len(path) > 1 and path[0] == "advanced":
         return rule  # the value may be a table that is wrong deep inside
     if path[0] == "env" and isinstance(value, str):
@@ -228,60 +230,17 @@ def _described(value: object, *, hidden: bool) -> str:
     return text if len(text) < 30 else f"an integer of {len(text)} digits"
 
 
-def rule_of(kind: type[BaseModel], path: KeyPath) -> str:
-    """Return the words for what the value of a key must be."""
-    field: FieldInfo | None = None
-    model: type[BaseModel] | None = kind
-    annotation: Any = kind
-    for part in path:
-        if model is not None and part in model.model_fields:
-            field = model.model_fields[part]
-            rules = [item for item in field.metadata if isinstance(item, Rule)]
-            if rules and part == path[-1]:
-                return rules[0].text
-            annotation = field.annotation
-        else:
-            arguments = [a for a in _flat(annotation) if typing.get_origin(a) in (list, dict)]
-            annotation = typing.get_args(arguments[0])[-1] if arguments else Any
-        model = next((a for a in _flat(annotation) if _is_model(a)), None)
-    return _rule_of(annotation)
-
-
-def _rule_of(annotation: Any) -> str:
-    for part in _flat(annotation):
-        rule = next((m for m in getattr(part, "__metadata__", ()) if isinstance(m, Rule)), None)
-        if rule is not None:
-            return rule.text
-        if _is_model(part) or typing.get_origin(part) is dict or part is dict:
-            return "a table"
-        if typing.get_origin(part) is list:
-            return "an array of strings"
-    return UNKNOWN_RULE
-
-
-def _flat(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, without None."""
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return tuple(a for a in typing.get_args(annotation) if a is not type(None))
-    return (annotation,)
-
-
-def _is_model(annotation: Any) -> bool:
-    # On Python 3.10 list[str] is a type too, which issubclass refuses.
-    if typing.get_origin(annotation) is not None or not isinstance(annotation, type):
-        return False
-    return issubclass(annotation, BaseModel)
-
-
 def _sections(kind: type[RunConfig]) -> list[str]:
     return [name for name in kind.model_fields if section_fields(kind, name)]
 
 
 def section_fields(kind: type[RunConfig], name: str) -> Mapping[str, FieldInfo]:
     """Return the keys of a table that has fixed ones, none for another."""
-    field = kind.model_fields.get(name)
-    model = next((a for a in _flat(field.annotation) if _is_model(a)), None) if field else None
-    return {} if model is None else model.model_fields
+    annotation = kind.model_fields[name].annotation if name in kind.model_fields else None
+    for part in (annotation, *typing.get_args(annotation)):  # of a union too
+        if isinstance(part, type(Section)):
+            return part.model_fields
+    return {}
 
 
 def _value(data: Any, path: KeyPath) -> object:

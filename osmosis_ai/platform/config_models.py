@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic.functional_validators import AfterValidator, BeforeValidator
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 INT64_MAX = 2**63 - 1
 ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -26,15 +27,35 @@ SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 RESERVED_PREFIX = "_OSMOSIS_"
 MAX_ENV_BYTES = 128 * 1024 - 1
 """Of `NAME=value` in UTF-8: Linux starts no program with a longer string."""
-_COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
 _SEGMENT = re.compile(r"[^/\\]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a value must be, in words for its writer."""
+    """What a value must be, in words for its writer; the error of one that is not says it."""
 
     text: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Put this in place of whatever pydantic finds wrong."""
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type=_RULE, custom_error_message=self.text
+        )
+
+
+_RULE = "rule"
+_OF_TYPES = {
+    "model_type": "a table",
+    "dict_type": "a table",
+    "list_type": "an array of strings",
+}
+
+
+def broken_rule(found: ErrorDetails) -> str | None:
+    """Return what a value must be that pydantic refuses; None where no rule says it."""
+    return found["msg"] if found["type"] == _RULE else _OF_TYPES.get(found["type"])
 
 
 def _line_of_text(text: str) -> str:
@@ -45,12 +66,6 @@ def _line_of_text(text: str) -> str:
 
 def _segment(text: str) -> str:
     if not _SEGMENT.fullmatch(_line_of_text(text)) or text in (".", ".."):
-        raise ValueError
-    return text
-
-
-def _commit(text: str) -> str:
-    if not _COMMIT.fullmatch(text):
         raise ValueError
     return text
 
@@ -87,7 +102,6 @@ Line = Annotated[
 Segment = Annotated[str, AfterValidator(_segment), Rule("the name of a directory in rollouts/")]
 Commit = Annotated[
     str,
-    AfterValidator(_commit),
     Field(pattern="^[0-9a-fA-F]{7,40}$"),
     Rule("7 to 40 hexadecimal digits of a commit"),
 ]
@@ -111,6 +125,11 @@ class Section(BaseModel):
         return self.model_dump(exclude_unset=True)
 
 
+def _optional(description: str, example: object) -> Any:
+    """Return the field of a key that may be left out."""
+    return Field(None, description=description, examples=[example])
+
+
 class Experiment(Section):
     """What runs, on which rows, with which model."""
 
@@ -118,73 +137,45 @@ class Experiment(Section):
     entrypoint: Line = Field(description="Python file, relative to the rollout directory")
     model_path: Line = Field(description="The model")
     dataset: Line = Field(description="Platform dataset, from `osmosis dataset list`")
-    commit_sha: Commit | None = Field(
-        None, description="Pin the code to a commit", examples=["0123abc"]
-    )
+    commit_sha: Commit | None = _optional("Pin the code to a commit", "0123abc")
 
 
 class Evaluation(Section):
     """How an evaluation goes about it; what is left out is the platform's default."""
 
-    limit: Count | None = Field(
-        None, description="First N rows; left out: a random tenth", examples=[200]
-    )
-    n: Count | None = Field(None, description="Runs per row", examples=[1])
-    batch_size: Count | None = Field(None, description="Rollouts in flight at once", examples=[1])
-    pass_threshold: Finite | None = Field(
-        None, description="A score that reaches it passes", examples=[1.0]
-    )
-    agent_workflow_timeout_s: Above0 | None = Field(
-        None, description="Agent timeout per run, seconds", examples=[450]
-    )
-    grader_timeout_s: Above0 | None = Field(
-        None, description="Grader timeout per run, seconds", examples=[150]
-    )
+    limit: Count | None = _optional("First N rows; left out: a random tenth", 200)
+    n: Count | None = _optional("Runs per row", 1)
+    batch_size: Count | None = _optional("Rollouts in flight at once", 1)
+    pass_threshold: Finite | None = _optional("A score that reaches it passes", 1.0)
+    agent_workflow_timeout_s: Above0 | None = _optional("Agent timeout per run, seconds", 450)
+    grader_timeout_s: Above0 | None = _optional("Grader timeout per run, seconds", 150)
 
 
 class Training(Section):
     """How a training run goes about it; what is left out is the platform's default."""
 
-    lr: Above0 | None = Field(None, description="Learning rate", examples=[1e-6])
-    total_epochs: Count | None = Field(None, description="Training epochs", examples=[1])
-    n_samples_per_prompt: Count | None = Field(
-        None, description="Rollouts per prompt", examples=[8]
-    )
-    rollout_batch_size: Count | None = Field(
-        None, description="Prompts per rollout batch", examples=[32]
-    )
-    max_prompt_length: Count | None = Field(
-        None, description="Tokens of a prompt at most", examples=[8192]
-    )
-    max_response_length: Count | None = Field(
-        None, description="Tokens of a response at most", examples=[8192]
-    )
-    agent_workflow_timeout_s: Above0 | None = Field(
-        None, description="Agent timeout per row, seconds", examples=[450]
-    )
-    grader_timeout_s: Above0 | None = Field(
-        None, description="Grader timeout per row, seconds", examples=[150]
-    )
+    lr: Above0 | None = _optional("Learning rate", 1e-6)
+    total_epochs: Count | None = _optional("Training epochs", 1)
+    n_samples_per_prompt: Count | None = _optional("Rollouts per prompt", 8)
+    rollout_batch_size: Count | None = _optional("Prompts per rollout batch", 32)
+    max_prompt_length: Count | None = _optional("Tokens of a prompt at most", 8192)
+    max_response_length: Count | None = _optional("Tokens of a response at most", 8192)
+    agent_workflow_timeout_s: Above0 | None = _optional("Agent timeout per row, seconds", 450)
+    grader_timeout_s: Above0 | None = _optional("Grader timeout per row, seconds", 150)
 
 
 class Sampling(Section):
     """How the trained model samples."""
 
-    rollout_temperature: Temperature | None = Field(
-        None, description="Sampling temperature", examples=[1.0]
-    )
-    rollout_top_p: TopP | None = Field(None, description="Top-p sampling", examples=[1.0])
+    rollout_temperature: Temperature | None = _optional("Sampling temperature", 1.0)
+    rollout_top_p: TopP | None = _optional("Top-p sampling", 1.0)
 
 
 class Checkpoints(Section):
     """How often is evaluated and saved."""
 
-    eval_interval: Count | None = Field(
-        None, description="Evaluate every N rollout steps", examples=[10]
-    )
-    checkpoint_save_freq: Count | None = Field(
-        None, description="Save a checkpoint every N rollout steps", examples=[20]
-    )
+    eval_interval: Count | None = _optional("Evaluate every N rollout steps", 10)
+    checkpoint_save_freq: Count | None = _optional("Save a checkpoint every N rollout steps", 20)
 
 
 class Secrets(Section):

@@ -147,7 +147,7 @@ class Endpoint:
         try:
             return self.query.model_validate_strings(dict(given))
         except ValidationError as error:
-            raise refusal(error, self.query, code="invalid_query") from None
+            raise refusal(error, code="invalid_query") from None
 
     async def _body(self, request: Request) -> BaseModel | None:
         limits = request.app.state.settings.limits
@@ -160,7 +160,7 @@ class Endpoint:
         try:
             return self.body.model_validate(document)
         except ValidationError as error:
-            raise refusal(error, self.body) from None
+            raise refusal(error) from None
 
     def _handle(
         self,

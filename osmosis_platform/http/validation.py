@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from osmosis_ai.platform.config_file import UNKNOWN_RULE, rule_of
+from osmosis_ai.platform.config_models import broken_rule
 
 from ..errors import Refused
 
@@ -19,10 +19,10 @@ _RULES: Mapping[str, str] = {
 }
 
 
-def refusal(error: ValidationError, model: type[BaseModel], *, code: str = "invalid") -> Refused:
+def refusal(error: ValidationError, *, code: str = "invalid") -> Refused:
     """Return one refusal for all problems, the first in the message."""
     problems = [
-        (field_path(found["loc"]), _rule(found, model))
+        (field_path(found["loc"]), _rule(found))
         for found in error.errors(include_url=False, include_input=False, include_context=False)
     ]
     return refused_fields(problems, code=code)
@@ -55,11 +55,10 @@ def _unnamed(part: int | str) -> str:
     return str(part) if isinstance(part, int) else "(a name)"
 
 
-def _rule(found: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _rule(found: ErrorDetails) -> str:
     if found["type"] in _RULES:
         return _RULES[found["type"]]
-    rule = rule_of(model, tuple(map(str, found["loc"])))
-    if rule != UNKNOWN_RULE:
+    if rule := broken_rule(found):
         return f"must be {rule}"
-    message = str(found["msg"])
+    message = found["msg"]
     return message[0].lower() + message[1:]
