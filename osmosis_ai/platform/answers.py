@@ -58,7 +58,6 @@ class RunRecord:
 class RunMetrics:
     """The figures of a run."""
 
-    duration_ms: float | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names on the wire; those that are known."""
     pass_rate: float | None = None
@@ -110,7 +109,6 @@ def run_metrics(answer: Mapping[str, Any]) -> RunMetrics:
     numbers = {name: number_of(stats, name) for name in _STATISTICS}
     counts = {name: _count(overview, name) for name in _COUNTS}
     return RunMetrics(
-        duration_ms=number_of(overview, "duration_ms"),
         counts={name: count for name, count in counts.items() if count is not None},
         pass_rate=number_of(overview, "pass_rate"),
         pass_threshold=number_of(overview, "pass_threshold"),

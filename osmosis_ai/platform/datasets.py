@@ -12,12 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .account import text_or_empty
-
-if TYPE_CHECKING:
-    from .client import PlatformClient
+from .client import PlatformClient, cli_path
 
 PATH = "/api/cli/datasets"
 _CHUNK = 256 * 1024
@@ -134,8 +132,6 @@ def abort_upload(client: PlatformClient, upload: DatasetUpload) -> None:
 
 
 def _path(dataset_id: str, verb: str) -> str:
-    from .client import cli_path
-
     return cli_path("datasets", dataset_id, verb)
 
 

@@ -9,14 +9,12 @@ Knows no terminal and no browser; waits by the clock that it is given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from ..secret import Redactor, Secret, check_api_key
 from .account import text_or_empty
-
-if TYPE_CHECKING:
-    from .client import PlatformClient, PlatformError
+from .client import PlatformClient, PlatformError
 
 AUTHORIZE = "/api/cli/device/authorize"
 TOKEN = "/api/cli/device/token"
@@ -68,10 +66,8 @@ def authorize(client: PlatformClient, device_name: str) -> DeviceCode:
     answer = client.post(AUTHORIZE, {"deviceName": device_name[:_DEVICE_NAME_LIMIT] or "unknown"})
     url = text_or_empty(answer, "verification_uri")
     complete = text_or_empty(answer, "verification_uri_complete") or url
-    user_code, device_code = (
-        text_or_empty(answer, "user_code"),
-        text_or_empty(answer, "device_code"),
-    )
+    user_code = text_or_empty(answer, "user_code")
+    device_code = text_or_empty(answer, "device_code")
     if not (user_code and device_code and _is_page(url) and _is_page(complete)):
         raise client.bad_answer("has no code to confirm")
     expires_s = _seconds(answer.get("expires_in"))
@@ -89,8 +85,6 @@ def authorize(client: PlatformClient, device_name: str) -> DeviceCode:
 
 def wait_for_token(client: PlatformClient, code: DeviceCode, clock: Clock) -> Secret:
     """Return the token once the user has confirmed; raise DeviceFlowEnded or PlatformError."""
-    from .client import PlatformError
-
     ends, interval_s = clock.now() + code.expires_s, code.interval_s
     while True:
         clock.sleep(interval_s)

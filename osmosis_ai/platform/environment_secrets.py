@@ -1,19 +1,17 @@
-"""The secrets that a platform keeps for runs: set, listed, deleted, and which of them a run gets.
+"""The secrets that a platform keeps for runs: set and deleted by name, listed without values.
 
-They are known by name and scope; no value ever leaves the platform.
+Which of them a run gets is known by name and scope: no value ever leaves the platform.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..secret import Redactor, Secret
 from .answers import text_of
-
-if TYPE_CHECKING:
-    from .client import Listing, PlatformClient
+from .client import Listing, PlatformClient, PlatformError
 
 PATH = "/api/cli/environment-secrets"
 SCOPES = {"personal": "user", "workspace": "workspace"}
@@ -25,8 +23,6 @@ def set_secret(client: PlatformClient, name: str, value: Secret, scope: str) -> 
 
     An error that quotes the value, in any spelling, says only that there was one.
     """
-    from .client import PlatformError
-
     body = {"name": name, "value": value.reveal(), "scope": SCOPES[scope]}
     try:
         return client.post(PATH, body, subject="place for secrets")

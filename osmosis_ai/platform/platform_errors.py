@@ -1,7 +1,7 @@
 """What goes wrong between a client and a platform, each as one sentence with the next step.
 
     Exception
-    └── PlatformError      `code` says which of CODES it is; `str()` is the sentence
+    └── PlatformError      `code` is for programs; `str()` is the sentence
 
 Text from the server is escaped and cut before it gets into a sentence. No sentence has a token, a
 body of a request, or more of a URL than its origin.
@@ -20,48 +20,42 @@ from ..models.retry import in_words
 from ..secret import Redactor
 from .server_text import one_line, origin_of
 
-CODES = {
-    400: "invalid",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    409: "conflict",
-    422: "invalid",
-    426: "too_old",
-    429: "rate_limited",
-}
-"""By status; further ones: platform_error, redirect, too_large, timeout, unreachable, tls,
-bad_answer."""
 PASSING_STATUSES = frozenset({429, 502, 503, 504})
 _WORD = re.compile(r"[\w.-]{1,64}")
 _BY_STATUS = {
-    400: "{origin} does not accept this: {said}",
-    401: "your session at {origin} has ended ({said}): {login}",
-    403: "{origin} does not allow this: {said}; ask an owner of the workspace, or see "
-    "`osmosis whoami` for who you are",
-    404: "{origin} has no {subject}: {said}",
-    409: "{origin} refused: {said}",
-    422: "{origin} does not accept this: {said}",
-    426: "osmosis {version} is too old for {origin} ({said}): run "
-    "`python -m pip install --upgrade pytest-osmosis`",
-    429: "{origin} takes no more requests right now: {said}; try again {later}",
+    400: ("invalid", "bad request", "{origin} does not accept this: {said}"),
+    401: ("unauthorized", "not authorized", "your session at {origin} has ended ({said}): {login}"),
+    403: (
+        "forbidden",
+        "forbidden",
+        "{origin} does not allow this: {said}; ask an owner of the workspace, or see "
+        "`osmosis whoami` for who you are",
+    ),
+    404: ("not_found", "not found", "{origin} has no {subject}: {said}"),
+    409: ("conflict", "conflict", "{origin} refused: {said}"),
+    422: ("invalid", "not valid", "{origin} does not accept this: {said}"),
+    426: (
+        "too_old",
+        "upgrade required",
+        "osmosis {version} is too old for {origin} ({said}): run "
+        "`python -m pip install --upgrade pytest-osmosis`",
+    ),
+    429: (
+        "rate_limited",
+        "too many requests",
+        "{origin} takes no more requests right now: {said}; try again {later}",
+    ),
 }
+"""The error's code, what stands for the server's own words where it has none, and the sentence.
+
+Further codes: platform_error, redirect, too_large, timeout, unreachable, tls, bad_answer."""
+_OTHER_REFUSAL = ("invalid", "", "{origin} does not accept this: {said}")
+_FAILED = ("platform_error", "", "{origin} failed: {said}; try again later")
 _BY_CODE = {
     "wrong_repository": "{origin} does not allow this: {said}: run `osmosis workspace switch NAME`,"
     " or `osmosis login --force` for one more workspace",
 }
 """By the platform's own code, where another step helps than for its status."""
-_FAILED = "{origin} failed: {said}; try again later"
-_STATUS_WORDS = {
-    400: "bad request",
-    401: "not authorized",
-    403: "forbidden",
-    404: "not found",
-    409: "conflict",
-    422: "not valid",
-    426: "upgrade required",
-    429: "too many requests",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +146,11 @@ def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> P
     document = _document(answer.body)
     said = _said(document, call)
     field_name = _word(document.get("field"))
-    shown = said or _STATUS_WORDS.get(status) or f"it answered {status}{_kind(answer)}"
+    other = _OTHER_REFUSAL if status < 500 else _FAILED
+    code, words, pattern = _BY_STATUS.get(status, other)
+    shown = said or words or f"it answered {status}{_kind(answer)}"
     if field_name and field_name not in shown:
         shown = f"{field_name}: {shown}"
-    pattern = _BY_STATUS.get(status) or _FAILED
-    if 400 <= status < 500 and status not in _BY_STATUS:
-        pattern = _BY_STATUS[400]
     later = "later" if not retry_after_s else f"in {in_words(retry_after_s)}"
     own = _BY_CODE.get(_word(document.get("code")) or "")
     if status == 401 or own:
@@ -165,7 +158,7 @@ def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> P
     parts = {name: getattr(call, name) for name in ("origin", "subject", "version", "login")}
     error = PlatformError(
         (own or pattern).format(**parts, said=shown, later=later),
-        code=CODES.get(status) or ("platform_error" if status >= 500 else "invalid"),
+        code=code,
         status=status,
         request_id=_request_id(answer, document),
         is_passing=status in PASSING_STATUSES,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .answers import RunMetrics, RunRecord, run_metrics, run_record
+from .answers import RunRecord, run_record
 from .client import Listing, PlatformClient, cli_path, new_key
 from .run_kinds import RunKind
 
@@ -84,10 +84,6 @@ class Runs:
     def record(self, answer: Mapping[str, Any]) -> RunRecord:
         """Return the run that an answer tells of."""
         return run_record(answer, self.kind.key)
-
-    def figures(self, name: str) -> RunMetrics:
-        """Return its figures as a value."""
-        return run_metrics(self.metrics(name))
 
     def _path(self, *segments: str) -> str:
         return cli_path(self.kind.segment, *segments)

@@ -59,14 +59,14 @@ def workspace_init(as_json: bool) -> None:
     files, and a .gitignore that covers .osmosis/ and .env. Where there is no Git work tree, makes
     one. Replaces no file, and may be repeated.
     """
-    from osmosis_ai.platform import ignored, skeleton, workspace
+    from osmosis_ai.platform import skeleton, workspace
 
     root = _work_tree()
     try:
         made = skeleton.create_workspace(root)
     except workspace.WorkspaceError as error:
         raise CommandError(str(error), code="workspace") from None
-    for sentence in ignored.exposures(root):
+    for sentence in skeleton.exposures(root):
         click.echo(f"warning: {sentence}", err=True)
     _show(root, made, as_json=as_json, then=["osmosis rollout init my-rollout"])
 
