@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import json_option, needs_extra, show
+from .options import show
 from .place import Place, connected, opened, place_options
 
 
@@ -18,8 +18,6 @@ from .place import Place, connected, opened, place_options
     help="Put secret.key in too: then the file is as secret as all stored secrets.",
 )
 @place_options
-@json_option
-@needs_extra
 def backup_command(file: Path, with_key: bool, place: Place, as_json: bool) -> None:
     """Write database and files into one archive, while the platform serves.
 
@@ -47,8 +45,6 @@ def backup_command(file: Path, with_key: bool, place: Place, as_json: bool) -> N
 @click.command("restore")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @place_options
-@json_option
-@needs_extra
 def restore_command(file: Path, place: Place, as_json: bool) -> None:
     """Make a platform of a backup, in an empty folder and an empty database.
 

@@ -30,24 +30,6 @@ def as_bytes(context: click.Context, option: click.Parameter, text: str | None) 
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
-def limits(
-    *,
-    memory: int | None,
-    cpu_time: int | None,
-    open_files: int,
-    processes: int | None,
-    file_size: int,
-) -> JobLimits:
-    """Return the limits of each program."""
-    return JobLimits(
-        file_bytes=file_size,
-        memory_bytes=memory,
-        open_files=open_files,
-        cpu_s=cpu_time,
-        processes=processes,
-    )
-
-
 def confinement(held: JobLimits, run_as: str | None, wrapper: str | None) -> Confinement:
     """Return how programs are held; raise UsageError for what cannot be."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .options import json_option, needs_extra, show
+from .options import show
 from .place import Place, connected, place_options
 
 
@@ -20,8 +20,6 @@ def database_group() -> None:
 
 @database_group.command("upgrade")
 @place_options
-@json_option
-@needs_extra
 def upgrade_command(place: Place, as_json: bool) -> None:
     """Change the tables of an older version to those of this one.
 

@@ -5,20 +5,20 @@ One decorator gathers them in one value, `Executing`.
 
 from __future__ import annotations
 
-import functools
 import shlex
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
 from osmosis_executors.choice import EXECUTORS, NoExecutor, choose_executor
+from osmosis_executors.job import JobLimits
 
 from . import confinement_options
+from .options import gathered
 
 if TYPE_CHECKING:
     from osmosis_executors.confinement import Confinement
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from ..environments.settings import BuildSettings
     from ..execution.services import Trainer
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +104,12 @@ class Executing:
         return Trainer(words, origins)
 
     def _confinement(self) -> Confinement:
-        held = confinement_options.limits(
-            memory=self.limit_memory,
-            cpu_time=self.limit_cpu_time,
+        held = JobLimits(
+            file_bytes=self.limit_file_size,
+            memory_bytes=self.limit_memory,
             open_files=self.limit_open_files,
+            cpu_s=self.limit_cpu_time,
             processes=self.limit_processes,
-            file_size=self.limit_file_size,
         )
         return confinement_options.confinement(held, self.run_as, self.wrapper)
 
@@ -242,14 +240,5 @@ _OPTIONS = (
 )
 
 
-def execution_options(function: F) -> F:
-    """Add the options; the command gets one value `executing` of them."""
-
-    @functools.wraps(function)
-    def gathered(*args: Any, **values: Any) -> Any:
-        given = {each.name: values.pop(each.name) for each in fields(Executing)}
-        return function(*args, executing=Executing(**given), **values)
-
-    for option in reversed(_OPTIONS):
-        gathered = option(gathered)
-    return gathered  # type: ignore[return-value]
+execution_options = gathered("executing", Executing, _OPTIONS)
+"""Give a command these options, as `executing`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..accounts.roles import ROLES
-from .options import ask, json_option, may_ask, needs_extra, show, show_list, yes_option
+from .options import ask, may_ask, show, show_list, yes_option
 from .place import Place, changing, looking, place_options
 from .users import tell_ownerless
 
@@ -24,8 +24,6 @@ def member_group() -> None:
 @member_group.command("list")
 @click.argument("workspace")
 @place_options
-@json_option
-@needs_extra
 def list_members(workspace: str, place: Place, as_json: bool) -> None:
     """List the members of a workspace with their roles.
 
@@ -56,8 +54,6 @@ def list_members(workspace: str, place: Place, as_json: bool) -> None:
     help="A viewer can only look.",
 )
 @place_options
-@json_option
-@needs_extra
 def add_member(workspace: str, user: str, role: str, place: Place, as_json: bool) -> None:
     """Make a user a member of a workspace, or change the role of one who is.
 
@@ -79,8 +75,6 @@ def add_member(workspace: str, user: str, role: str, place: Place, as_json: bool
 @click.argument("user")
 @yes_option
 @place_options
-@json_option
-@needs_extra
 def remove_member(workspace: str, user: str, yes: bool, place: Place, as_json: bool) -> None:
     """Take a user out of a workspace; their tokens for it serve no more.
 

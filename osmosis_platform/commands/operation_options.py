@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from osmosis_ai.secret import Secret
 
+from .options import gathered
+
 METRICS_TOKEN_VARIABLE = "OSMOSIS_PLATFORM_METRICS_TOKEN"
 _SHORTEST = 16
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +23,6 @@ class Operation:
     log_format: str
     log_level: str
     metrics_token: Secret | None
-
-
-def operation_options(function: F) -> F:
-    """Give a command these options, as `operation`."""
-
-    @functools.wraps(function)
-    def watched(
-        *args: Any, log_format: str, log_level: str, metrics_token_file: Path | None, **values: Any
-    ) -> Any:
-        operation = Operation(log_format, log_level, _metrics_token(metrics_token_file))
-        return function(*args, operation=operation, **values)
-
-    for option in reversed(_OPTIONS):
-        watched = option(watched)
-    return watched  # type: ignore[return-value]
 
 
 _OPTIONS = (
@@ -65,6 +48,14 @@ _OPTIONS = (
         f"{METRICS_TOKEN_VARIABLE}, which holds the token; without one there are none.",
     ),
 )
+
+
+def _operation(log_format: str, log_level: str, metrics_token_file: Path | None) -> Operation:
+    return Operation(log_format, log_level, _metrics_token(metrics_token_file))
+
+
+operation_options = gathered("operation", _operation, _OPTIONS)
+"""Give a command these options, as `operation`."""
 
 
 def _metrics_token(path: Path | None) -> Secret | None:

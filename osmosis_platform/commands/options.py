@@ -1,8 +1,9 @@
-"""What the commands share: `--json`, `--yes`, and a sentence where the extra is missing."""
+"""What the commands share: options, how they are gathered, and what is printed."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+def gathered(
+    name: str, make: Callable[..., Any], options: Sequence[Callable[[Any], Any]]
+) -> Callable[[F], F]:
+    """Return what gives a command options, and what `make` makes of their values as one value."""
+    taken = inspect.signature(make).parameters
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def with_value(*args: Any, **values: Any) -> Any:
+            given = {each: values.pop(each) for each in taken}
+            return function(*args, **{name: make(**given)}, **values)
+
+        for option in reversed(options):
+            with_value = option(with_value)
+        return with_value  # type: ignore[return-value]
+
+    return decorate
 
 
 def needs_extra(function: F) -> F:

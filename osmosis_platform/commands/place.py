@@ -5,7 +5,6 @@ A password is never typed on the command line, which every user of the machine c
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+from .options import gathered, json_option, needs_extra
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -55,25 +56,11 @@ class Place:
             raise click.ClickException(f"--data {self.data}: {error.strerror}") from None
 
 
-def place_options(function: F) -> F:
-    """Give a command the options that say where the platform's data is, as `place`."""
-
-    @functools.wraps(function)
-    def placed(
-        *args: Any,
-        data: Path | None,
-        database: str | None,
-        database_password_file: Path | None,
-        **values: Any,
-    ) -> Any:
-        url = None if database is None else _address(database, database_password_file)
-        if database is None and database_password_file is not None:
-            raise click.UsageError("--database-password-file needs --database")
-        return function(*args, place=Place(data or _default_data(), url), **values)
-
-    for option in reversed(_OPTIONS):
-        placed = option(placed)
-    return placed  # type: ignore[return-value]
+def _place(data: Path | None, database: str | None, database_password_file: Path | None) -> Place:
+    url = None if database is None else _address(database, database_password_file)
+    if database is None and database_password_file is not None:
+        raise click.UsageError("--database-password-file needs --database")
+    return Place(data or _default_data(), url)
 
 
 def _default_data() -> Path:
@@ -107,6 +94,11 @@ _OPTIONS = (
         "PGPASSFILE and ~/.pgpass serve too.",
     ),
 )
+
+
+def place_options(function: F) -> F:
+    """Give a command what all have: where the platform's data is, as `place`, and `--json`."""
+    return gathered("place", _place, _OPTIONS)(json_option(needs_extra(function)))
 
 
 def _address(text: str, password_file: Path | None) -> URL:

@@ -14,7 +14,6 @@ import click
 
 from .execution_options import Chosen, Executing, execution_options
 from .operation_options import Operation, operation_options
-from .options import json_option, needs_extra
 from .place import Place, opened, place_options
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 @execution_options
 @operation_options
 @place_options
-@json_option
-@needs_extra
 def serve_command(
     host: str,
     port: int,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..timestamps import timestamp
-from .options import ask, json_option, may_ask, needs_extra, show, show_list, yes_option
+from .options import ask, may_ask, show, show_list, yes_option
 from .place import Place, changing, looking, place_options
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def token_group() -> None:
 @click.option("--user", metavar="NAME", help="Only those of a user.")
 @click.option("--workspace", metavar="NAME", help="Only those for a workspace.")
 @place_options
-@json_option
-@needs_extra
 def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: bool) -> None:
     """List the tokens that serve: their ids, never the tokens themselves.
 
@@ -69,8 +67,6 @@ def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: 
     help="How long it serves.",
 )
 @place_options
-@json_option
-@needs_extra
 def create_token(
     user: str, workspace: str | None, expires_in_days: int, place: Place, as_json: bool
 ) -> None:
@@ -112,8 +108,6 @@ def create_token(
 )
 @yes_option
 @place_options
-@json_option
-@needs_extra
 def revoke_token(
     token_id: str | None, user: str | None, yes: bool, place: Place, as_json: bool
 ) -> None:

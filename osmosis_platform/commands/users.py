@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .options import ask, json_option, may_ask, needs_extra, show, show_list, yes_option
+from .options import ask, may_ask, show, show_list, yes_option
 from .place import Place, changing, looking, place_options
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ def user_group() -> None:
 
 @user_group.command("list")
 @place_options
-@json_option
-@needs_extra
 def list_users(place: Place, as_json: bool) -> None:
     """List the users, their workspaces and how many tokens of each serve.
 
@@ -81,8 +79,6 @@ def list_users(place: Place, as_json: bool) -> None:
     "Without it a terminal is asked; elsewhere the user gets no password, and can only use tokens."
 )
 @place_options
-@json_option
-@needs_extra
 def add_user(
     name: str,
     email: str | None,
@@ -119,8 +115,6 @@ def add_user(
 @_password_file_option("A new password logs all browsers of the user out.")
 @click.option("--no-password", is_flag=True, help="Let the user use tokens only.")
 @place_options
-@json_option
-@needs_extra
 def set_user(
     name: str,
     email: str | None,
@@ -167,8 +161,6 @@ def set_user(
 @click.argument("name")
 @yes_option
 @place_options
-@json_option
-@needs_extra
 def remove_user(name: str, yes: bool, place: Place, as_json: bool) -> None:
     """Remove a user with their logins, tokens, memberships and own secrets.
 

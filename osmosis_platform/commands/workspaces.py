@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import ask, json_option, may_ask, needs_extra, show, show_list, yes_option
+from .options import ask, may_ask, show, show_list, yes_option
 from .place import Place, changing, looking, place_options
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ def workspace_group() -> None:
 
 @workspace_group.command("list")
 @place_options
-@json_option
-@needs_extra
 def list_workspaces(place: Place, as_json: bool) -> None:
     """List the workspaces, and where each is cloned from.
 
@@ -70,8 +68,6 @@ def list_workspaces(place: Place, as_json: bool) -> None:
 )
 @_clone_url_option
 @place_options
-@json_option
-@needs_extra
 def add_workspace(
     name: str, repository: str, clone_url: str | None, place: Place, as_json: bool
 ) -> None:
@@ -106,8 +102,6 @@ def add_workspace(
 @_clone_url_option
 @click.option("--no-clone-url", is_flag=True, help="Clone from GitHub again.")
 @place_options
-@json_option
-@needs_extra
 def set_workspace(
     name: str,
     repository: str | None,
@@ -144,8 +138,6 @@ def set_workspace(
 @click.argument("name")
 @yes_option
 @place_options
-@json_option
-@needs_extra
 def remove_workspace(name: str, yes: bool, place: Place, as_json: bool) -> None:
     """Remove a workspace with its runs, reports, datasets, secrets, tokens and files.
 

@@ -212,24 +212,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_run_logs")),
     )
     op.create_index(op.f("ix_run_logs_run_id"), "run_logs", ["run_id"], unique=False)
-
-
-def downgrade() -> None:
-    """Remove them."""
-    op.drop_index(op.f("ix_run_logs_run_id"), table_name="run_logs")
-    op.drop_table("run_logs")
-    op.drop_index(op.f("ix_runs_created_at"), table_name="runs")
-    op.drop_table("runs")
-    op.drop_index(op.f("ix_tokens_user_id"), table_name="tokens")
-    op.drop_table("tokens")
-    op.drop_table("secrets")
-    op.drop_table("rollout_servers")
-    op.drop_index(op.f("ix_members_user_id"), table_name="members")
-    op.drop_table("members")
-    op.drop_table("device_grants")
-    op.drop_index(op.f("ix_datasets_workspace_id"), table_name="datasets")
-    op.drop_table("datasets")
-    op.drop_index(op.f("ix_browser_sessions_user_id"), table_name="browser_sessions")
-    op.drop_table("browser_sessions")
-    op.drop_table("workspaces")
-    op.drop_table("users")

@@ -13,9 +13,3 @@ def upgrade() -> None:
     """Add the columns."""
     op.add_column("runs", sa.Column("executed_by", sa.String(length=32), nullable=True))
     op.add_column("runs", sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True))
-
-
-def downgrade() -> None:
-    """Remove them."""
-    op.drop_column("runs", "lease_until")
-    op.drop_column("runs", "executed_by")

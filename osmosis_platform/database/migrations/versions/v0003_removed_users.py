@@ -12,8 +12,3 @@ down_revision = "0002"
 def upgrade() -> None:
     """Add the column."""
     op.add_column("users", sa.Column("removed_at", sa.DateTime(timezone=True), nullable=True))
-
-
-def downgrade() -> None:
-    """Remove it."""
-    op.drop_column("users", "removed_at")
