@@ -94,7 +94,7 @@ class PlatformClient:
     def __enter__(self) -> PlatformClient:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,7 +133,6 @@ class PlatformClient:
         *,
         limit: int | None = None,
         params: Params | None = None,
-        subject: str = "such list",
     ) -> Listing:
         """Return up to `limit` records of the list `name`, all of them for None, page by page."""
         items: list[Mapping[str, Any]] = []
@@ -141,7 +140,7 @@ class PlatformClient:
         for _ in range(MAX_PAGES):
             size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(items))
             asked = {**(params or {}), "limit": size, "offset": offset}
-            page = self.get(path, asked, subject=subject)
+            page = self.get(path, asked, subject="such list")
             found = page.get(name)
             if not isinstance(found, list):
                 raise self.bad_answer(f"has no list {name!r}")
