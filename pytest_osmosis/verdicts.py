@@ -1,6 +1,6 @@
 """What was decided: confidence intervals, the results of gates, what changed against a baseline.
 
-Plain frozen values. `analysis` and `gates` make them, `results` carries them, `reports` shows them.
+Plain frozen values. `analysis` makes them, `suite_results` carries them, `reports` shows them.
 """
 
 from __future__ import annotations

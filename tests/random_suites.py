@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from pytest_osmosis.analysis.gates.early_stopping import SuiteGates
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
-from pytest_osmosis.gates.early_stopping import SuiteGates
-from pytest_osmosis.gates.evaluate import evaluate
-from pytest_osmosis.gates.parser import parse_gate
 
 FUNCTIONS = ("a:f", "b:g")
 

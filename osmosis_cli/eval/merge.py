@@ -78,8 +78,8 @@ def merge_command(
 
     Gates are judged anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
     """
+    from pytest_osmosis.analysis.gates.result import exit_status
     from pytest_osmosis.escaping import escape_control_chars
-    from pytest_osmosis.gates.result import exit_status
     from pytest_osmosis.reports import json_writer
     from pytest_osmosis.reports.terminal import COLUMNS, summary
 

@@ -15,7 +15,7 @@ from ..errors import CommandError
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
-    from pytest_osmosis.gates.session_gates import AskedGate as WholeGate
+    from pytest_osmosis.analysis.gates.session_gates import AskedGate as WholeGate
     from pytest_osmosis.reports.json_reader import AskedGate
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
@@ -63,9 +63,9 @@ def judged(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None
 def _judged(
     suite: SuiteResult, asked: Sequence[AskedGate], baseline: Baseline | None
 ) -> SuiteResult:
+    from pytest_osmosis.analysis.gates.parser import GateError
+    from pytest_osmosis.analysis.gates.session_gates import judge_suite
     from pytest_osmosis.analysis.planned_rows import ran
-    from pytest_osmosis.gates.parser import GateError
-    from pytest_osmosis.gates.session_gates import judge_suite
 
     if not asked and baseline is None:
         return suite
@@ -79,8 +79,8 @@ def _judged(
 
 def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
     """Return the gate over all shards, with the rows that they name."""
-    from pytest_osmosis.gates.parser import parse_gate
-    from pytest_osmosis.gates.session_gates import AskedGate as WholeGate
+    from pytest_osmosis.analysis.gates.parser import parse_gate
+    from pytest_osmosis.analysis.gates.session_gates import AskedGate as WholeGate
 
     gate, problem = parse_gate(asked.text).with_function(asked.eval_fn), None
     if gate.against_baseline and baseline is None:

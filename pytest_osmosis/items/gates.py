@@ -18,7 +18,7 @@ from .collection import EvalFile
 from .marks import MARKER, ROOT, is_gate
 
 if TYPE_CHECKING:
-    from ..gates.session_gates import GateEvaluator
+    from ..analysis.gates.session_gates import GateEvaluator
     from ..rollouts.suite import Suite
     from ..run_result import RunId
 

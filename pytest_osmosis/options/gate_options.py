@@ -40,7 +40,7 @@ def deciding(given: OptionReader) -> Deciding:
 
 
 def _canonical(given: OptionReader, text: str) -> str:
-    from ..gates.parser import GateError, parse_gate
+    from ..analysis.gates.parser import GateError, parse_gate
 
     try:
         return parse_gate(text).text

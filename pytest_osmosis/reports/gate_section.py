@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..analysis.gates.result import holds
 from ..escaping import counted, number_text
-from ..gates.result import holds
 from ..run_result import RunId, RunResult, passes
 from ..suite_results import RowResult, SuiteResult
 from ..verdicts import GateResult, Interval

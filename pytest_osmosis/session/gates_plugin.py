@@ -1,7 +1,7 @@
 """The gates of a pytest session: each reported as a test, and the exit status.
 
-`gates.session_gates` judges; this module reports to pytest, so that the terminal, JUnit, `--lf` and
-every other plugin see a gate. A worker only needs the gates' items (`items.gates`).
+`analysis.gates.session_gates` judges; this module reports to pytest, so that the terminal, JUnit,
+`--lf` and every other plugin see a gate. A worker only needs the gates' items (`items.gates`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .. import compat
+from ..analysis.gates.session_gates import GateEvaluator
 from ..errors import ConfigurationError
 from ..escaping import shown_path
-from ..gates.session_gates import GateEvaluator
 from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
@@ -27,8 +27,8 @@ from ..run_result import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
 
 if TYPE_CHECKING:
+    from ..analysis.gates.parser import Gate
     from ..analysis.planned_rows import PlannedRows
-    from ..gates.parser import Gate
     from ..rollouts.suite import Suite
     from ..run_result import RunId
     from ..spec import SessionSpec
@@ -88,7 +88,7 @@ class GatesPlugin:
 
     def check(self, info: SuiteInfo) -> None:
         """Raises ConfigurationError when a gate does not suit a suite."""
-        from ..gates.parser import GateError
+        from ..analysis.gates.parser import GateError
 
         try:
             self.judge.check(info)
@@ -145,7 +145,7 @@ class GatesPlugin:
         """Return a listener for runs that end, which calls `halt` once every gate is settled."""
         if not self._spec.deciding.stop_when_decided:
             return lambda run: None
-        from ..gates.early_stopping import EarlyStopping
+        from ..analysis.gates.early_stopping import EarlyStopping
 
         stopping = EarlyStopping(
             self.judge, infos=self._infos, selected=self._is_selected, halt=halt
@@ -224,7 +224,7 @@ class GatesPlugin:
         judged = self.judge.judged(result, selected=self._is_selected, digests=digests)
         if result.halted != DECIDED:
             return judged
-        from ..gates.early_stopping import saved
+        from ..analysis.gates.early_stopping import saved
 
         return replace(judged, saved=saved(result))
 
@@ -249,7 +249,7 @@ class GatesPlugin:
             section = explain(verdict, suite) if verdict.outcome == "failed" else ""
             self._report(session.config, suite.info, verdict, section)
         if not others_failed and not named_by_other:
-            from ..gates.result import exit_status
+            from ..analysis.gates.result import exit_status
 
             session.exitstatus = exit_status(verdict.outcome for _, verdict in verdicts)
 

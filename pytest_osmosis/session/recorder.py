@@ -329,7 +329,7 @@ def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
 
 
 def _at_least_failed(status: Any) -> Any:
-    from ..gates.result import INCONCLUSIVE
+    from ..analysis.gates.result import INCONCLUSIVE
 
     better = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, INCONCLUSIVE)
     return pytest.ExitCode.TESTS_FAILED if status in better else status

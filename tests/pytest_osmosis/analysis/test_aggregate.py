@@ -9,10 +9,10 @@ import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.comparison import compare
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import GRAMMAR, parse_gate
 from pytest_osmosis.analysis.metrics import METRICS, summary_metrics
 from pytest_osmosis.analysis.planned_rows import score_table_of
-from pytest_osmosis.gates.evaluate import evaluate
-from pytest_osmosis.gates.parser import GRAMMAR, parse_gate
 from pytest_osmosis.reports.html import render as render_html
 from pytest_osmosis.reports.json_models import EvalFnSummary
 from pytest_osmosis.reports.json_reader import result_of as result_of_json

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pytest_osmosis.analysis.comparison import compare
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.analysis.statistics.paired import paired
-from pytest_osmosis.gates.evaluate import evaluate
-from pytest_osmosis.gates.parser import parse_gate
 
 
 def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):

@@ -118,7 +118,7 @@ def test_the_tail_of_students_t_is_scipys(stats, df):
 
 def test_numpy_is_not_loaded_with_the_modules():
     code = (
-        "from pytest_osmosis.gates import early_stopping, evaluate; import sys;"
+        "from pytest_osmosis.analysis.gates import early_stopping, evaluate; import sys;"
         "from pytest_osmosis.analysis import comparison, metrics, score_table;"
         "from pytest_osmosis.analysis.statistics import intervals, paired, student_t;"
         "print([m for m in ('numpy', 'scipy', 'pytest', 'asyncio') if m in sys.modules])"

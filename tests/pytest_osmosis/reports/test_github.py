@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.escaping import escape_workflow_commands
-from pytest_osmosis.gates.evaluate import evaluate
-from pytest_osmosis.gates.parser import parse_gate
 from pytest_osmosis.reports import github
 from tests.made_results import NASTY, result_of, suite_of
 from tests.project import Project

@@ -1,6 +1,6 @@
 """Verdicts: what one gate decided, in a value, a sentence and an exit status.
 
-Knows how bounds become an outcome; not where they come from (`gates`).
+Knows how bounds become an outcome; not where they come from (`evaluate`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 
-from ..verdicts import GateOutcome
+from ...verdicts import GateOutcome
 
 PASSED, FAILED, INCONCLUSIVE = 0, 1, 8
 """Exit statuses."""

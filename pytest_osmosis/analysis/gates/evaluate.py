@@ -3,7 +3,7 @@
 A gate is held at two bounds: every unknown run at its worst, every unknown run at its best. It
 passes if it holds at both, fails if it holds at neither and is inconclusive otherwise, whatever its
 operator. With a confidence, each bound is moved outwards to the limit of its interval. Pure: knows
-neither reports nor pytest; `parser` says what a gate is, `..analysis.metrics` what a metric is.
+neither reports nor pytest; `parser` says what a gate is, `..metrics` what a metric is.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.aggregate import interval_of
-from ..analysis.comparison import at_thresholds, differences, paired_values, span_of
-from ..analysis.metrics import EACH_ROW, Bounds, Metric, bounds, row_values, unknown_scores
-from ..analysis.row_matching import match_rows
-from ..analysis.score_table import Case, ScoreTable
-from ..analysis.statistics.estimators import mean
-from ..analysis.statistics.paired import paired
-from ..escaping import counted
-from ..verdicts import GateResult, Interval
+from ...escaping import counted
+from ...verdicts import GateResult, Interval
+from ..aggregate import interval_of
+from ..comparison import at_thresholds, differences, paired_values, span_of
+from ..metrics import EACH_ROW, Bounds, Metric, bounds, row_values, unknown_scores
+from ..row_matching import match_rows
+from ..score_table import Case, ScoreTable
+from ..statistics.estimators import mean
+from ..statistics.paired import paired
 from .parser import Gate, GateError, resolved
 from .result import EQUAL_WITHIN, holds, outcome_of
 

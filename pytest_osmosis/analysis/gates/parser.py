@@ -1,6 +1,6 @@
 """What a gate says: text to Gate, and whether a gate suits a suite.
 
-Knows the words, not the numbers: what a gate decides is in `gates`.
+Knows the words, not the numbers: what a gate decides is in `evaluate`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from fractions import Fraction
 from unicodedata import category
 
-from ..analysis.metrics import EACH_ROW, METRICS, Metric
-from ..analysis.score_table import match_column, reads_as, written
+from ..metrics import EACH_ROW, METRICS, Metric
+from ..score_table import match_column, reads_as, written
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""
@@ -267,7 +267,7 @@ def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object
     try:
         values = columns[match_column(columns, where.column)]
     except KeyError:
-        from ..analysis.breakdown import NoColumn
+        from ..breakdown import NoColumn
 
         raise GateError(gate.text, str(NoColumn(where.column, columns))) from None
     if not any(reads_as(value, where.value) for value in values):

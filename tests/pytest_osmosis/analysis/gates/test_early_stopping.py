@@ -10,10 +10,10 @@ import time
 
 import pytest
 
+from pytest_osmosis.analysis.gates.early_stopping import SuiteGates, is_settled, widest_limits
+from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
-from pytest_osmosis.gates.early_stopping import SuiteGates, is_settled, widest_limits
-from pytest_osmosis.gates.parser import parse_gate
 from tests.random_suites import Suite, outcomes, random_gate, suites
 
 

@@ -15,15 +15,15 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..analysis.comparison import at_thresholds
-from ..analysis.metrics import row_values
-from ..analysis.planned_rows import empty_score_table, measured
-from ..analysis.score_table import Case, ScoreTable, ScoreTableBuilder
-from ..analysis.statistics import student_t
-from ..analysis.statistics.estimators import mean
-from ..analysis.statistics.intervals import agresti_coull
-from ..run_result import DECIDED, RunResult, SuiteInfo
-from ..suite_results import EvalResult, Saved
+from ...run_result import DECIDED, RunResult, SuiteInfo
+from ...suite_results import EvalResult, Saved
+from ..comparison import at_thresholds
+from ..metrics import row_values
+from ..planned_rows import empty_score_table, measured
+from ..score_table import Case, ScoreTable, ScoreTableBuilder
+from ..statistics import student_t
+from ..statistics.estimators import mean
+from ..statistics.intervals import agresti_coull
 from .evaluate import matching_rows, slice_rows
 from .parser import Gate, resolved
 from .result import holds

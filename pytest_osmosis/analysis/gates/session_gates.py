@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..run_result import SuiteInfo
+from ...run_result import SuiteInfo
 
 if TYPE_CHECKING:
-    from ..analysis.baseline import Baseline
-    from ..analysis.planned_rows import PlannedRows
-    from ..analysis.score_table import ScoreTable
-    from ..suite_results import EvalResult, SuiteResult
-    from ..verdicts import GateResult
+    from ...suite_results import EvalResult, SuiteResult
+    from ...verdicts import GateResult
+    from ..baseline import Baseline
+    from ..planned_rows import PlannedRows
+    from ..score_table import ScoreTable
     from .parser import Gate
 
 RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
@@ -54,13 +54,13 @@ def judge_suite(
     `confidence` is that of the comparison's intervals; None: the usual. Raises GateError when a
     gate does not suit the suite.
     """
-    from ..analysis.planned_rows import score_table_of
+    from ..planned_rows import score_table_of
 
     functions = [asked.gate.eval_fn for asked in gates if asked.gate.eval_fn]
     table = score_table_of(suite, rows, functions)
     if baseline is not None:
-        from ..analysis.aggregate import CONFIDENCE
-        from ..analysis.baseline import compared
+        from ..aggregate import CONFIDENCE
+        from ..baseline import compared
 
         level = confidence or CONFIDENCE
         report = compared(suite, table, rows, baseline=baseline, confidence=level)
@@ -156,7 +156,7 @@ class GateEvaluator:
             wanted = {gate.where.column for gate in self._gates if gate.where}
             rows = self._rows_of(info, wanted)
             if _is_part(info):
-                from ..analysis.planned_rows import with_columns
+                from ..planned_rows import with_columns
 
                 rows = with_columns(rows, wanted)
             self._rows[info.name] = rows
@@ -166,7 +166,7 @@ class GateEvaluator:
         """Return the result with gates judged; `digests`: each row with that of its content."""
         suites = list(result.suites)
         if digests:
-            from ..analysis.planned_rows import with_digests
+            from ..planned_rows import with_digests
 
             suites = [with_digests(suite, self.rows(suite.info)) for suite in suites]
         baseline_models = {suite.info.baseline_of: suite for suite in suites}
@@ -204,7 +204,7 @@ class GateEvaluator:
     def _baseline(self, suite: SuiteResult) -> Baseline | None:
         if suite.baseline_model_result is None:
             return self.baselines.get(suite.info.name)
-        from ..analysis.baseline import baseline_of
+        from ..baseline import baseline_of
 
         return baseline_of(
             suite.baseline_model_result,

@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import pytest
 
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import GateError, Slice, parse_gate, resolved
+from pytest_osmosis.analysis.gates.result import exit_status, holds
 from pytest_osmosis.analysis.score_table import ScoreTable, ScoreTableBuilder, reads_as
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
-from pytest_osmosis.gates.evaluate import evaluate
-from pytest_osmosis.gates.parser import GateError, Slice, parse_gate, resolved
-from pytest_osmosis.gates.result import exit_status, holds
 
 UNKNOWN = None
 LOST = "lost"
