@@ -157,7 +157,6 @@ class CallFault(Exception):
         retried: bool = False,
         retry_after_s: float | None = None,
         local: bool = False,
-        stale: bool = False,
     ) -> None:
         super().__init__(summary or detail)
         self.kind = kind
@@ -172,7 +171,7 @@ class CallFault(Exception):
         self.retry_after_s = retry_after_s
         self.local = local
         """May concern this call alone, if others have succeeded before."""
-        self.stale = stale
+        self.stale = False
         """A kept connection, which the server had dropped: worth one further try at once."""
 
 

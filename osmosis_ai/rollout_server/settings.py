@@ -48,8 +48,6 @@ class ServerSettings:
     """Bodies that are being read, or wait to run, and results that are kept: each at most this."""
     body_timeout_s: float = 30.0
     """How long a body may take to arrive as a whole."""
-    head_timeout_s: float = 10.0
-    """How long a request's head may take to arrive, where the server listens itself."""
     request_timeout_s: float = 300.0
     """How long the trainer may take to answer one request."""
     connections: int = 100

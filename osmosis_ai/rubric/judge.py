@@ -93,7 +93,7 @@ class _Asked:
 class Judge:
     """A provider's model that scores cases: `async with Judge(settings) as judge`."""
 
-    def __init__(self, settings: JudgeSettings, *, retry: RetryPolicy | None = None) -> None:
+    def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
         self._model = LiteLLMModel(
             model=settings.name,
@@ -101,7 +101,7 @@ class Judge:
             api_base=settings.api_base,
             request_timeout_s=settings.timeout_s,
             total_timeout_s=settings.timeout_s * TOTAL_TIMEOUT_FACTOR,
-            retry=retry or RetryPolicy(max_tries=MAX_TRIES),
+            retry=RetryPolicy(max_tries=MAX_TRIES),
         )
         self._plain = (str(settings.name), settings.api_base) in _WITHOUT_SCHEMA_MODE
 

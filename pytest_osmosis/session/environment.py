@@ -28,18 +28,14 @@ MASK = "***"
 
 
 def describe(
-    arguments: Iterable[str],
-    *,
-    folder: Path,
-    redact: Callable[[str], str],
-    program: str = "pytest",
+    arguments: Iterable[str], *, folder: Path, redact: Callable[[str], str]
 ) -> dict[str, Any]:
     """Return what reports say of the environment, as plain JSON values."""
     return {
         "versions": {"python": platform.python_version(), **_versions()},
         "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "git": git_state(folder),
-        "command_line": command_line(arguments, redact=redact, program=program),
+        "command_line": command_line(arguments, redact=redact),
     }
 
 

@@ -21,10 +21,10 @@ FLUSH_INTERVAL_S = 0.1
 class AppendFile:
     """A file that is only appended to; its descriptor is not inherited by other programs."""
 
-    def __init__(self, path: Path, *, exclusive: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags | (os.O_EXCL if exclusive else 0), 0o600)
+        self._descriptor = os.open(path, flags, 0o600)
 
     def write(self, data: bytes) -> None:
         """Append, in one call of `write` unless the disk takes only a part."""

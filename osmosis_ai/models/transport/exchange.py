@@ -37,10 +37,9 @@ class TransportError(CallFault):
         detail: str = "",
         *,
         summary: str = "",
-        stale: bool = False,
     ) -> None:
         retried = kind in ("unreachable", "connection", "timeout")
-        super().__init__(kind, detail, summary=summary, retried=retried, stale=stale)
+        super().__init__(kind, detail, summary=summary, retried=retried)
 
 
 class ClientClosed(Exception):
