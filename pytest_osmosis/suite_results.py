@@ -5,7 +5,7 @@ Plain frozen values, made when a session ends; `reports/` shows and writes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -130,20 +130,28 @@ class SuiteResult:
     """The same rows with the session's baseline model, where that was asked for."""
 
     @property
+    def runs(self) -> Iterator[RunResult]:
+        """Every run, row by row."""
+        return (run for row in self.rows for run in row.runs)
+
+    @property
     def unknown_cost(self) -> int:
         """Runs that asked the model for a price that is not known."""
-        every = (run for row in self.rows for run in row.runs)
-        return sum(run.llm_calls > 0 and run.cost_usd is None for run in every)
+        return sum(run.llm_calls > 0 and run.cost_usd is None for run in self.runs)
 
     @property
     def cached(self) -> int:
         """Runs that an earlier session ran."""
-        return sum(run.cached for row in self.rows for run in row.runs)
+        return sum(run.cached for run in self.runs)
 
     @property
     def complete(self) -> bool:
         """Every run of the evaluation has ended."""
         return self.finished == self.info.total_runs
+
+    def threshold_of(self, function: FunctionResult) -> float | None:
+        """Return what a score of one of its functions passes at; None where nothing says it."""
+        return function.pass_threshold if function.is_recorded else self.info.pass_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +182,8 @@ class EvalResult:
     """Versions, platform, git commit and command line; empty where no report needs them."""
     saved: Saved | None = None
     """What stopping as soon as every gate was decided has saved, if it did."""
+
+    @property
+    def runs(self) -> Iterator[RunResult]:
+        """Every run of every suite, in their order."""
+        return (run for suite in self.suites for run in suite.runs)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO, Literal
 
+from ..escaping import counted
 from .decoding import brief
 from .errors import DatasetError, EmptyDataset, Problems, shown
 from .sampling import Selection
@@ -84,7 +85,10 @@ class CsvSource:
                 if isinstance(cells, str):
                     yield line, cells
                 elif len(cells) != len(names):
-                    yield line, f"has {_cells(len(cells))}; the header has {len(names)} columns"
+                    yield (
+                        line,
+                        f"has {counted(len(cells), 'cell')}; the header has {len(names)} columns",
+                    )
                 else:
                     yield line, dict(zip(names, cells, strict=True))
 
@@ -133,10 +137,6 @@ class CsvSource:
                     f"{error.start + 1}): save the file as UTF-8"
                 ) from None
             yield text.removeprefix(_BOM) if number == 1 else text
-
-
-def _cells(number: int) -> str:
-    return "1 cell" if number == 1 else f"{number} cells"
 
 
 def _explained(error: csv.Error) -> str:

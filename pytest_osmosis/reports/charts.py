@@ -109,19 +109,14 @@ def charts_of(suite: SuiteResult) -> list[Charts]:
 
 
 def _charts(function: FunctionResult, suite: SuiteResult) -> Charts:
-    threshold = _threshold(function, suite)
-    runs = (run for row in suite.rows for run in row.runs)
-    scores = [run.scores[function.name] for run in runs if function.name in run.scores]
+    threshold = suite.threshold_of(function)
+    scores = [run.scores[function.name] for run in suite.runs if function.name in run.scores]
     return Charts(
         function.name,
         _distribution(scores, threshold),
         _rows(function.name, suite, threshold) if suite.info.n > 1 else None,
         _curve(function),
     )
-
-
-def _threshold(function: FunctionResult, suite: SuiteResult) -> float | None:
-    return function.pass_threshold if function.is_recorded else suite.info.pass_threshold
 
 
 def _distribution(scores: Sequence[float], threshold: float | None) -> Bars:

@@ -65,7 +65,7 @@ def outcome_shown(run: RunResult, suite: SuiteResult) -> str:
 
 def refusal(result: EvalResult) -> RunResult | None:
     """The run whose error ended the session before any run had a score, if one did."""
-    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    runs = list(result.runs)
     if result.halted is None or any(map(_says_something, runs)):
         return None
     return next((run for run in runs if run.error == result.halted), None)
@@ -92,7 +92,7 @@ def lowest_rows(suite: SuiteResult) -> list[Low]:
     A run that infrastructure kept from a score says nothing about its row, nor does an eval
     function that failed. Where no run has a score, no row is lower than another.
     """
-    if not any(run.scores for row in suite.rows for run in row.runs):
+    if not any(run.scores for run in suite.runs):
         return []
     rows = ((row, [_scores_pass(run, suite) for run in _scored(row)]) for row in suite.rows)
     names = suite.info.eval_fns
@@ -137,7 +137,7 @@ def _slowest(suite: SuiteResult) -> list[tuple[RowResult, RunResult]]:
 
 def error_kinds(suite: SuiteResult) -> list[tuple[str, int]]:
     """Kinds of errors with their counts, the commonest first: "provider: overloaded", "timeout"."""
-    counts = Counter(error_kind(run) for row in suite.rows for run in row.runs if run.error_type)
+    counts = Counter(error_kind(run) for run in suite.runs if run.error_type)
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

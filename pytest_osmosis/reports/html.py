@@ -106,8 +106,7 @@ def _island(result: EvalResult, conversations: Conversations | None, sections: S
     runs = compressed(suites_json(result))
     if conversations is None:
         return _Island(runs, _NOTHING)
-    every = [run for suite in result.suites for row in suite.rows for run in row.runs]
-    every.sort(key=lambda run: _WORST_FIRST[run.outcome])
+    every = sorted(result.runs, key=lambda run: _WORST_FIRST[run.outcome])
     room = PAGE_SIZE - len(runs) - 16 * len(every)
     return _Island(runs, packed(every, conversations, sections, room=max(0, room)))
 
@@ -165,7 +164,7 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
         yield Headline("tokens", f"{suite.total_tokens:,}", f"{each:,.0f} a run")
     if suite.cost_usd is not None:
         yield Headline("cost", f"${suite.cost_usd:,.4f}", "as far as it is known")
-    if times := sorted(run.duration_ms for row in suite.rows for run in row.runs):
+    if times := sorted(run.duration_ms for run in suite.runs):
         most = f"longest {times[-1] / 1000:.2f} s"
         yield Headline("median run", f"{times[len(times) // 2] / 1000:.2f} s", most)
 
@@ -177,7 +176,7 @@ def _around(figure: Figure) -> str:
 
 
 def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:
-    counts = Counter(outcome_shown(run, suite) for row in suite.rows for run in row.runs)
+    counts = Counter(outcome_shown(run, suite) for run in suite.runs)
     start = 0.0
     for outcome in ("passed", "below", "failed", "error"):
         width = 100.0 * counts[outcome] / max(1, counts.total())

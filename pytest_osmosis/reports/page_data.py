@@ -33,8 +33,7 @@ def suites_json(result: EvalResult) -> str:
 
 def places_json(result: EvalResult, places: Places) -> str:
     """Return the place of the conversation of each run, in their order; 0 where there is none."""
-    runs = (run for suite in result.suites for row in suite.rows for run in row.runs)
-    return encode([places.get(run.run_id, 0) for run in runs])
+    return encode([places.get(run.run_id, 0) for run in result.runs])
 
 
 def _suite(suite: SuiteResult) -> str:

@@ -28,9 +28,7 @@ class SavedConversations:
     def __init__(self, path: Path, result: EvalResult) -> None:
         """Look through the file, if it is there; UnreadableReport when it is damaged."""
         self.path = path
-        self._runs = {
-            run.run_id: run for suite in result.suites for row in suite.rows for run in row.runs
-        }
+        self._runs = {run.run_id: run for run in result.runs}
         self._alone = result.suites[0].info.name if len(result.suites) == 1 else None
         self._places: dict[RunId, tuple[int, int]] = {}
         self._asked: dict[tuple[str, int], RowData] = {}
@@ -92,8 +90,7 @@ class SavedSections(Mapping[RunId, str]):
         self._failed: dict[RunId, tuple[RunResult, SuiteResult]] = {
             run.run_id: (run, suite)
             for suite in result.suites
-            for row in suite.rows
-            for run in row.runs
+            for run in suite.runs
             if not run.passed and run.run_id in said
         }
 

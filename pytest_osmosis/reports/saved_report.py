@@ -64,14 +64,15 @@ def _judged(
     name = suite.info.name
     gates = [GateReport.model_validate(each) for each in document.get("gates") or ()]
     level = next((gate.confidence for gate in gates if gate.confidence), CONFIDENCE)
-    runs = (run for row in suite.rows for run in row.runs)
     several = document.get("suites") or ()
     part = next((each for each in several if each["name"] == name), document)
     changes = part.get("baseline")
     return replace(
         suite,
         rows=tuple(replace(row, data=said.row_data(name, row)) for row in suite.rows),
-        functions=aggregate(suite.info, runs, selected=suite.selected, confidence=level).functions,
+        functions=aggregate(
+            suite.info, suite.runs, selected=suite.selected, confidence=level
+        ).functions,
         breakdowns=at_confidence(suite, level),
         verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not several),
         baseline=None if changes is None else _baseline(BaselineChanges.model_validate(changes)),

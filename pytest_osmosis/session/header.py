@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from textwrap import wrap
 
 import pytest
 
 from ..api_keys import is_withheld
 from ..escaping import counted, escape_control_chars
+from ..reports.line_markup import USUAL_WIDTH, sentence
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
 from ..spec import EvalSpec, ModelSpec, SessionSpec
-
-USUAL_WIDTH = 80
 
 
 def header(
@@ -53,13 +51,7 @@ def key_line(model: ModelSpec) -> Iterator[str]:
 def fitted(config: pytest.Config, lines: Iterable[str]) -> list[str]:
     """Return the lines, broken between words where the terminal is a narrow one."""
     width = int(getattr(config.get_terminal_writer(), "fullwidth", USUAL_WIDTH))
-    if width >= USUAL_WIDTH:
-        return list(lines)
-    return [
-        part
-        for line in lines
-        for part in wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
-    ]
+    return [part for line in lines for part in sentence(line, width)]
 
 
 def plan(info: SuiteInfo) -> str:

@@ -250,7 +250,7 @@ def _take(result: RunResult, gates: SuiteGates, places: Mapping[int, int]) -> No
 
 def saved(result: EvalResult) -> Saved:
     """Return what a session that was stopped has saved, by the average of the runs that it ran."""
-    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    runs = list(result.runs)
     selected = sum(suite.selected for suite in result.suites)
     left = selected - len(runs)
     tokens = [run.tokens for run in runs if run.tokens is not None]
