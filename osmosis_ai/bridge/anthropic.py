@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..agents.results import CompletionsResult
-from ..http_server import Response
+from ..http_server.messages import Response
 from ..models.base import ProviderError
 from .openai import NO_RETRY, BadRequest, Call, check_tools, provider_status, read_object
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agents.results import CompletionsResult
-from ..http_server import Response, problem
+from ..http_server.messages import Response, problem
 from ..models.base import ProviderError
 
 _NOT_FORWARDED = ("model", "messages", "stream", "stream_options")

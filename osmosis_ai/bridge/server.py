@@ -13,7 +13,8 @@ from typing import Any
 
 from ..agents.client import ModelLLM
 from ..agents.errors import OsmosisRolloutError
-from ..http_server import Request, Response, ThreadedServer
+from ..http_server.messages import Request, Response
+from ..http_server.server import ThreadedServer
 from ..models.base import ChatModel, ProviderError
 from ..secret import ROLLOUT_KEY_PREFIX, Secret
 from .openai import BadRequest, completion, models, provider_refused, read_call, refused, streamed

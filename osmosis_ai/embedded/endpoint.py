@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from ..http_server import Request, Response, ThreadedServer, problem
+from ..http_server.messages import Request, Response, problem
+from ..http_server.server import ThreadedServer
 from .chat import Chat, ChatError
 from .personas import Persona, find_persona
 

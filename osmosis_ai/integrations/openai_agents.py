@@ -17,7 +17,7 @@ try:
     from agents.memory import SessionABC
     from agents.models.chatcmpl_converter import Converter
 except ModuleNotFoundError as error:
-    from .missing import missing_library
+    from .rollout_client import missing_library
 
     raise missing_library(
         error, "The integration of the OpenAI Agents SDK", "openai-agents"

@@ -48,3 +48,11 @@ async def rollout_client(who: str) -> AsyncIterator[AsyncOpenAI]:
         AsyncOpenAI(base_url=url, api_key=rollout.api_key, http_client=http) as client,
     ):
         yield client
+
+
+def missing_library(error: ModuleNotFoundError, who: str, requirement: str) -> ModuleNotFoundError:
+    """Return the error of an import with what to install in its message."""
+    return ModuleNotFoundError(
+        f"{who} needs {error.name!r}, which is not installed: pip install '{requirement}'",
+        name=error.name,
+    )

@@ -15,7 +15,7 @@ try:
     from strands.models.model import Model
     from strands.models.openai import OpenAIModel
 except ModuleNotFoundError as error:
-    from .missing import missing_library
+    from .rollout_client import missing_library
 
     who = "The integration of Strands Agents"
     raise missing_library(error, who, "strands-agents[openai]") from None

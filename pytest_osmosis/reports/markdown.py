@@ -14,9 +14,8 @@ from ..escaping import counted, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult
 from ..verdicts import Change
-from .breakdowns import ByColumn
 from .formats import Sections
-from .tables import Table
+from .tables import ByColumn, Table
 from .view import Against, Bad, SuiteView, View, view_of
 
 SIZE_LIMIT = 900_000

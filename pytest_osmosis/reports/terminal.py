@@ -14,9 +14,8 @@ from ..escaping import counted, escape_control_chars
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
 from ..verdicts import Change, GateResult
-from .breakdowns import ByColumn, by_columns
 from .highlights import lowest_rows, refusal, row_name, slow_runs, some_error_kinds
-from .tables import Table, figure_metrics, figures
+from .tables import ByColumn, Table, by_columns, figure_metrics, figures
 from .view import Against, against, unreached_thresholds, usage
 
 COLUMNS = 80
@@ -68,8 +67,9 @@ def share_done(done: int, of: int) -> str:
 
 def _done(suite: SuiteResult) -> int:
     """Return how many runs the same command does not run again."""
-    runs = (run for row in suite.rows for run in row.runs)
-    return sum(not may_differ(run.error_type, run.error_kind, fatal=run.fatal) for run in runs)
+    return sum(
+        not may_differ(run.error_type, run.error_kind, fatal=run.fatal) for run in suite.runs
+    )
 
 
 def suite_lines(suite: SuiteResult, *, width: int = COLUMNS) -> list[str]:
@@ -328,8 +328,7 @@ def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:
     errors = Counter(
         str(run.error_type)
         for suite in kept
-        for row in suite.rows
-        for run in row.runs
+        for run in suite.runs
         if may_differ(run.error_type, run.error_kind, fatal=run.fatal)
     )
     number = sum(errors.values())

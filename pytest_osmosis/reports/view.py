@@ -15,7 +15,6 @@ from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import Change, Comparison
-from .breakdowns import ByColumn, by_columns
 from .formats import Sections
 from .highlights import (
     error_kinds,
@@ -28,7 +27,7 @@ from .highlights import (
     unscored_rows,
     unscored_share,
 )
-from .tables import Table, figures, interval_title, span
+from .tables import ByColumn, Table, by_columns, figures, interval_title, span
 
 State = Literal["passed", "failed", "inconclusive"]
 
@@ -118,7 +117,7 @@ def state_of(result: EvalResult) -> State:
     """What the whole session came to: the gates' word where there are any, else the runs'."""
     outcomes = [verdict.outcome for suite in result.suites for verdict in suite.verdicts]
     if not outcomes:
-        runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+        runs = list(result.runs)
         ended = all(suite.finished >= suite.selected for suite in result.suites)
         return "passed" if ended and all(run.passed for run in runs) else "failed"
     for outcome in ("failed", "inconclusive"):
@@ -134,7 +133,7 @@ def _headline(result: EvalResult, state: State) -> str:
         gates = "gate" if len(verdicts) == 1 else "gates"
         word = {"inconclusive": "undecided"}.get(state, state)
         return f"{number} of {len(verdicts)} {gates} {word}"
-    runs = [run for suite in result.suites for row in suite.rows for run in row.runs]
+    runs = list(result.runs)
     selected = sum(suite.selected for suite in result.suites)
     done = "" if len(runs) >= selected else f", {selected - len(runs)} not run"
     return f"{sum(run.passed for run in runs)} of {counted(len(runs), 'run')} passed{done}"
@@ -209,7 +208,7 @@ def facts(suite: SuiteResult) -> list[str]:
 def unreached_thresholds(suite: SuiteResult) -> Iterator[str]:
     """Yield a sentence for each threshold above 1 that no score reaches: it may be a mistake."""
     for function in suite.functions:
-        threshold = function.pass_threshold if function.is_recorded else suite.info.pass_threshold
+        threshold = suite.threshold_of(function)
         highest = function["max"]
         if threshold is not None and highest is not None and max(1.0, highest) < threshold:
             yield (

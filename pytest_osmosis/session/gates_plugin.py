@@ -131,7 +131,7 @@ class GatesPlugin:
     def _find_last(
         self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
     ) -> Iterator[str]:
-        from ..storage.previous_run import last_complete
+        from ..storage.kept_result import last_complete
 
         for info in infos:
             found = last_complete(info, folder_of(info))

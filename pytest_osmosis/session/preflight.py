@@ -18,10 +18,11 @@ from ..errors import ConfigurationError
 from ..options import build_spec
 from ..options.reader import OptionReader
 from ..reports.formats import ReportFormat, asked_reports, step_summary
-from ..spec import SessionSpec
+from ..rollouts.prepare import endpoint_of
+from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import atomic_write
 from ..storage.source_digest import input_digests
-from . import prices, selection
+from . import selection
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -48,7 +49,7 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
         _check_output(report, path)
     _check_conflict()
     _check_keys(spec)
-    prices.check(spec)
+    _check_prices(spec)
     with usage_errors():
         input_digests(spec.inputs, spec.roots)
     _warn_of_key(config)
@@ -171,6 +172,36 @@ def _check_keys(spec: SessionSpec) -> None:
                 key_of(asked.model)
             except ConfigurationError as error:
                 raise pytest.UsageError(str(error)) from None
+
+
+def _check_prices(spec: SessionSpec) -> None:
+    """Check that prices are known where there is a budget in dollars: else it is never spent."""
+    if spec.budget.cost_usd is None or spec.rescore is not None:
+        return
+    for asked in spec.evals or [spec.defaults]:
+        if asked is not None and asked.model.model and not _has_price(asked.model):
+            raise pytest.UsageError(_no_price(asked))
+
+
+def _has_price(model: ModelSpec) -> bool:
+    if model.price_per_mtok is not None:
+        return True
+    if model.base_url is not None:
+        return False
+    from osmosis_ai.models.litellm.library import has_price
+
+    return has_price(model.model)
+
+
+def _no_price(asked: EvalSpec) -> str:
+    option = "--osmosis-price-per-mtok"
+    if asked.baseline_of is not None:
+        option = "--osmosis-baseline-price-per-mtok"
+    return (
+        f"--osmosis-max-cost: the price of {asked.model.model!r} at {endpoint_of(asked.model)} is "
+        f"not known, so the budget would never be spent: give {option} IN,OUT (dollars per million "
+        "tokens of prompts and of completions), or --osmosis-max-total-tokens instead"
+    )
 
 
 def _warn_of_key(config: pytest.Config) -> None:

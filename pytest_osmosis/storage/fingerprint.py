@@ -91,7 +91,9 @@ class RunPlan:
     @property
     def digest_of(self) -> dict[int, str]:
         """Return the digest of each row, by its index."""
-        return dict(zip(self.indices, _split(self.digests), strict=True))
+        starts = range(0, len(self.digests), DIGEST_LENGTH)
+        digests = (self.digests[at : at + DIGEST_LENGTH] for at in starts)
+        return dict(zip(self.indices, digests, strict=True))
 
     def runs(self) -> Iterator[RowRun]:
         """Return all of them."""
@@ -104,9 +106,8 @@ class RunPlan:
 
     def changed_rows(self, before: RunPlan) -> int:
         """Return how many rows of both plans are not what they were."""
-        old = dict(zip(before.indices, _split(before.digests), strict=True))
-        new = zip(self.indices, _split(self.digests), strict=True)
-        return sum(old.get(index, digest) != digest for index, digest in new)
+        old = before.digest_of
+        return sum(old.get(index, digest) != digest for index, digest in self.digest_of.items())
 
     def lost_rows(self, before: RunPlan) -> int:
         """Return how many rows are no longer there."""
@@ -115,10 +116,6 @@ class RunPlan:
 
 def _usual_names(indices: Sequence[int]) -> list[str]:
     return [f"row-{index}" for index in indices]
-
-
-def _split(digests: str) -> list[str]:
-    return [digests[i : i + DIGEST_LENGTH] for i in range(0, len(digests), DIGEST_LENGTH)]
 
 
 def _ranges(indices: Iterable[int]) -> Iterator[list[int]]:

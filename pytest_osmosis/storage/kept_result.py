@@ -1,20 +1,26 @@
 """The result of an evaluation that is kept, aggregated from its journal as at the end of a session.
 
-Knows journals; does not know how an evaluation goes on.
+Also of a suite's previous one, to be compared with. Knows journals and folders; no session that
+goes on.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
+from ..analysis.baseline import Baseline, baseline_of
+from ..analysis.planned_rows import PlannedRows, row_key
 from ..run_result import RunResult, SuiteInfo
+from . import journal
 from .fingerprint import RunPlan
-from .journal import FILE, Reader, Replay
+from .journal import FILE, JournalError, Reader, Replay
 from .lines import RowRun, result_of
+from .resume import is_complete
 
 if TYPE_CHECKING:
     from ..suite_results import SuiteResult
@@ -52,3 +58,45 @@ def kept_runs(
                 yield result_of(fields, suite, cached=True), why
     finally:
         reader.close()
+
+
+def last_complete(info: SuiteInfo, folder: Path) -> Baseline | None:
+    """Return a suite's previous complete evaluation, or None; what cannot be read is passed over.
+
+    The one in the suite's own folder if it is complete, else the newest one that was put aside.
+    """
+    for kept in _newest_first(folder):
+        try:
+            if is_complete(kept):
+                return _read(kept, info)
+        except (JournalError, OSError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _newest_first(folder: Path) -> Iterator[Path]:
+    """The suite's folder, then those that were put aside; their names end with their time."""
+    if (folder / FILE).is_file():
+        yield folder
+    aside = folder.parent.glob(f"{folder.name}@*/{FILE}")
+    yield from sorted((path.parent for path in aside), reverse=True)
+
+
+def _read(folder: Path, info: SuiteInfo) -> Baseline:
+    kept = journal.replay(folder / FILE)
+    plan = RunPlan.from_json(kept.plan)
+    told = planned_info(kept, plan)
+    runs = (run for run, _ in kept_runs(folder, kept, plan.runs(), suite=info.name))
+    suite = aggregate(told, runs, selected=plan.total)
+    begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.header["created_at"]))
+    return baseline_of(suite, f"{told.model} of {begun} UTC", _rows(plan, suite))
+
+
+def _rows(plan: RunPlan, suite: SuiteResult) -> PlannedRows:
+    ids = {row.row_index: row.row_id for row in suite.rows}
+    return PlannedRows(
+        indices=plan.indices,
+        names=list(plan.row_of_name),
+        keys=[row_key(index, ids.get(index)) for index in plan.indices],
+        digests=list(plan.digest_of.values()),
+    )

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...providers import parse_model_name
 from ..base import CallFault
 from ..errors import UNSUPPORTED
 
@@ -185,3 +186,13 @@ def _internal_call() -> ContextVar[Any]:
         return _inside
     mark: ContextVar[Any] = is_internal_call
     return mark
+
+
+def has_price(model: str) -> bool:
+    """Return whether the price of `provider/model` is known; LiteLLM is imported for it."""
+    name = parse_model_name(model)
+    try:
+        info = load().get_model_info(name.model, custom_llm_provider=name.provider)
+    except Exception:  # noqa: BLE001 - LiteLLM raises plain exceptions for what it does not know
+        return False
+    return bool(info.get("input_cost_per_token") or info.get("output_cost_per_token"))

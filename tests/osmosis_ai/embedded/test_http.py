@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from osmosis_ai.embedded import PERSONAS, EmbeddedEndpoint, start_embedded
-from osmosis_ai.http_server import MAX_HEAD
+from osmosis_ai.http_server.connection import MAX_HEAD
 
 CHAT = "/v1/chat/completions"
 USER = {"role": "user", "content": "1 + 1"}

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
-from osmosis_ai.models.litellm.library import load
+from osmosis_ai.models.litellm.library import has_price, load
 from osmosis_ai.models.litellm.model import LiteLLMModel
-from osmosis_ai.models.litellm.prices import has_price
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, Step, completion, refusing_address, reply, tool_call

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.analysis.breakdown import NoColumn, at_confidence, broken_down, check_column
-from pytest_osmosis.reports.breakdowns import VALUES_SHOWN, by_columns
 from pytest_osmosis.reports.json_reader import read_report
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.saved_report import read_saved
+from pytest_osmosis.reports.tables import VALUES_SHOWN, by_columns
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.suite_results import RowData, SuiteResult
 from tests.made_results import EXACT, RunSpec, result_of, suite_of
