@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from .api.description import DESCRIPTION
 from .api.table import ENDPOINTS
@@ -27,9 +28,9 @@ from .http.hardening import (
     on_refused,
 )
 from .http.observing import Exchange, Observing
+from .operations.health import live, ready
 from .operations.logs import log_exchange
-from .operations.metrics import Metrics
-from .operations.routes import OPERATIONS
+from .operations.metrics import Metrics, show_metrics
 from .pages.failures import as_page
 from .pages.live import Streams
 from .pages.report_page import Rendered
@@ -62,7 +63,9 @@ def create_app(
             *UPLOADS,
             *DESCRIPTION,
             *PAGES,
-            *OPERATIONS,
+            Route("/health", live, methods=["GET"]),
+            Route("/health/ready", ready, methods=["GET"]),
+            Route("/metrics", show_metrics, methods=["GET"]),
         ],
         middleware=[
             Middleware(Observing, observe=observe),

@@ -38,8 +38,6 @@ class Limits:
     secret_bytes: int = 64 * 1024
     secrets: int = 1000
     """In a workspace."""
-    page: int = 200
-    """Records that a list gives at once."""
     device_code_expires_s: int = 600
     device_interval_s: int = 5
     token_expires_s: int = 90 * 24 * 3600

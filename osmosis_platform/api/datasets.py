@@ -16,10 +16,9 @@ from ..datasets.files import DatasetFiles
 from ..datasets.upload_urls import upload_document
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..http.fields import Fields
-from ..http.new_dataset import check_size, checked_extension, is_file_name
-from ..http.pages import Page, page_document
+from ..http.fields import Fields, Page, page_document
 from ..http.validation import refused_fields
+from ..http.values import check_size, checked_extension, is_file_name
 
 PATH = "/api/cli/datasets"
 ONE = f"{PATH}/{{id}}"

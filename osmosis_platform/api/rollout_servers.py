@@ -6,13 +6,14 @@ import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
+from sqlalchemy import select
 
 from osmosis_ai.platform.config_models import Rule
 
+from ..database.models import RolloutServer
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields
-from ..rollout_servers.records import register
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}|[0-9A-Fa-f:.]{2,45}")
 
@@ -46,18 +47,25 @@ class NewRolloutServer(Fields):
 
 
 def _register(call: Call[NewRolloutServer, None]) -> Answer:
+    """Record a server, in place of one that the user has registered at the same address."""
     workspace = call.caller.workspace
     if workspace is not None and not workspace.may_write:
         raise Refused(403, "forbidden", "your role in the workspace is viewer: you can only look")
-    server, is_new = register(
-        call.session,
-        call.vault,
-        call.caller,
-        host=call.body.host,
-        port=call.body.port,
-        agent_loop_name=call.body.agent_loop_name,
-        api_key=call.body.api_key,
-    )
+    at = {
+        "user_id": call.caller.user_id,
+        "workspace_id": None if workspace is None else workspace.id,
+        "host": call.body.host,
+        "port": call.body.port,
+    }
+    server = call.session.scalar(select(RolloutServer).filter_by(**at))
+    is_new = server is None
+    if server is None:
+        server = RolloutServer(**at)
+        call.session.add(server)
+    key = call.body.api_key
+    server.agent_loop_name = call.body.agent_loop_name
+    server.encrypted_key = None if key is None else call.vault.encrypt(key)
+    call.session.flush()
     document = {"id": server.id, "status": server.status, "health_check_result": "not checked"}
     return Answer(document, status=201 if is_new else 200)
 

@@ -15,8 +15,7 @@ from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..http.fields import Fields
-from ..http.pages import Page, page_document
+from ..http.fields import Fields, Page, page_document
 from ..http.validation import refused_fields
 from ..runs import logs, records, wire
 from ..runs.kinds import TRAINING, RunKind

@@ -10,9 +10,8 @@ from osmosis_ai.platform.config_models import SECRET_NAME, Rule
 
 from ..database.models import StoredSecret
 from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..http.fields import Fields
-from ..http.pages import Page, page_document
-from ..http.secret_value import check_value
+from ..http.fields import Fields, Page, page_document
+from ..http.values import check_value
 from ..timestamps import timestamp
 from ..vault import records
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from osmosis_executors.confinement import Confinement
     from osmosis_executors.job import Executor, RunAs
 
-    from ..environments.settings import BuildSettings
+    from ..environments.recipe import BuildSettings
     from ..execution.services import Trainer
 
 
@@ -122,7 +122,7 @@ class Executing:
             raise click.UsageError(str(error)) from None
 
     def _builds(self, user: RunAs | None) -> BuildSettings | None:
-        from ..environments.settings import BuildSettings
+        from ..environments.recipe import BuildSettings
 
         if not self.build:
             return None

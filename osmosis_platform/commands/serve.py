@@ -73,7 +73,7 @@ def serve_command(
           --public-url https://osmosis.example.com
     """
     from ..app import create_app
-    from ..datasets.cleanup import remove_abandoned
+    from ..datasets.records import remove_abandoned
     from ..operations import logs
     from ..settings import Limits, Settings
 

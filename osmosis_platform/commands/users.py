@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -51,25 +50,16 @@ def list_users(place: Place, as_json: bool) -> None:
       osmosis platform user list
     """
     from ..accounts import listing
-    from ..timestamps import timestamp
 
     with looking(place) as session:
         found = [*listing.users(session)]
-    documents = [
-        {
-            **asdict(user),
-            "workspaces": [{"name": name, "role": role} for name, role in user.workspaces],
-            "created_at": timestamp(user.created_at),
-        }
-        for user in found
-    ]
     rows = [("name", "email", "logs in by", "tokens", "workspaces")]
     for user in found:
-        places = ", ".join(f"{name} ({role})" for name, role in user.workspaces)
-        how = "password" if user.has_password else "tokens only"
-        rows.append((user.name, user.email or "", how, str(user.tokens), places))
+        places = ", ".join(f"{each['name']} ({each['role']})" for each in user["workspaces"])
+        how = "password" if user["has_password"] else "tokens only"
+        rows.append((user["name"], user["email"] or "", how, str(user["tokens"]), places))
     none = "there are no users; add one: osmosis platform user add NAME"
-    show_list("users", documents, rows, none=none, as_json=as_json)
+    show_list("users", found, rows, none=none, as_json=as_json)
 
 
 @user_group.command("add")

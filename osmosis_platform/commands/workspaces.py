@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,17 +43,16 @@ def list_workspaces(place: Place, as_json: bool) -> None:
       osmosis platform workspace list
     """
     from ..accounts import listing
-    from ..timestamps import timestamp
 
     with looking(place) as session:
         found = [*listing.workspaces(session)]
-    documents = [{**asdict(each), "created_at": timestamp(each.created_at)} for each in found]
     rows = [("name", "repository", "cloned from", "members", "runs")]
     for each in found:
-        where = each.clone_url or "GitHub"
-        rows.append((each.name, each.repository, where, str(each.members), str(each.runs)))
+        where = each["clone_url"] or "GitHub"
+        counts = str(each["members"]), str(each["runs"])
+        rows.append((each["name"], each["repository"], where, *counts))
     none = "there are no workspaces; add one: osmosis platform workspace add NAME --git OWNER/REPO"
-    show_list("workspaces", documents, rows, none=none, as_json=as_json)
+    show_list("workspaces", found, rows, none=none, as_json=as_json)
 
 
 @workspace_group.command("add")

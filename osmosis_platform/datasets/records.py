@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import CallerWorkspace
-from ..database.models import Dataset
+from ..database.connection import Database
+from ..database.models import Dataset, now
 from ..errors import Refused, not_found
 from ..settings import Limits
 from ..timestamps import timestamp
+from .files import DatasetFiles
+
+KEPT = timedelta(days=7)
+"""For so long an upload that was begun may go on."""
 
 
 def create(
@@ -90,3 +97,14 @@ def shown(dataset: Dataset) -> dict[str, Any]:
         "created_at": timestamp(dataset.created_at),
         "creator_name": dataset.creator.name,
     }
+
+
+def remove_abandoned(database: Database, data: Path) -> int:
+    """Remove uploads that were begun a week ago; return how many."""
+    query = select(Dataset).where(Dataset.status == "uploading", Dataset.created_at < now() - KEPT)
+    with database.writing() as session:
+        found = session.scalars(query).all()
+        for dataset in found:
+            session.delete(dataset)
+            DatasetFiles(data, dataset.id, dataset.extension).remove()
+    return len(found)

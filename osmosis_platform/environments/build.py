@@ -16,8 +16,7 @@ from .failure import reason
 from .installed import installed
 from .locks import locked, locked_if_free
 from .project import FILE_NAME, EnvironmentProblem, Project, Wanted, read_project, select
-from .recipe import REQUIREMENTS, Recipe, environment_key
-from .settings import BuildSettings
+from .recipe import REQUIREMENTS, BuildSettings, Recipe, environment_key
 from .store import FOLDER, EnvironmentStore
 
 _GRACE_S = 1.0

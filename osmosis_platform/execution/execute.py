@@ -17,14 +17,13 @@ from pytest_osmosis.spec import ModelSpec
 from ..environments.build import PythonEnvironment
 from ..environments.project import EnvironmentProblem
 from ..runs.kinds import TRAINING
-from . import exits
 from .checkout import CheckoutError, Source, check_out
 from .children import OWN_PYTHON, Children
 from .figures import Progress
 from .following import GrowingFile
 from .git_program import GitProgram
 from .orders import Rows, evaluation_words, question_words
-from .outcome import ReportProblem, last_mistake, read_outcome
+from .outcome import ReportProblem, exit_sentence, last_mistake, read_outcome
 from .room import Room
 from .services import RunFailed, Services
 from .submitted import read_submitted
@@ -294,4 +293,4 @@ class _Execution:
         found = last_mistake(self._room.output)
         if found:
             return self._without_paths(found)
-        return exits.sentence(status)
+        return exit_sentence(status)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .figures import metrics_of
-from .untrusted import open_written
+from .following import open_written
 
 REPORT_BYTES = 512 * 1024 * 1024
 _END_BYTES = 64 * 1024
 """Of the output, in which the mistake is looked for."""
 _USAGE_ERROR = re.compile(r"ERROR: (.+)")
+
+
+_SIGNALS: dict[int, str] = {
+    signal.SIGXCPU: "a process of it used more processor time than the platform allows",
+    signal.SIGXFSZ: "a process of it wrote a larger file than the platform allows",
+    signal.SIGKILL: "it was killed, as the kernel does where the memory ends",
+}
 
 
 class ReportProblem(Exception):
@@ -68,3 +76,10 @@ def last_mistake(output: Path) -> str | None:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
         found = _USAGE_ERROR.findall(file.read().decode("utf-8", "replace"))
     return found[-1] if found else None
+
+
+def exit_sentence(status: int) -> str:
+    """Return why an evaluation ended with a status that is not one of its results."""
+    told = _SIGNALS.get(status - 128)
+    what = f"the evaluation ended with exit status {status}"
+    return f"{what}: {told}" if told else f"{what}; the log has its output"

@@ -23,7 +23,7 @@ from ..datasets.completion import complete
 from ..datasets.files import DatasetFiles
 from ..errors import Refused
 from ..http.bodies import CLOSE, content_length
-from ..http.new_dataset import check_size, checked_extension, is_file_name
+from ..http.values import check_size, checked_extension, is_file_name
 from ..settings import Settings
 from .forms import SESSION_COOKIE, check_origin, check_token
 from .rendering import go_to, page

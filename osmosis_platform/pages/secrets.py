@@ -12,7 +12,7 @@ from starlette.responses import Response
 from osmosis_ai.platform.config_models import SECRET_NAME
 
 from ..errors import Refused
-from ..http.secret_value import check_value
+from ..http.values import check_value
 from ..vault import records
 from .rendering import go_to
 from .visits import Visit

@@ -20,7 +20,6 @@ class RunKind:
     key: str
     """Of the object in an answer, as `eval_run`."""
     config: type[RunConfig]
-    statuses: frozenset[str]
 
     @property
     def words(self) -> str:
@@ -33,13 +32,11 @@ EVALUATION = RunKind(
     "eval-runs",
     "eval_run",
     EvalConfig,
-    frozenset({"pending", "running", "finished", "failed", "stopped"}),
 )
 TRAINING = RunKind(
     "training",
     "training-runs",
     "training_run",
     TrainingConfig,
-    EVALUATION.statuses | {"queued", "crashed", "killed"},
 )
 KINDS = (EVALUATION, TRAINING)

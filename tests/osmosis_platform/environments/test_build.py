@@ -19,7 +19,7 @@ from osmosis_executors.job import Evaluation, Job, Running
 from osmosis_executors.local import LocalExecutor
 from osmosis_platform.environments.build import BuildPlace, Environments, PythonEnvironment
 from osmosis_platform.environments.project import EnvironmentProblem
-from osmosis_platform.environments.settings import BuildSettings
+from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.environments.store import COMPLETE
 from tests.tiny_wheels import write_sdist_that_runs, write_wheel
 

@@ -29,7 +29,7 @@ from osmosis_platform.database.models import Workspace, now
 from osmosis_platform.database.schema import upgrade
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
-from osmosis_platform.environments.settings import BuildSettings
+from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.scheduler import Scheduler

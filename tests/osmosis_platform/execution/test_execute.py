@@ -15,7 +15,7 @@ from osmosis_executors.confinement import Confinement
 from osmosis_executors.job import Evaluation, JobLimits
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.environments.build import Environments
-from osmosis_platform.environments.settings import BuildSettings
+from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.execution.execute import KILLED
 from osmosis_platform.execution.scheduler import Scheduler
 from tests.executed_runs import SECRET, Ended, Submitted, report_of

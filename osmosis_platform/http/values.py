@@ -1,4 +1,4 @@
-"""The name and the size of a file that is to become a dataset."""
+"""What the file of a new dataset, and the value of a secret, may be."""
 
 from __future__ import annotations
 
@@ -29,3 +29,17 @@ def check_size(size: int, limit: int) -> None:
     if size > limit:
         told = f"file_size: a dataset has at most {limit:,} bytes"
         raise Refused(413, "too_large", told, field="file_size")
+
+
+def check_value(value: str, limit: int) -> None:
+    """Refuse a value that no variable of an environment can hold."""
+    if not value:
+        raise refused_fields([("value", "is empty")])
+    if "\0" in value:
+        raise refused_fields([("value", "has a NUL character")])
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise refused_fields([("value", "is not valid Unicode")]) from None
+    if size > limit:
+        raise refused_fields([("value", f"has more than {limit:,} bytes")])

@@ -1,1 +1,0 @@
-"""Rollout servers that registered themselves."""
