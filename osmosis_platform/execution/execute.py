@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -75,6 +75,7 @@ class _Execution:
             services.claims.database, services.vault, services.data, run_id
         )
         self._record.redact = Redactor(self._order.secrets)
+        self._record.without_paths = self._without_paths
         self._children = Children(self._room, self._order, services.confinement, services.grace_s)
         self._rows = Rows.of_run(run_id, self._order.submission)
         self._progress: Progress | None = None
@@ -154,7 +155,7 @@ class _Execution:
         printed = GrowingFile(log)
         place = self._children.build_place(
             say=lambda told: self._record.say(told, step="build"),
-            follow=lambda: self._add_output(printed.lines(), "build"),
+            follow=lambda: self._record.add_output(printed.lines(), step="build"),
             check=self._watch.check,
         )
         rollout = self._order.experiment["rollout"]
@@ -175,7 +176,6 @@ class _Execution:
             self._children,
             self._record,
             self._watch,
-            self._without_paths,
         ).run(environment.python)
 
     def _ask_model(self) -> None:
@@ -254,16 +254,12 @@ class _Execution:
         if output is None:
             return
         for lines in output.rest() if to_end else [output.lines()]:
-            self._add_output(lines, "run")
+            self._record.add_output(lines, step="run")
         journal = self._room.journal()
         if self._progress is None and journal is not None:
             self._progress = Progress(journal)
         if self._progress is not None and self._progress.update():
-            self._record.set_metrics(self._progress.metrics)
-
-    def _add_output(self, lines: Iterable[bytes], step: str) -> None:
-        text = (line.decode("utf-8", "replace") for line in lines)
-        self._record.add_output(map(self._without_paths, text), step=step)
+            self._record.set_figures(self._progress.metrics)
 
     def _take_report(self) -> str | None:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""
@@ -275,7 +271,7 @@ class _Execution:
             raise RunFailed(str(error), "report") from None
         if found is None:
             return None
-        self._record.set_report(found.report, found.metrics)
+        self._record.set_figures(found.metrics, found.report)
         return found.halted
 
     def _without_paths(self, text: str) -> str:

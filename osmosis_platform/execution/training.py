@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,6 @@ class TrainingRun:
     children: Children
     record: RunRecord
     watch: Watch
-    without_paths: Callable[[str], str]
 
     def run(self, python: Path) -> None:
         """Serve the rollout, and run the trainer until it has ended."""
@@ -165,16 +164,12 @@ class TrainingRun:
         path.touch(mode=0o600)
         printed = GrowingFile(path, path.stat().st_size)
 
-        def add(lines: Iterable[bytes]) -> None:
-            text = (line.decode("utf-8", "replace") for line in lines)
-            self.record.add_output(map(self.without_paths, text), step=step)
-
         def add_rest() -> None:
             for lines in printed.rest():
-                add(lines)
+                self.record.add_output(lines, step=step)
 
         started.callback(add_rest)
-        return lambda: add(printed.lines())
+        return lambda: self.record.add_output(printed.lines(), step=step)
 
 
 def _free_port() -> int:

@@ -29,6 +29,8 @@ class RunRecord:
     claims: Claims
     run_id: str
     redact: Redactor = field(default_factory=Redactor)
+    without_paths: Callable[[str], str] = str
+    """Names files as users know them, in what programs print."""
     _lines: int = 0
 
     def say(self, message: str, *, step: str, level: str = "info") -> None:
@@ -36,9 +38,10 @@ class RunRecord:
         text = self.redact(message)
         self._change(lambda session, run: logs.add(session, run, text, level=level, step=step))
 
-    def add_output(self, lines: Iterable[str], *, step: str) -> None:
+    def add_output(self, lines: Iterable[bytes], *, step: str) -> None:
         """Add what a program has printed, up to a limit."""
-        found = [text for line in lines if (text := line.rstrip())]
+        texts = (self.without_paths(line.decode("utf-8", "replace")) for line in lines)
+        found = [text for line in texts if (text := line.rstrip())]
         room = max(0, LINES - self._lines)
         taken = [self.redact(text)[:LINE_LENGTH] for text in found[:room]]
         if self._lines < LINES <= self._lines + len(found):
@@ -57,20 +60,13 @@ class RunRecord:
         """Keep facts of the execution with the results."""
         self._change(lambda session, run: self._note(run, facts))
 
-    def set_metrics(self, metrics: dict[str, Any]) -> None:
-        """Replace the figures."""
+    def set_figures(self, metrics: dict[str, Any], report: dict[str, Any] | None = None) -> None:
+        """Replace the figures, and keep the report where there is one."""
 
         def set_(session: Session, run: Run) -> None:
             run.metrics = metrics
-
-        self._change(set_)
-
-    def set_report(self, report: dict[str, Any], metrics: dict[str, Any]) -> None:
-        """Keep the report and its figures."""
-
-        def set_(session: Session, run: Run) -> None:
-            run.report = report
-            run.metrics = metrics
+            if report is not None:
+                run.report = report
 
         self._change(set_)
 

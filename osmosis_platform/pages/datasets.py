@@ -27,7 +27,7 @@ from ..http.values import check_size, checked_extension, is_file_name
 from ..settings import Settings
 from .forms import SESSION_COOKIE, check_origin, check_token
 from .rendering import go_to, page
-from .visits import Visit, check_may_write, look, visit_of
+from .visits import Visit, check_may_write, database_of, look, visit_of
 
 PAGE = 50
 _ROOM = 64 * 1024
@@ -107,7 +107,7 @@ def _file(request: Request, form: FormData) -> tuple[str, BinaryIO]:
 
 def _store(request: Request, name: str, file: BinaryIO) -> None:
     settings: Settings = request.app.state.settings
-    database: Database = request.app.state.database
+    database = database_of(request)
     dataset = _record(request, settings, database, name, _size(file))
     files = DatasetFiles(settings.data, dataset.id, dataset.extension)
     files.make()

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..accounts import browsers, registry
-from ..database.connection import Database
 from ..database.models import DeviceGrant, User, Workspace
 from ..devices import grants
 from ..errors import Refused
-from .forms import SESSION_COOKIE, form_token, read_form
+from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
 from .rendering import go_to, render
+from .visits import database_of
 
 _UNKNOWN = "This code is unknown, used or has expired. Run `osmosis login` again for a new one."
 
@@ -32,9 +32,8 @@ async def decide(request: Request) -> Response:
 
 
 def _show(request: Request, code: str) -> Response:
-    database: Database = request.app.state.database
-    with database.reading() as session:
-        user = browsers.find_user(session, _cookie(request))
+    with database_of(request).reading() as session:
+        user = browsers.find_user(session, session_cookie(request))
         if user is None:
             return go_to(f"/login?code={quote(code, safe='')}" if code else "/login")
         grant = grants.find_pending(session, code) if code else None
@@ -46,9 +45,8 @@ def _show(request: Request, code: str) -> Response:
 
 
 def _decide(request: Request, fields: dict[str, str]) -> Response:
-    database: Database = request.app.state.database
-    with database.writing() as session:
-        user = browsers.find_user(session, _cookie(request))
+    with database_of(request).writing() as session:
+        user = browsers.find_user(session, session_cookie(request))
         if user is None:
             raise Refused(403, "logged_out", "your login has ended; open the page again")
         grant = grants.find_pending(session, fields.get("code", ""))
@@ -82,7 +80,7 @@ def _page(
     return render(
         template,
         status=status,
-        token=form_token(request.app.state.vault, _cookie(request)),
+        token=form_token(request.app.state.vault, session_cookie(request)),
         user=user,
         grant=grant,
         workspaces=workspaces,
@@ -92,7 +90,3 @@ def _page(
 
 def _done(title: str, message: str) -> Response:
     return render("message.html", title=title, message=message)
-
-
-def _cookie(request: Request) -> str:
-    return request.cookies.get(SESSION_COOKIE, "")

@@ -20,6 +20,11 @@ LOGIN_COOKIE = "osmosis_login"
 _FIELDS = 10
 
 
+def session_cookie(request: Request) -> str:
+    """Return the cookie of a browser in which a user may be logged in; empty without one."""
+    return request.cookies.get(SESSION_COOKIE, "")
+
+
 def form_token(vault: Vault, cookie: str) -> str:
     """Return the token for the forms of a browser."""
     return vault.sign(f"form {cookie}")

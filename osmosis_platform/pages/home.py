@@ -7,10 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..accounts import registry
-from ..database.connection import Database
-from .forms import SESSION_COOKIE, form_token
+from .forms import form_token, session_cookie
 from .rendering import go_to, render
-from .visits import Visit, visitor
+from .visits import Visit, database_of, visitor
 
 
 async def home(request: Request) -> Response:
@@ -24,12 +23,10 @@ def enter(visit: Visit) -> Response:
 
 
 def _home(request: Request) -> Response:
-    database: Database = request.app.state.database
-    with database.reading() as session:
+    with database_of(request).reading() as session:
         user = visitor(request, session)
         mine = registry.workspaces_of(session, user.id)
     if len(mine) == 1:
         return go_to(f"/w/{mine[0][0].name}/runs")
-    cookie = request.cookies.get(SESSION_COOKIE, "")
-    token = form_token(request.app.state.vault, cookie)
+    token = form_token(request.app.state.vault, session_cookie(request))
     return render("home.html", user=user, token=token, workspaces=mine)

@@ -22,6 +22,7 @@ from ..identifiers import new_token
 from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form
 from .rendering import go_to, render, set_cookie
 from .throttle import LoginThrottle
+from .visits import database_of
 
 _FORM_AGE_S = 3600
 _IS_OURS = re.compile(r"/(w/|device)[\w/.~%?=&+-]{0,500}", re.ASCII)
@@ -50,7 +51,7 @@ async def log_in(request: Request) -> Response:
             f"too many logins of this user have failed; try again in {minutes} min",
             headers={"Retry-After": str(math.ceil(wait_s))},
         )
-    database: Database = request.app.state.database
+    database = database_of(request)
     user = await run_in_threadpool(_find, database, name)
     stored = None if user is None else user.password_hash
     is_right = len(password.encode("utf-8", "replace")) <= MAX_BYTES and (
@@ -74,8 +75,7 @@ async def log_in(request: Request) -> Response:
 async def log_out(request: Request) -> Response:
     """End the browser's session."""
     await read_form(request, SESSION_COOKIE)
-    database: Database = request.app.state.database
-    await run_in_threadpool(_end, database, request.cookies[SESSION_COOKIE])
+    await run_in_threadpool(_end, database_of(request), request.cookies[SESSION_COOKIE])
     response = go_to("/login")
     response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict")
     return response

@@ -24,7 +24,7 @@ from ..errors import Refused
 from ..http.endpoints import base_url
 from ..settings import Settings
 from ..vault.cipher import Vault
-from .forms import SESSION_COOKIE, form_token, read_form
+from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
 from .rendering import ElsewhereFirst, Page, page, render, text_of
 
 _DONE: Mapping[str, str] = {
@@ -105,12 +105,11 @@ class Visit:
         )
 
     def _known(self) -> dict[str, Any]:
-        cookie = self.request.cookies.get(SESSION_COOKIE, "")
         return {
             "visit": self,
             "user": self.user,
             "workspace": self.workspace,
-            "token": form_token(self.vault, cookie),
+            "token": form_token(self.vault, session_cookie(self.request)),
         }
 
 
@@ -137,7 +136,7 @@ def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
 
     def _take(request: Request, fields: Mapping[str, str]) -> Response:
         try:
-            with _database(request).writing() as session:
+            with database_of(request).writing() as session:
                 visit = visit_of(request, session)
                 if not viewers_may:
                     check_may_write(visit)
@@ -152,7 +151,7 @@ def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
 
 def look(request: Request, handler: Callable[[Visit], T], refused: Refused | None = None) -> T:
     """Return what a handler makes of a visit that changes nothing."""
-    with _database(request).reading() as session:
+    with database_of(request).reading() as session:
         return handler(visit_of(request, session, refused))
 
 
@@ -177,7 +176,7 @@ def visit_of(request: Request, session: Session, refused: Refused | None = None)
 
 def visitor(request: Request, session: Session) -> User:
     """Return who is logged in; without anybody, lead the browser to the login first."""
-    user = browsers.find_user(session, request.cookies.get(SESSION_COOKIE, ""))
+    user = browsers.find_user(session, session_cookie(request))
     if user is None and request.method == "POST":
         raise Refused(403, "logged_out", "your login has ended; open the page again")
     if user is None:
@@ -193,6 +192,7 @@ def _login_path(request: Request) -> str:
     return f"/login?next={quote(there, safe='')}"
 
 
-def _database(request: Request) -> Database:
+def database_of(request: Request) -> Database:
+    """Return what a request's transaction is opened in."""
     found: Database = request.app.state.database
     return found

@@ -87,7 +87,7 @@ def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
     record = RunRecord(claims, run_id, Redactor([Secret(SECRET, "KEY")]))
     record.say(f"it is {SECRET}", step="clone")
     for _ in range(3):
-        record.add_output([f"{SECRET}\0\n", "\n", "x" * 5000], step="run")
+        record.add_output([f"{SECRET}\0\n".encode(), b"\n", b"x" * 5000], step="run")
     record.note(a=1)
     record.end("failed", f"because of {SECRET}", step="run")
     lines = log_of(platform, run_id)
