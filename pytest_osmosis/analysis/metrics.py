@@ -45,7 +45,10 @@ class Bounds:
 RowValue = Callable[[RowScores, Case, int], float]
 """A row's value from its scores, for a case and a K (1 where the metric takes none)."""
 TableBounds = Callable[[ScoreTable, Sequence[int], str | None], Bounds]
-"""Value and bounds over some rows, for an eval function."""
+"""Value and bounds over some rows, for an eval function.
+
+What bounds unknown scores is `ScoreTable.score_range`, which early stopping widens.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,21 +157,15 @@ def unknown_scores(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> in
 
 
 def row_values(
-    metric: Metric,
-    table: ScoreTable,
-    rows: Sequence[int],
-    case: Case = "value",
-    limits: tuple[float, float] | None = None,
+    metric: Metric, table: ScoreTable, rows: Sequence[int], case: Case = "value"
 ) -> list[float]:
     """Return one value a row; for the value itself, of the rows of which a run has ended.
 
     Rows without a run that has recorded a score, or yet may, are left out.
-
-    `limits`: between what unknown scores lie, unless it is `ScoreTable.score_range`.
     """
     of_row, k = metric.definition.of_row, metric.k or 1
     assert of_row is not None, f"{metric.kind} is not made of rows"
-    each = table.rows_of_scores(metric.function(table), rows, limits)
+    each = table.rows_of_scores(metric.function(table), rows)
     return [of_row(row, case, k) for row in each if (row.ended if case == "value" else row.n)]
 
 

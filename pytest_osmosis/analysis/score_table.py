@@ -60,6 +60,8 @@ class ScoreTable:
     """What identifies a row in another session: its id, else its index. Empty: the names."""
     row_digests: Sequence[str] = ()
     """A digest of each row's content; "" or empty where it is not known."""
+    score_limits: tuple[float, float] | None = None
+    """Between what unknown scores lie; None: as those that are known tell."""
 
     @property
     def eval_fns(self) -> tuple[str, ...]:
@@ -78,7 +80,7 @@ class ScoreTable:
     def rows_of_scores(
         self, eval_fn: str, rows: Iterable[int], limits: tuple[float, float] | None = None
     ) -> Iterator[RowScores]:
-        """Yield what is known of the scores of some rows; `limits` stand for `score_range`."""
+        """Yield what is known of some rows' scores; `limits`: in place of `score_range`."""
         low, high = limits or self.score_range(eval_fn)
         n, column, finished = self.n, self.scores[eval_fn], self.finished
         threshold, absent = self.threshold(eval_fn), self.absent.get(eval_fn)
@@ -131,7 +133,12 @@ class ScoreTable:
         return Count(found, len(scores.known), scores.n - len(scores.known))
 
     def score_range(self, eval_fn: str) -> tuple[float, float]:
-        """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen)."""
+        """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen).
+
+        With `score_limits`, between those.
+        """
+        if self.score_limits is not None:
+            return self.score_limits
         seen = [score for score in self.scores[eval_fn] if not isnan(score)]
         return min(0.0, min(seen, default=0.0)), max(1.0, max(seen, default=1.0))
 

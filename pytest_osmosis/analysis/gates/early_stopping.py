@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...run_result import DECIDED, RunResult, SuiteInfo
@@ -79,9 +80,9 @@ class OpenGate:
             baseline_n=baseline.n if baseline else None,
             has_baseline=baseline is not None,
         )
-        self._table, self._definition = table, gate.metric.definition
+        self._table = replace(table, score_limits=_UNIT)
+        self._definition = gate.metric.definition
         self._confidence = confidence if self._definition.interval else None
-        self._limits = _UNIT
         self._shift = 0.0, 0.0
         rows = slice_rows(gate, table)
         if gate.against_baseline and baseline is not None:
@@ -102,14 +103,19 @@ class OpenGate:
 
     def update(self, rows: Iterable[int]) -> None:
         """Compute the rows anew of which a run has ended."""
+        own = [row for row in rows if row in self._values["worst"]]
+        if self._definition.unit_scores and self._is_unit and self._leaves_unit(own):
+            self._table = replace(self._table, score_limits=_ANY)
+            own = list(self._values["worst"])
         if self._definition.of_row is None:
             return
-        own = [row for row in rows if row in self._values["worst"]]
-        if self._definition.unit_scores and self._limits == _UNIT and self._leaves_unit(own):
-            self._limits, own = _ANY, list(self._values["worst"])
         for case, values in self._values.items():
-            found = row_values(self._gate.metric, self._table, own, case, self._limits)
+            found = row_values(self._gate.metric, self._table, own, case)
             values.update(zip(own, found, strict=True))
+
+    @property
+    def _is_unit(self) -> bool:
+        return self._table.score_limits == _UNIT
 
     def _leaves_unit(self, rows: Iterable[int]) -> bool:
         name, table = self._gate.metric.function(self._table), self._table
@@ -135,7 +141,7 @@ class OpenGate:
             return False
         if self._confidence is None:
             return True
-        if self._gate.against_baseline or self._limits != _UNIT:
+        if self._gate.against_baseline or not self._is_unit:
             return False
         return is_settled(self._gate, *widest_limits(lows, highs, confidence=self._confidence))
 

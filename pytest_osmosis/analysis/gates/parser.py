@@ -1,6 +1,7 @@
 """What a gate says: text to Gate, and whether a gate suits a suite.
 
-Knows the words, not the numbers: what a gate decides is in `evaluate`.
+Knows the words, not the numbers: what a gate decides is in `evaluate`. A further metric is one
+entry in `analysis/metrics.METRICS`, and nothing here: the grammar is made of that table.
 """
 
 from __future__ import annotations

@@ -7,11 +7,15 @@ import math
 import pstats
 import random
 import time
+from dataclasses import replace
+from statistics import median
 
 import pytest
 
 from pytest_osmosis.analysis.gates.early_stopping import SuiteGates, is_settled, widest_limits
-from pytest_osmosis.analysis.gates.parser import parse_gate
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import Gate, parse_gate
+from pytest_osmosis.analysis.metrics import METRICS, Bounds, Definition, Metric
 from pytest_osmosis.analysis.score_table import ScoreTableBuilder
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from tests.random_suites import Suite, outcomes, random_gate, suites
@@ -71,9 +75,10 @@ def plan(rows: int, n: int = 1) -> ScoreTableBuilder:
     )
 
 
-def stops_after(text: str, scores, *, rows=None, **settings) -> int | None:
+def stops_after(gate: str | Gate, scores, *, rows=None, **settings) -> int | None:
     """How many runs it takes; None when all of them do not decide it before the last."""
-    followed = SuiteGates([parse_gate(text)], plan(rows or len(scores)), **settings)
+    gates = [parse_gate(gate) if isinstance(gate, str) else gate]
+    followed = SuiteGates(gates, plan(rows or len(scores)), **settings)
     for ended, score in enumerate([*scores, None]):
         if followed.are_settled():
             return ended
@@ -114,6 +119,34 @@ def test_a_gate_that_stays_inconclusive_is_open_to_the_end():
 def test_scores_outside_the_unit_interval_leave_a_mean_open_to_the_end():
     assert stops_after("mean >= 0.5", [3.0] * 10) == 10
     assert stops_after("min >= 0.5", [3.0, -1.0, 3.0]) == 2
+
+
+def median_of_runs(table, rows, eval_fn) -> Bounds:
+    """The median of all scores: made of the whole table, not of rows."""
+    scores = list(table.rows_of_scores(eval_fn, rows))
+    value, worst, best = (
+        median([score for row in scores for score in row.filled(case)] or [0.0])
+        for case in ("value", "worst", "best")
+    )
+    return Bounds(value, worst, best, unknown=0)
+
+
+def test_scores_outside_the_unit_interval_leave_a_metric_of_the_whole_table_open(monkeypatch):
+    further = Definition(
+        name="median", field="median", of_table=median_of_runs, unit_scores=True, is_share=False
+    )
+    monkeypatch.setitem(METRICS, "median", further)
+    gate = replace(parse_gate("mean <= 4"), metric=Metric("median"))
+    assert stops_after(gate, [1.0] * 10) == 0, "nothing above 1 is looked for"
+    assert stops_after(replace(gate, threshold=0.5), [1.0] * 10) == 6
+    builder = plan(10)
+    builder.add(0, 0, scores={"f": 3.0})
+    followed = SuiteGates([gate], builder)
+    assert not followed.are_settled(), "nine scores may be 9"
+    for row in range(1, 10):
+        followed.add(row, 0, scores={"f": 9.0})
+    assert followed.are_settled()
+    assert evaluate(gate, followed.table).outcome == "failed"
 
 
 def test_a_confidence_stops_later_but_stops():
