@@ -2,13 +2,18 @@
 
 A metric has a value, a worst case and a best case over rows of a `ScoreTable`. The value is that
 of the runs that have ended, one without a score counting as 0.0 and as no pass; where no run has a
-score there is none. The worst and the
-best case also put every run that was never started, and every one without a score, at the worst
-and at the best that it could have given.
+score there is none. The worst and the best case also put every run that was never started, and
+every one without a score, at the worst and at the best that it could have given.
 
-A further metric is one entry in `METRICS`: the grammar of gates, comparisons with a baseline and
-early stopping read the table, and have it by themselves. Knows no thresholds of gates, no sampling
-error.
+A further metric is one entry in `METRICS`, and what it computes a function here or in
+`statistics/estimators.py`. These read the table, and have the metric by themselves:
+
+- `aggregate.py` (summaries, intervals), `comparison.py` and `gates/` (grammar, results, early
+  stopping), here in `analysis`;
+- in `reports`: `tables.py` (columns), `terminal.py` (which columns a narrow one leaves out),
+  `charts.py` (curves over K), `json_models.py` and `json_writer.py` (fields of the JSON report).
+
+Knows no thresholds of gates, no sampling error.
 """
 
 from __future__ import annotations
@@ -66,6 +71,8 @@ class Definition:
     """For what is not made of rows."""
     takes_k: bool = False
     """The name is followed by a K."""
+    same_at_1: bool = False
+    """For K = 1 it is the same as the entry above it: comparisons show that one alone."""
     eval_fn: Literal["one", "either", "none"] = "one"
     """Whether it belongs to one eval function, to the runs, or to either."""
     in_summary: bool = False
@@ -82,6 +89,11 @@ class Definition:
     """Whether it needs a pass threshold."""
     is_share: bool = True
     """Whether a percentage says anything about it."""
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether charts draw it over K: it lies between 0 and 1, whatever the scores."""
+        return self.in_summary and self.takes_k and self.interval == "share"
 
     @property
     def is_comparable(self) -> bool:
@@ -188,6 +200,11 @@ def estimates(label: str) -> bool:
     return definition_of(label).interval is not None
 
 
+def is_repeated(label: str) -> bool:
+    """Return whether a metric, as people write it, is the same as another: pass^1 as pass@1."""
+    return any(label == f"{each.name}1" for each in METRICS.values() if each.same_at_1)
+
+
 def quantile_95(known: Sequence[float], *, zeros: int, total: int) -> float:
     """Return the 95th percentile, by nearest rank, of `known` (rising), zeros, and infinities."""
     rank = math.ceil(P95 * total - 1e-9)
@@ -286,7 +303,7 @@ METRICS = {
             counts_passes=True, in_summary=True, in_tables="yes", interval="share",
         ),
         Definition(
-            name="pass^", field="pass_hat_{k}", of_row=_pass_hat, takes_k=True,
+            name="pass^", field="pass_hat_{k}", of_row=_pass_hat, takes_k=True, same_at_1=True,
             counts_passes=True, in_summary=True, in_tables="largest k", interval="share",
         ),
         Definition(

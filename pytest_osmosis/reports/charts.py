@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..analysis.metrics import METRICS
 from ..escaping import counted
 from ..run_result import passes
 from ..suite_results import Figure, FunctionResult, SuiteResult
@@ -84,7 +85,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """pass@k and pass^k over k."""
+    """Metrics over k, such as pass@k and pass^k."""
 
     title: str
     summary: str
@@ -208,8 +209,8 @@ def _label(label: str, place: int, number: int, *, has_room: bool) -> str:
 def _curve(function: FunctionResult) -> Curve | None:
     found = [
         (name, points)
-        for name in ("pass@", "pass^")
-        if len(points := _points(name, function.figures.values())) > 1
+        for name, definition in METRICS.items()
+        if definition.has_curve and len(points := _points(name, function.figures.values())) > 1
     ]
     if not found:
         return None
@@ -217,7 +218,7 @@ def _curve(function: FunctionResult) -> Curve | None:
     lines = [Line(f"{name}k", each) for name, each in found]
     known = next((each.interval for each in function.figures.values() if each.interval), None)
     around = "" if known is None else f"with {100 * known.confidence:g}% intervals"
-    return Curve("pass@k and pass^k", summary, lines, around)
+    return Curve(" and ".join(line.name for line in lines), summary, lines, around)
 
 
 def _points(kind: str, figures: Iterable[Figure]) -> list[Point]:

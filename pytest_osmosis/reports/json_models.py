@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
+from ..analysis.metrics import METRICS
+from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
 
 SCHEMA_VERSION = 1
@@ -121,14 +123,29 @@ class Config(_Model):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+def _by_k() -> dict[str, JsonValue]:
+    """Return the fields of the metrics that take a k, as patterns in JSON Schema."""
+    ks = ", ".join(map(str, REPORTED_KS))
+    return {
+        f"^{each.field.format(k='[0-9]+')}$": {
+            "anyOf": [{"type": "number"}, {"type": "null"}],
+            "description": f"{each.name}k, for k in {ks} and n, as far as k <= n",
+        }
+        for each in METRICS.values()
+        if each.in_summary and each.takes_k
+    }
+
+
 class EvalFnSummary(BaseModel):
     """One eval function over all runs; a missing score counts as 0.0.
 
     Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
-    further `pass_at_<k>` and `pass_hat_<k>` fields, for k in 1, 3, 5, 10 and n.
+    further fields, by patterns: the metrics of the table that take a k.
     """
 
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="allow", allow_inf_nan=False, json_schema_extra={"patternProperties": _by_k()}
+    )
 
     mean: float | None
     std: float | None
@@ -141,10 +158,11 @@ class EvalFnSummary(BaseModel):
         description="tests have recorded it, in some runs; its figures are over those",
     )
     threshold: float | None = Field(
-        default=None, description="of a recorded score that has one, and pass_at_<k> with it"
+        default=None,
+        description="of a recorded score that has one, and with it the metrics that count passes",
     )
     intervals: dict[str, Figure] = Field(
-        default_factory=dict, description="of the mean, pass_at_<k> and pass_hat_<k>, by name"
+        default_factory=dict, description="of the metrics that have one, by the names of fields"
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..analysis.metrics import is_repeated
 from ..escaping import counted, number_text
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult
@@ -260,7 +261,7 @@ def against(comparison: Comparison) -> Against:
                     "" if each.paired.p is None else p_value(each.paired.p),
                 ]
                 for each in comparison.differences
-                if each.metric != "pass^1"  # the same as pass@1
+                if not is_repeated(each.metric)
             ],
         ),
         regressed=comparison.regressed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GRAMMAR, parse_gate
-from pytest_osmosis.analysis.metrics import METRICS, summary_metrics
+from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary_metrics
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.reports.html import render as render_html
 from pytest_osmosis.reports.json_models import EvalFnSummary
@@ -158,6 +159,27 @@ def test_every_metric_of_the_table_is_where_its_entry_says():
     for name, definition in METRICS.items():
         assert (f" {name}" in GRAMMAR) == definition.in_gates
     assert set(EvalFnSummary.model_fields) <= set(fields)
+    patterns = EvalFnSummary.model_json_schema()["patternProperties"]
+    by_k = set(fields) - set(EvalFnSummary.model_fields)
+    assert all(any(re.search(each, field) for each in patterns) for field in by_k)
+
+
+def test_an_entry_of_the_table_is_all_that_a_further_metric_needs(monkeypatch: pytest.MonkeyPatch):
+    best = Definition(
+        name="best@", field="best_at_{k}", takes_k=True, in_summary=True, in_tables="largest k",
+        of_row=lambda row, case, k: max(row.filled(case)), unit_scores=True, interval="mean",
+    )  # fmt: skip
+    monkeypatch.setitem(METRICS, best.name, best)
+    suite = suite_of(SUITES["complete"])
+    result = result_of(suite)
+    fields = report_of(result).summary.eval_fns[EXACT].model_dump()
+    assert fields["best_at_3"] == fields["intervals"]["best_at_3"]["value"] == 2 / 3
+    assert "best@3 " in summary(result)[0] and "best" in render_markdown(result)
+    table = score_table_of(suite)
+    [compared] = compare(table, table).comparisons
+    assert "best@3" in [each.metric for each in compared.differences]
+    gate = replace(parse_gate("mean >= 0.6"), metric=Metric("best@", 3))
+    assert evaluate(gate, table).outcome == "passed"
 
 
 def test_a_narrow_summary_leaves_out_the_middle_k_of_every_metric_that_takes_one(
