@@ -55,6 +55,31 @@ class CommandError(click.ClickException):
         self.details = details
 
 
+def wrong_use(message: str) -> CommandError:
+    """Return the error of a wrong use of the command that is no matter of its options alone."""
+    return CommandError(message, code="usage", status=2)
+
+
+@contextlib.contextmanager
+def command_errors(
+    *kinds: type[Exception], code: str, status: int = 1, where: str = ""
+) -> Iterator[None]:
+    """Make errors of these kinds the command's; `where` comes before what they say."""
+    try:
+        yield
+    except kinds as error:
+        raise CommandError(f"{where}{error}", code=code, status=status) from None
+
+
+@contextlib.contextmanager
+def usage_errors(*kinds: type[Exception], where: str = "") -> Iterator[None]:
+    """Make errors of these kinds a wrong use of an option."""
+    try:
+        yield
+    except kinds as error:
+        raise click.UsageError(f"{where}{error}") from None
+
+
 class CommandDone(click.exceptions.Exit):
     """The command printed its complete output, although its status may not be 0."""
 

@@ -18,7 +18,7 @@ from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 
-from ..errors import CommandError
+from ..errors import CommandError, command_errors
 from ..eval.lines import say
 
 TEXT_WIDTH = 200
@@ -89,10 +89,8 @@ def _read(
 def _rubrics(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
     from ..rubric.config import RubricFileError, load_rubrics
 
-    try:
+    with command_errors(RubricFileError, code="invalid"):
         found = load_rubrics(path)
-    except RubricFileError as error:
-        raise CommandError(str(error), code="invalid") from None
     return "rubrics", len(found), [rubric.shown() for rubric in found[:limit]]
 
 
@@ -109,10 +107,8 @@ def _rows(
     from pytest_osmosis.dataset.columns import mapping_of
     from pytest_osmosis.dataset.dataset import load_dataset
 
-    try:
+    with command_errors(ValueError, code="usage", status=2, where="--map: "):
         named = mapping_of(mapping)
-    except ValueError as error:
-        raise CommandError(f"--map: {error}", code="usage", status=2) from None
     dataset = load_dataset(path, mapping=named)
     shown = dataset.row_indices[:limit]
     return "rows", len(dataset), [asdict(dataset.row(row_index)) for row_index in shown]

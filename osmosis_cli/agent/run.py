@@ -19,7 +19,7 @@ import click
 from osmosis_ai.secret import Redactor, Secret
 from pytest_osmosis.options.table import OPTIONS, Option
 
-from ..errors import CommandError
+from ..errors import CommandError, command_errors, wrong_use
 from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
 from ..eval.command import KEY_WARNING
 from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders, require_agent
@@ -178,12 +178,10 @@ def _trial(given: dict[str, Any]) -> Trial:
 
     model, option = _model(given), "-m/--module"
     dataset = _dataset(given)
-    try:
+    with command_errors(ImportingError, ConfigurationError, code="usage", status=2):
         with redirect_stdout(sys.stderr):  # what the module prints at import
             agent = load_agent_loop(given["agent"], option=option, roots=[Path.cwd()])
         key_of(model)
-    except (ImportingError, ConfigurationError) as error:
-        raise _usage(str(error)) from None
     spec = EvalSpec(
         name=given["data"],
         agent=given["agent"],
@@ -204,10 +202,8 @@ def _model(given: dict[str, Any]) -> ModelSpec:
 
     base_url, key = given["base_url"], given["api_key"]
     if base_url is not None:
-        try:
+        with command_errors(ValueError, code="usage", status=2, where="--base-url: "):
             base_url = str(normalise_base_url(base_url))
-        except ValueError as error:
-            raise _usage(f"--base-url: {error}") from None
     if key is not None:
         click.echo(KEY_WARNING, err=True)
     return ModelSpec(
@@ -228,7 +224,7 @@ def _dataset(given: dict[str, Any]) -> Dataset:
 
     others = [name for name in ("limit", "offset", "sample") if given[name]]
     if given["rows"] and others:
-        raise _usage(f"--rows and --{others[0]} both say which rows: give one of them")
+        raise wrong_use(f"--rows and --{others[0]} both say which rows: give one of them")
     try:
         return load_dataset(
             Path(given["data"]).expanduser(),
@@ -240,13 +236,9 @@ def _dataset(given: dict[str, Any]) -> Dataset:
             sample_seed=given["sample_seed"],
         )
     except DatasetError as error:
-        raise _usage(f"-d/--data {error}") from None
+        raise wrong_use(f"-d/--data {error}") from None
     except ValueError as error:
-        raise _usage(f"--map: {error}") from None
-
-
-def _usage(message: str) -> CommandError:
-    return CommandError(message, code="usage", status=2)
+        raise wrong_use(f"--map: {error}") from None
 
 
 def _rows(dataset: Dataset, row: int | None) -> Sequence[int]:
@@ -254,7 +246,7 @@ def _rows(dataset: Dataset, row: int | None) -> Sequence[int]:
         return dataset.row_indices
     if row in dataset.row_indices:
         return [row]
-    raise _usage(f"--row {row}: no such row among the {len(dataset)} that are selected")
+    raise wrong_use(f"--row {row}: no such row among the {len(dataset)} that are selected")
 
 
 def _show(result: TrialResult, *, quiet: bool, debug: bool) -> None:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CommandError
+from ..errors import CommandError, command_errors
+from .report_files import read
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
@@ -69,12 +70,10 @@ def _judged(
 
     if not asked and baseline is None:
         return suite
-    try:
+    with command_errors(GateError, code="invalid"):
         gates = [_whole(gate, baseline) for gate in asked]
         level = confidence_of(asked)
         return judge_suite(suite, gates, ran(suite), baseline=baseline, confidence=level)
-    except GateError as error:
-        raise CommandError(str(error), code="invalid") from None
 
 
 def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
@@ -94,7 +93,6 @@ def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
 def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping[str, Baseline]:
     """By suite: the report that was given, else the session's other model."""
     from pytest_osmosis.analysis.baseline import baseline_of, baselines_of
-    from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 
     found = {
         suite.info.name: baseline_of(
@@ -106,10 +104,7 @@ def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping
     if path is None:
         return found
     infos = [suite.info for suite in merged.suites]
-    try:
-        report = read_report(path)
-    except UnreadableReport as error:
-        raise CommandError(f"--baseline {error}", code="invalid") from None
+    report = read(path, "--baseline ")
     baselines = baselines_of(report, infos, source=str(path), alone=alone)
     for info in infos:
         if info.name not in baselines:

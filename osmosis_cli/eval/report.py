@@ -15,6 +15,7 @@ from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandError
 from .lines import say
+from .report_files import readable
 
 if TYPE_CHECKING:
     from pytest_osmosis.reports.saved_report import SavedReport
@@ -52,13 +53,10 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     dataset, if that is there unchanged. Nothing is run, no model is asked. The FILE - is standard
     output.
     """
-    from pytest_osmosis.reports.json_reader import UnreadableReport
     from pytest_osmosis.reports.saved_report import read_saved
 
-    try:
+    with readable():
         saved = read_saved(report)
-    except UnreadableReport as error:
-        raise CommandError(str(error), code="invalid") from None
     asked = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
     to_stdout = [form for form, path in asked.items() if path == _STDOUT]
     if len(to_stdout) + as_json > 1:

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CommandError
+from ..errors import command_errors
 
 if TYPE_CHECKING:
     from pytest_osmosis.reports.json_reader import AskedGate
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
-def read(path: Path) -> EvalResult:
-    """Return the result that a report tells of."""
-    from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
+def read(path: Path, where: str = "") -> EvalResult:
+    """Return the result that a report tells of; `where` comes before what is wrong with it."""
+    from pytest_osmosis.reports.json_reader import read_report
 
-    try:
+    with readable(where):
         return read_report(path)
-    except UnreadableReport as error:
-        raise CommandError(str(error), code="invalid") from None
 
 
 def gates_of(path: Path) -> list[AskedGate]:
     """Return the gates that a report tells of."""
-    from pytest_osmosis.reports.json_reader import UnreadableReport, read_gates
+    from pytest_osmosis.reports.json_reader import read_gates
 
-    try:
+    with readable():
         return read_gates(path)
-    except UnreadableReport as error:
-        raise CommandError(str(error), code="invalid") from None
+
+
+def readable(where: str = "") -> AbstractContextManager[None]:
+    """Make what is wrong with a report the command's error."""
+    from pytest_osmosis.reports.json_reader import UnreadableReport
+
+    return command_errors(UnreadableReport, code="invalid", where=where)
 
 
 def same_suites(

@@ -12,6 +12,7 @@ from osmosis_ai.escaping import printable
 from ..buffered_output import BufferedStreams
 from ..errors import ENDS_BY_SIGNAL, CommandError
 from .lines import say
+from .report_files import readable
 
 EPILOG = """\b
 Examples:
@@ -39,15 +40,11 @@ def view_command(ctx: click.Context, place: Path | None, port: int, as_json: boo
     here); FILE is one JSON report. The pages are served on 127.0.0.1 alone, under an address that
     cannot be guessed, until Ctrl-C.
     """
-    from pytest_osmosis.reports.json_reader import UnreadableReport
-
     from .viewer.library import Library
     from .viewer.server import Viewer
 
-    try:
+    with readable():
         library = Library(place)
-    except UnreadableReport as error:
-        raise CommandError(str(error), code="invalid") from None
     try:
         viewer = Viewer(library, (place or Path.cwd()).absolute(), port=port)
     except OSError as error:

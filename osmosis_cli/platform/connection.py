@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..credentials.login import Login, LoginProblem
 from ..credentials.platform_url import platform_url
 from ..credentials.store import find_login
-from ..errors import CommandError
+from ..errors import CommandError, command_errors
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import Limits, PlatformClient
@@ -63,13 +64,8 @@ def client_of(
         raise CommandError(str(error), code=error.code, details=error.document()) from None
 
 
-@contextmanager
-def login_problems() -> Iterator[None]:
-    """What makes a login unusable becomes a CommandError."""
-    try:
-        yield
-    except LoginProblem as problem:
-        raise CommandError(str(problem), code="login") from None
+login_problems = partial(command_errors, LoginProblem, code="login")
+"""A context manager: what makes a login unusable becomes a CommandError."""
 
 
 def active_login() -> Login:

@@ -16,7 +16,7 @@ from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 
 from ..credentials.store import credentials_path
-from ..errors import CommandError
+from ..errors import CommandError, command_errors
 from ..eval.lines import say
 from ..shared_options import complete_files
 
@@ -82,10 +82,8 @@ def _checked_rows(path: Path) -> int:
     from pytest_osmosis.dataset.dataset import load_dataset
     from pytest_osmosis.dataset.errors import DatasetError
 
-    try:
+    with command_errors(DatasetError, code="invalid_dataset"):
         return len(load_dataset(path))
-    except DatasetError as error:
-        raise CommandError(str(error), code="invalid_dataset") from None
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.options.table import OPTIONS
 
 from ..env_file import NO_OPTION, values_read
-from ..errors import CommandError
+from ..errors import CommandError, command_errors
 from ..eval.arguments import click_options, own_spellings
 from ..eval.command import check_key, refuse_xdist, split_at_dashes
 from ..option_words import KEY_VARIABLE
@@ -72,12 +72,11 @@ def _evaluate(
 
     check_key(values)
     another_model = values["model"] is not None
-    try:
+    with command_errors(ConfigurationError, code="invalid_config", status=2):
         run = read_config_run(path)
-    except ConfigurationError as error:
-        raise CommandError(str(error), code="invalid_config", status=2) from None
     if not values["data"]:
-        values["data"] = (dataset_file or _dataset(run),)
+        with command_errors(ConfigurationError, code="dataset", status=2):
+            values["data"] = (dataset_file or run.dataset_file(option="--dataset-file"),)
     given = [name.replace("_", "-") for name, value in values.items() if value is not None]
     for name, value in run.options_beside(given).items():
         values[name.replace("-", "_")] = value
@@ -122,13 +121,6 @@ config_command = ConfigCommand(
 )
 
 
-def _dataset(run: ConfigRun) -> str:
-    try:
-        return run.dataset_file(option="--dataset-file")
-    except ConfigurationError as error:
-        raise CommandError(str(error), code="dataset", status=2) from None
-
-
 def _environment(
     run: ConfigRun,
     needed: Sequence[str],
@@ -161,10 +153,8 @@ def _environment(
 def _secrets(file: Path) -> Mapping[str, str]:
     from osmosis_ai.platform import env_file
 
-    try:
+    with command_errors(env_file.EnvFileError, code="failed", status=2, where="--secrets-file: "):
         found = env_file.read(file, interpolate=False)
-    except env_file.EnvFileError as error:
-        raise CommandError(f"--secrets-file: {error}", status=2) from None
     for line in found.wrong_lines:
         where = f"--secrets-file {printable(str(file))}: line {line}"
         click.echo(f"warning: {where} is no NAME=value, and is left out", err=True)

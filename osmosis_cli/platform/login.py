@@ -17,7 +17,7 @@ from ..buffered_output import BufferedStreams
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem
 from ..credentials.platform_url import platform_url
-from ..errors import CommandError
+from ..errors import CommandError, usage_errors
 from ..eval.lines import say
 from .account_text import document, shown_user, shown_workspace
 from .connection import client_of, login_problems
@@ -91,10 +91,8 @@ def _given_token(text: str) -> Secret:
             "warning: --token shows the token to every user of this machine, who can read the "
             "arguments of a process; `--token -` reads it from standard input"
         )
-    try:
+    with usage_errors(ValueError):
         return check_token(text, "--token")
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def _valid_login(platform: str) -> Identity | None:

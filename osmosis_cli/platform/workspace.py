@@ -10,7 +10,7 @@ import click
 
 from osmosis_ai.escaping import printable
 
-from ..errors import CommandError
+from ..errors import CommandError, command_errors, usage_errors
 from ..lazy_group import Entry, LazyGroup
 
 WORKSPACE_EPILOG = """\b
@@ -62,10 +62,8 @@ def workspace_init(as_json: bool) -> None:
     from osmosis_ai.platform import skeleton, workspace
 
     root = _work_tree()
-    try:
+    with command_errors(workspace.WorkspaceError, code="workspace"):
         made = skeleton.create_workspace(root)
-    except workspace.WorkspaceError as error:
-        raise CommandError(str(error), code="workspace") from None
     for sentence in skeleton.exposures(root):
         click.echo(f"warning: {sentence}", err=True)
     _show(root, made, as_json=as_json, then=["osmosis rollout init my-rollout"])
@@ -81,13 +79,10 @@ def rollout_init(name: str, as_json: bool) -> None:
     """
     from osmosis_ai.platform import skeleton, workspace
 
-    try:
+    refused = workspace.NameRefused
+    with command_errors(workspace.WorkspaceError, code="workspace"), usage_errors(refused):
         root = workspace.find_root(Path.cwd())
         made = skeleton.create_rollout(root, name)
-    except workspace.NameRefused as error:
-        raise click.UsageError(str(error)) from None
-    except workspace.WorkspaceError as error:
-        raise CommandError(str(error), code="workspace") from None
     evaluate = f"osmosis eval -m rollouts/{name}/main.py:Answer -d datasets/{name}.jsonl"
     then = [f"{evaluate} --model embedded", f"osmosis eval check configs/eval/{name}.toml"]
     _show(root, made, as_json=as_json, then=then)

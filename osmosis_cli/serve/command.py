@@ -21,7 +21,7 @@ from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Secret, check_api_key
 
 from ..buffered_output import BufferedStreams
-from ..errors import ENDS_BY_SIGNAL
+from ..errors import ENDS_BY_SIGNAL, usage_errors
 from ..shared_options import agent_option, complete_folders, mcp_option, require_agent
 from .server import (
     KEY_VARIABLE,
@@ -176,10 +176,8 @@ def _trainers(typed: tuple[str, ...]) -> tuple[str, ...]:
     from osmosis_ai.rollout_server.trainer.address_policy import check_origin
 
     name = "--allow-trainer" if typed else TRAINERS_VARIABLE
-    try:
+    with usage_errors(ValueError, where=f"{name}: "):
         return tuple(map(check_origin, typed or trainers_from(os.environ)))
-    except ValueError as error:
-        raise click.UsageError(f"{name}: {error}") from None
 
 
 def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | None, str]:
@@ -202,10 +200,8 @@ def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | No
     if value is None:
         return Secret(secrets.token_urlsafe(32), GENERATED), "generated, shown only here"
     name = "--api-key" if typed else KEY_VARIABLE
-    try:
+    with usage_errors(ValueError):
         key = check_api_key(value, name)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
     if typed:
         click.echo(
             "warning: --api-key shows the key to every user of this machine, who can read the "

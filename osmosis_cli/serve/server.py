@@ -26,7 +26,7 @@ import click
 
 from osmosis_ai.secret import Redactor, Secret
 
-from ..errors import CommandError
+from ..errors import CommandError, command_errors, usage_errors
 
 if TYPE_CHECKING:
     import uvicorn
@@ -83,10 +83,8 @@ def load_agent(plan: Plan) -> RolloutAgentLoop:
     with redirect_stdout(sys.stderr):  # what the module prints at import
         if plan.validate:
             return _validated(plan, roots)
-        try:
+        with command_errors(ImportingError, code="invalid"):
             return load_agent_loop(plan.module, option=option, roots=roots)
-        except ImportingError as error:
-            raise CommandError(str(error), code="invalid") from None
 
 
 def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
@@ -128,7 +126,7 @@ def settings_of(plan: Plan) -> ServerSettings:
     from osmosis_ai.rollout_server.settings import of_rollout
     from osmosis_ai.rollout_settings import get_settings
 
-    try:
+    with usage_errors(ValueError):
         return replace(
             of_rollout(get_settings()),
             max_concurrent=plan.max_concurrent,
@@ -137,8 +135,6 @@ def settings_of(plan: Plan) -> ServerSettings:
             drain_s=plan.drain_s,
             state_dir=None if plan.state_dir is None else Path(plan.state_dir),
         )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def bind(plan: Plan) -> socket.socket:
