@@ -22,9 +22,10 @@ from pytest_osmosis.options.table import OPTIONS, Option
 from ..errors import CommandError, command_errors, wrong_use
 from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
 from ..eval.command import KEY_WARNING
+from ..json_file import check_output, write_json
 from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders, require_agent
 from .conversation_lines import message_lines
-from .trial_document import check_output, write_document
+from .trial_document import results_document
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.dataset import Dataset
@@ -133,7 +134,7 @@ def _test(
     if interactive and as_json:
         raise click.UsageError("--interactive is a dialogue: leave out --json")
     if output is not None:
-        check_output(output)
+        check_output(output, "-o/--output")
     if debug:
         given["debug_dir"] = given["debug_dir"] or DEBUG_DIR
     trial = _trial(given)
@@ -149,7 +150,7 @@ def _test(
     else:
         ended = _run(trial, rows, _nothing if as_json else partial(_show, quiet=quiet, debug=debug))
     if output is not None:
-        write_document(output, ended)
+        write_json(output, results_document(ended))
     failed = [one for one in ended if one.status == "ERROR"]
     if as_json:
         _print_document(ended, failed)

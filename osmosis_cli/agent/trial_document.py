@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from ..errors import CommandError
 
 if TYPE_CHECKING:
     from .rollouts import TrialResult
 
 
-def check_output(path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is run; make its folder."""
-    from pytest_osmosis.storage.atomic_write import check_writable
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(path)
-    except OSError as error:
-        raise CommandError(
-            f"-o/--output {path}: {error.strerror or error}", code="usage", status=2
-        ) from None
-
-
-def write_document(path: Path, ended: Sequence[TrialResult]) -> None:
-    """Write the results whole, or say that they cannot be written."""
-    from pytest_osmosis.storage.atomic_write import write_whole
-
-    text = json.dumps(_document(ended), ensure_ascii=True, allow_nan=False, indent=2) + "\n"
-    try:
-        write_whole(path, text.encode("ascii"))
-    except OSError as error:
-        raise CommandError(
-            f"cannot write {path}: {error.strerror or error}", code="not_written"
-        ) from None
-
-
-def _document(ended: Sequence[TrialResult]) -> dict[str, Any]:
+def results_document(ended: Sequence[TrialResult]) -> dict[str, Any]:
+    """Return the document of these results."""
     passed = sum(one.status == "COMPLETED" for one in ended)
     return {
         "summary": {

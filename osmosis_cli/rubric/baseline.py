@@ -11,7 +11,7 @@ from typing import Any
 
 from osmosis_ai.escaping import printable
 
-from .choosing import usage
+from ..errors import wrong_use
 
 COMPARED = ("average", "variance", "stdev", "min", "max")
 _COUNTS = ("success_count", "failure_count", "total_runs")
@@ -56,12 +56,12 @@ def load_baseline(path: Path) -> Baseline:
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except OSError as error:
-        raise usage(f"--baseline {path}: {error.strerror or error}") from None
+        raise wrong_use(f"--baseline {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError):
-        raise usage(f"--baseline {path}: is not JSON") from None
+        raise wrong_use(f"--baseline {path}: is not JSON") from None
     statistics = _statistics(document)
     if not statistics:
-        raise usage(
+        raise wrong_use(
             f"--baseline {path}: has no 'overall_statistics'; "
             "expected a result file of osmosis eval rubric"
         )

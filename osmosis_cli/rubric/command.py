@@ -20,7 +20,8 @@ import click
 
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
-from ..errors import CommandError
+from ..errors import CommandError, command_errors, wrong_use
+from ..json_file import check_output, write_json
 from ..shared_options import complete_files
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def rubric_command(
         plan = replace(plan, function=function)
         found = _judged(plan, quiet=as_json)
     document = document_of(chosen, plan, found, data=data, baseline=baseline)
-    _keep(target, document)
+    write_json(target, document)
     if as_json:
         _refuse_failures(found, target, document)
         click.echo(json.dumps({**document, "output": str(target)}))
@@ -146,19 +147,16 @@ def rubric_command(
 
 def _records(data: Path, rubric_id: str | None) -> list[Record]:
     """Return the records for a rubric; without an id, which none names, all of them."""
-    from .choosing import usage
     from .records import DatasetError, load_records
 
-    try:
+    with command_errors(DatasetError, code="usage", status=2, where="--data "):
         records = load_records(data)
-    except DatasetError as error:
-        raise usage(f"--data {error}") from None
     if rubric_id is None:
         return records
     mine = [record for record in records if record.rubric_id in (None, rubric_id)]
     if not mine:
         others = sorted({str(record.rubric_id) for record in records})
-        raise usage(
+        raise wrong_use(
             f"--data {data}: none of its {len(records)} records is for {rubric_id!r} "
             f"(they are for {', '.join(others[:5])})"
         )
@@ -173,15 +171,13 @@ def _plan(
 ) -> Plan:
     from osmosis_ai.rubric.errors import MissingAPIKeyError
 
-    from .choosing import usage
     from .judging import Plan
 
-    try:
+    with (
+        command_errors(TypeError, ValueError, code="usage", status=2, where=f"{chosen.place}: "),
+        command_errors(MissingAPIKeyError, code="missing_api_key", status=2),
+    ):
         settings = chosen.settings(needs_key=needs_key)
-    except MissingAPIKeyError as error:
-        raise CommandError(str(error), code="missing_api_key", status=2) from None
-    except (TypeError, ValueError) as error:
-        raise usage(f"{chosen.place}: {error}") from None
     return Plan(
         rubric=chosen.rubric,
         settings=settings,
@@ -220,17 +216,10 @@ def _function(
 
 
 def _target(output: str | None, rubric_id: str) -> Path:
-    from pytest_osmosis.storage.atomic_write import check_writable
-
-    from .choosing import usage
     from .output import result_path
 
     target = result_path(output, rubric_id, time.time())
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(target)
-    except OSError as error:
-        raise usage(f"--output {target}: {error.strerror or error}") from None
+    check_output(target, "--output")
     return target
 
 
@@ -257,18 +246,6 @@ def _progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
         return
     with click.progressbar(length=total, label="judging", file=sys.stderr, show_pos=True) as bar:
         yield lambda: bar.update(1)
-
-
-def _keep(target: Path, document: dict[str, Any]) -> None:
-    from pytest_osmosis.storage.atomic_write import write_whole
-
-    text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
-    try:
-        write_whole(target, text.encode("ascii"))
-    except OSError as error:
-        raise CommandError(
-            f"cannot write {target}: {error.strerror or error}", code="not_written"
-        ) from None
 
 
 def _refuse_failures(runs: Sequence[Run], target: Path, document: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
-from .choosing import usage
+from ..errors import command_errors, wrong_use
 from .config import RubricConfig
 from .records import KEY_FIELDS, Record
 
@@ -31,14 +31,12 @@ _OWN_FIELDS = ("provider", "model", "api_key", "api_key_env", "system_prompt", "
 
 def load_function(spec: str) -> EvalFn:
     """Return the function `module:name`; what cannot be one is a usage error."""
-    try:
+    with command_errors(ImportingError, code="usage", status=2):
         with redirect_stdout(sys.stderr):  # what the module prints at import
             found = load_object(spec, option=OPTION, roots=[Path.cwd()])
         function = eval_fn(found, name=spec, option=OPTION)
-    except ImportingError as error:
-        raise usage(str(error)) from None
     if function.mode != "simple":
-        raise usage(
+        raise wrong_use(
             f"{OPTION} {spec!r}: takes messages; expected a rubric function "
             "(solution_str, ground_truth, extra_info)"
         )
