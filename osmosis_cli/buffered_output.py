@@ -69,6 +69,11 @@ class BufferedStreams:
     out: BufferedStream
     err: BufferedStream
 
+    def release(self) -> None:
+        """Write what both have buffered, and stop buffering."""
+        self.out.release()
+        self.err.release()
+
 
 @contextmanager
 def buffered_streams() -> Iterator[BufferedStreams]:

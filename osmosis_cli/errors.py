@@ -140,8 +140,7 @@ def _run_json(command: click.Command, args: Sequence[str]) -> int:
             streams.out.drop()
             streams.err.drop()
             click.echo(json.dumps(outcome.document), err=True)
-        streams.out.release()
-        streams.err.release()
+        streams.release()
     return outcome.status
 
 

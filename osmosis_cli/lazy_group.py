@@ -49,6 +49,11 @@ class Entry:
         return command
 
 
+def on_platform(target: str, summary: str) -> Entry:
+    """Return the entry of a command that speaks with a platform."""
+    return Entry(f"platform.{target}", summary, ON_PLATFORM)
+
+
 @cache
 def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None

@@ -14,7 +14,7 @@ import click
 
 from .env_file import env_file_options, moved_to_front, read_env_file
 from .errors import COMPLETION_VARIABLE, PROGRAM, run
-from .lazy_group import ON_PLATFORM, Entry, LazyGroup
+from .lazy_group import Entry, LazyGroup, on_platform
 
 COMMANDS = {
     "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
@@ -30,20 +30,12 @@ COMMANDS = {
     "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
     "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset."),
     "completion": Entry("completion:completion_command", "Print a shell completion script."),
-    "login": Entry("platform.login:login_command", "Log in to the platform.", ON_PLATFORM),
-    "whoami": Entry(
-        "platform.account:whoami_command", "Show who you are at the platform.", ON_PLATFORM
-    ),
-    "logout": Entry("platform.account:logout_command", "End a login.", ON_PLATFORM),
-    "dataset": Entry(
-        "platform.dataset:dataset_group", "List datasets on the platform, upload one.", ON_PLATFORM
-    ),
-    "secret": Entry(
-        "platform.secret:secret_group", "Set and delete secrets of submitted runs.", ON_PLATFORM
-    ),
-    "train": Entry(
-        "platform.train:train_group", "Submit training runs, and follow them.", ON_PLATFORM
-    ),
+    "login": on_platform("login:login_command", "Log in to the platform."),
+    "whoami": on_platform("account:whoami_command", "Show who you are at the platform."),
+    "logout": on_platform("account:logout_command", "End a login."),
+    "dataset": on_platform("dataset:dataset_group", "List datasets on the platform, upload one."),
+    "secret": on_platform("secret:secret_group", "Set and delete secrets of submitted runs."),
+    "train": on_platform("train:train_group", "Submit training runs, and follow them."),
 }
 
 ADDED_COMMANDS = "osmosis.commands"

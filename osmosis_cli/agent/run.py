@@ -148,7 +148,8 @@ def _test(
         stepper.run(rows[0])
         ended = stepper.ended
     else:
-        ended = _run(trial, rows, _nothing if as_json else partial(_show, quiet=quiet, debug=debug))
+        show = None if as_json else partial(_show, quiet=quiet, debug=debug)
+        ended = _run(trial, rows, show)
     if output is not None:
         write_json(output, results_document(ended))
     failed = [one for one in ended if one.status == "ERROR"]
@@ -259,12 +260,8 @@ def _show(result: TrialResult, *, quiet: bool, debug: bool) -> None:
         click.echo("\n".join(map(message_lines, result.messages)))
 
 
-def _nothing(result: TrialResult) -> None:
-    """The document has the results."""
-
-
 def _run(
-    trial: Trial, rows: Sequence[int], show: Callable[[TrialResult], None]
+    trial: Trial, rows: Sequence[int], show: Callable[[TrialResult], None] | None
 ) -> list[TrialResult]:
     from .rollouts import run_rows
 
@@ -272,7 +269,8 @@ def _run(
 
     def note(one: TrialResult) -> None:
         ended.append(one)
-        show(one)
+        if show is not None:
+            show(one)
 
     run_rows(trial, rows, note)
     return sorted(ended, key=lambda one: one.row_index)

@@ -1,4 +1,4 @@
-"""A login: a token, the platform that issued it, and for whom.
+"""A login: a token, the platform that issued it, and for whom; and which platform is meant.
 
 Exception
 └── LoginProblem      a login cannot be used or kept; `str()` says why and what to do
@@ -7,14 +7,20 @@ Exception
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from osmosis_ai.platform.account import User, parse_moment
+from osmosis_ai.platform.address import platform_origin
 from osmosis_ai.secret import Secret
 
 SKEW_S = 60.0
 """A token that expires so soon is treated as expired."""
+
+
+DEFAULT_PLATFORM = "https://platform.osmosis.ai"
+PLATFORM = "OSMOSIS_PLATFORM_URL"
 
 
 class LoginProblem(Exception):
@@ -55,3 +61,12 @@ class KeptLogin:
     def is_expired(self, now: float) -> bool:
         """Return whether the token is of no use any more, or within a minute."""
         return self.expiry.timestamp() <= now + SKEW_S
+
+
+def platform_url(environ: Mapping[str, str]) -> str:
+    """Return the platform's origin; raise LoginProblem unless it is https, or http on loopback."""
+    text = environ.get(PLATFORM, "").strip() or DEFAULT_PLATFORM
+    try:
+        return platform_origin(text)
+    except ValueError as error:
+        raise LoginProblem(f"{PLATFORM}: {error}") from None

@@ -20,8 +20,7 @@ from . import file, keyring_tokens
 from .document import Logins
 from .file import Tell
 from .keyring_tokens import KeyringProblem
-from .login import KeptLogin, Login, LoginProblem
-from .platform_url import DEFAULT_PLATFORM, PLATFORM, platform_url
+from .login import DEFAULT_PLATFORM, PLATFORM, KeptLogin, Login, LoginProblem, platform_url
 
 TOKEN = "OSMOSIS_TOKEN"
 TOKEN_PLATFORM = "OSMOSIS_TOKEN_PLATFORM_URL"

@@ -135,7 +135,7 @@ def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list
     args = ["-p", "osmosis", "--osmosis-only"]
     for option in OPTIONS:
         if option.name not in _DECIDED:
-            args += _translated(option, values.get(_key(option.name)))
+            args += translated(option, values.get(_key(option.name)), option.flag_name)
     if values.get("api_key"):
         args.append(f"--osmosis-api-key-env={KEY_VARIABLE}")
     if values.get("quiet"):
@@ -147,11 +147,12 @@ def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list
     return [*args, *extra]
 
 
-def _translated(option: Option, value: Any) -> Iterator[str]:
+def translated(option: Option, value: Any, spelling: str) -> Iterator[str]:
+    """Yield the words that give an option a value under one of its names."""
     if option.flag:
         if value:
-            yield option.flag_name
+            yield spelling
     elif option.repeatable:
-        yield from (f"{option.flag_name}={one}" for one in value or ())
+        yield from (f"{spelling}={one}" for one in value or ())
     elif value is not None:
-        yield f"{option.flag_name}={value}"
+        yield f"{spelling}={value}"

@@ -19,7 +19,7 @@ import click
 
 from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stderr
 from ..errors import CommandDone, CommandError
-from ..lazy_group import ON_PLATFORM, Entry, LazyGroup
+from ..lazy_group import Entry, LazyGroup, on_platform
 from ..shared_options import agent_named
 from .arguments import MCP_OPTION, click_options, in_help_groups, to_pytest_args, usual
 
@@ -34,24 +34,12 @@ SUBCOMMANDS = {
         "platform.check:eval_check_command", "Check config files of submitted evaluations."
     ),
     "schema": Entry("eval.schema:schema_command", "Print the JSON Schema of reports or configs."),
-    "submit": Entry(
-        "platform.submit:eval_submit_command", "Submit an evaluation to the platform.", ON_PLATFORM
-    ),
-    "list": Entry(
-        "platform.run_list:eval_list_command", "List the submitted evaluations.", ON_PLATFORM
-    ),
-    "info": Entry(
-        "platform.run_info:eval_info_command", "Show a submitted evaluation.", ON_PLATFORM
-    ),
-    "stop": Entry(
-        "platform.run_stop:eval_stop_command", "End a submitted evaluation.", ON_PLATFORM
-    ),
-    "logs": Entry(
-        "platform.run_logs:eval_logs_command", "Print the log of a submitted one.", ON_PLATFORM
-    ),
-    "download": Entry(
-        "platform.run_report:eval_download_command", "Download a report.", ON_PLATFORM
-    ),
+    "submit": on_platform("submit:eval_submit_command", "Submit an evaluation to the platform."),
+    "list": on_platform("run_list:eval_list_command", "List the submitted evaluations."),
+    "info": on_platform("run_info:eval_info_command", "Show a submitted evaluation."),
+    "stop": on_platform("run_stop:eval_stop_command", "End a submitted evaluation."),
+    "logs": on_platform("run_logs:eval_logs_command", "Print the log of a submitted one."),
+    "download": on_platform("run_report:eval_download_command", "Download a report."),
 }
 
 EPILOG = """\b
@@ -253,8 +241,7 @@ def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) 
             text = _COLOUR.sub("", streams.err.kept())
             raise CommandError(_story(text), code=_CODES.get(status, "failed"), status=status)
         click.echo(report.rstrip("\n") if report else '{"report": null}')
-        streams.out.release()
-        streams.err.release()
+        streams.release()
     raise CommandDone(status)
 
 

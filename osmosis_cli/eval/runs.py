@@ -20,7 +20,7 @@ from osmosis_ai.escaping import printable
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
-from pytest_osmosis.reports.text_table import columns, table, wrapped
+from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint
 from pytest_osmosis.storage.journal import FILE, Replay, replay
@@ -30,7 +30,7 @@ from pytest_osmosis.suite_results import SuiteResult
 from ..errors import CommandError
 from ..lazy_group import nearest
 from .kept_runs import Run, nearest_runs, read_run
-from .lines import say, size_text
+from .lines import say, say_table, size_text
 
 EPILOG = """\b
 Examples:
@@ -71,8 +71,7 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"no evaluations are kept in {printable(str(folder))}")
         return
     rows = [_HEADER, *(_row(run, _trend(run, found)) for run in found)]
-    for line in table(rows, columns()):
-        say(line)
+    say_table(rows)
 
 
 @runs_command.command(

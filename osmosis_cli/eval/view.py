@@ -55,8 +55,7 @@ def view_command(ctx: click.Context, place: Path | None, port: int, as_json: boo
         if as_json:
             click.echo(json.dumps({"url": viewer.url, "pages": len(library.entries())}))
             if streams := ctx.find_object(BufferedStreams):
-                streams.out.release()
-                streams.err.release()
+                streams.release()
         else:
             say(f"{printable(str(viewer.place))}: {viewer.url}")
             say("Ctrl-C ends it")

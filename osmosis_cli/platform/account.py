@@ -11,14 +11,11 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.reports.text_table import columns, wrapped
-
 from ..credentials import store
-from ..credentials.login import KeptLogin, LoginProblem
-from ..credentials.platform_url import platform_url
+from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError
-from ..eval.lines import say
-from .account_text import document, lines, shown_expiry, shown_user, shown_workspace
+from ..eval.lines import say, say_facts, tell
+from .account_text import document, shown_expiry, shown_user, shown_workspace
 from .connection import active_login, client_of, login_problems
 
 WHOAMI_EPILOG = """\b
@@ -54,9 +51,7 @@ def whoami_command(as_json: bool) -> None:
     }
     if login.workspace is None:
         parts["token"] = f"of {store.TOKEN}"
-    for line in lines(parts):
-        for part in wrapped(line, columns(), below=13):
-            say(part)
+    say_facts(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +92,7 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
     else:
         _show(ended)
     if os.environ.get(store.TOKEN):
-        say(f"{store.TOKEN} is still set: `unset {store.TOKEN}`", err=True)
+        tell(f"{store.TOKEN} is still set: `unset {store.TOKEN}`")
 
 
 def _chosen(*, all_logins: bool) -> list[tuple[str, str, KeptLogin]]:
@@ -128,7 +123,7 @@ def _confirm(chosen: list[tuple[str, str, KeptLogin]]) -> None:
 def _log_out(platform: str, workspace: str, login: KeptLogin) -> _Ended:
     problem = _revoke(platform, workspace, login)
     with login_problems():
-        store.forget(os.environ, platform, workspace, _say)
+        store.forget(os.environ, platform, workspace, tell)
     return _Ended(platform, workspace, problem)
 
 
@@ -155,11 +150,7 @@ def _show(ended: list[_Ended]) -> None:
     for one in ended:
         say(f"logged out of {shown_workspace(one.workspace)} at {one.platform}")
         if one.problem:
-            _say(
+            tell(
                 f"warning: the token was removed here, and may still be valid at {one.platform}: "
                 f"{one.problem}"
             )
-
-
-def _say(line: str) -> None:
-    say(line, err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -44,10 +43,3 @@ def shown_expiry(moment: datetime, now: float) -> str:
     left_s = moment.timestamp() - now
     then = f"in {in_words(left_s)}" if left_s > 0 else "in the past"
     return f"{moment:%Y-%m-%d %H:%M} UTC, {then}"
-
-
-def lines(parts: dict[str, str]) -> Iterator[str]:
-    """Yield one indented line for each part, its name before it."""
-    width = max(map(len, parts))
-    for name, text in parts.items():
-        yield f"  {name:<{width}}  {text}"

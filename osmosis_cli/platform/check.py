@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from osmosis_ai.escaping import printable
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
 from ..shared_options import complete_files
@@ -25,20 +26,20 @@ STATUS = 2
 """A config file that cannot be used is a wrong use of the command."""
 
 
-def _epilog(folder: str, group: str) -> str:
-    return f"""\b
-Example:
-  osmosis {group} check {folder}/my-rollout.toml
-"""
+def model_of(kind: RunKind) -> type[RunConfig]:
+    """Return the model of a kind's config files."""
+    from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
+
+    return EvalConfig if kind is EVALUATION else TrainingConfig
 
 
-def _check_command(group: str, kind_name: str, folder: str, noun: str) -> click.Command:
+def _check_command(kind: RunKind) -> click.Command:
     """The `check` command of a kind; its model is imported when it runs."""
 
     @click.command(
         "check",
-        epilog=_epilog(folder, group),
-        help=f"Check the config files of {noun}, without a network.\n\n"
+        epilog=f"\b\nExample:\n  osmosis {kind.group} check configs/{kind.folder}/my-rollout.toml",
+        help=f"Check the config files of {kind.noun}s, without a network.\n\n"
         "Prints every problem of every file, with its line. Checks the place of a file in the "
         "workspace, its rollout and its entrypoint too; runs and sends nothing. "
         "Status 2: a file cannot be used.",
@@ -53,9 +54,7 @@ def _check_command(group: str, kind_name: str, folder: str, noun: str) -> click.
     )
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     def command(paths: tuple[Path, ...], as_json: bool) -> None:
-        from osmosis_ai.platform import config_models
-
-        _check(getattr(config_models, kind_name), paths, as_json=as_json)
+        _check(model_of(kind), paths, as_json=as_json)
 
     return command
 
@@ -109,8 +108,8 @@ def _problem(problem: Any) -> dict[str, Any]:
     return {"line": problem.line, "key": problem.key or None, "message": problem.message}
 
 
-eval_check_command = _check_command("eval", "EvalConfig", "configs/eval", "evaluations")
-train_check_command = _check_command("train", "TrainingConfig", "configs/training", "training runs")
+eval_check_command = _check_command(EVALUATION)
+train_check_command = _check_command(TRAINING)
 
 
 @click.command("schema", epilog="\b\nExample:\n  osmosis train schema > training.schema.json\n")

@@ -10,8 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..credentials.login import Login, LoginProblem
-from ..credentials.platform_url import platform_url
+from ..credentials.login import Login, LoginProblem, platform_url
 from ..credentials.store import find_login
 from ..errors import CommandError, command_errors
 

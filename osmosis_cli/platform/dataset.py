@@ -2,20 +2,74 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+
 from ..lazy_group import Entry, LazyGroup
+from .run_commands import list_document, list_options, say_more
 
 EPILOG = """\b
 Examples:
   osmosis dataset upload datasets/my-rollout.jsonl
   osmosis dataset list
 """
+_HEADER = ("name", "status", "rows", "size", "uploaded", "id")
+_LEAST_FIRST = ("id", "size", "uploaded")
+"""Columns that a narrow terminal does without, in this order."""
 
 dataset_group = LazyGroup(
     "dataset",
     table={
-        "list": Entry("platform.dataset_list:dataset_list", "List those on the platform."),
+        "list": Entry("platform.dataset:dataset_list", "List those on the platform."),
         "upload": Entry("platform.dataset_upload:dataset_upload", "Check a file and upload it."),
     },
     help="Look after the datasets of this workspace on the platform.",
     epilog=EPILOG,
 )
+
+
+@click.command(
+    "list", epilog="\b\nExamples:\n  osmosis dataset list\n  osmosis dataset list --all --json\n"
+)
+@list_options
+def dataset_list(limit: int | None, *, as_json: bool) -> None:
+    """List the datasets of this workspace on the platform."""
+    from osmosis_ai.platform.datasets import PATH
+
+    from ..eval.lines import say, say_table
+    from .connection import connect_workspace
+    from .run_text import utc_now
+
+    with connect_workspace() as client:
+        found = client.collect(PATH, "datasets", limit=limit)
+    if as_json:
+        click.echo(json.dumps(list_document("datasets", found)))
+        return
+    if not found.items:
+        say("this workspace has no datasets; upload one: osmosis dataset upload FILE")
+        return
+    now = utc_now()
+    rows = [_HEADER, *(_row(item, now) for item in found.items)]
+    say_table(rows, least_first=_LEAST_FIRST)
+    say_more(found, "osmosis dataset list")
+
+
+def _row(dataset: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+    from osmosis_ai.platform.answers import number_of, text_of
+
+    from ..eval.lines import size_text
+    from .run_text import UNKNOWN, age, shown
+
+    rows, size = number_of(dataset, "row_count"), number_of(dataset, "file_size")
+    return (
+        shown(text_of(dataset, "file_name")),
+        shown(text_of(dataset, "status")),
+        UNKNOWN if rows is None else f"{rows:,.0f}",
+        UNKNOWN if size is None else size_text(size),
+        age(text_of(dataset, "created_at"), now),
+        shown(text_of(dataset, "id")),
+    )

@@ -21,7 +21,7 @@ from pytest_osmosis.options.table import OPTIONS
 
 from ..env_file import NO_OPTION, values_read
 from ..errors import CommandError, command_errors
-from ..eval.arguments import click_options, own_spellings
+from ..eval.arguments import click_options, own_spellings, translated
 from ..eval.command import check_key, refuse_xdist, split_at_dashes
 from ..option_words import KEY_VARIABLE
 
@@ -164,14 +164,8 @@ def _secrets(file: Path) -> Mapping[str, str]:
 def _words(values: Mapping[str, Any]) -> Iterator[str]:
     """The options of `osmosis eval` that have these values."""
     for option in OPTIONS:
-        spelling = own_spellings(option)[-1]
         value = values.get(option.name.replace("-", "_"))
-        if option.flag:
-            yield from [spelling] if value else []
-        elif option.repeatable:
-            yield from (f"{spelling}={one}" for one in value or ())
-        elif value is not None:
-            yield f"{spelling}={value}"
+        yield from translated(option, value, own_spellings(option)[-1])
     for switch in ("quiet", "debug", "as_json"):
         if values.get(switch):
             yield f"--{switch.removeprefix('as_')}"

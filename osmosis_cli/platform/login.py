@@ -15,14 +15,13 @@ from osmosis_ai.platform.address import is_private
 
 from ..buffered_output import BufferedStreams
 from ..credentials import store
-from ..credentials.login import KeptLogin, LoginProblem
-from ..credentials.platform_url import platform_url
+from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError, usage_errors
-from ..eval.lines import say
+from ..eval.lines import say, tell
 from .account_text import document, shown_user, shown_workspace
 from .connection import client_of, login_problems
 from .given_value import GivenValue, read_value
-from .waiting import Spinner
+from .live_line import Spinner
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.account import Identity
@@ -62,12 +61,12 @@ def login_command(
             "or leave out --json"
         )
     if os.environ.get(store.TOKEN):
-        _say(f"{store.TOKEN} is set, and is used instead of this login: unset it")
+        tell(f"{store.TOKEN} is set, and is used instead of this login: unset it")
     if given is None and not force and (known := _valid_login(platform)):
         _show(platform, known, as_json=as_json, is_new=False)
         return
     with login_problems():  # before anything is asked for: a token that is not kept is lost
-        store.check_keepable(os.environ, _say)
+        store.check_keepable(os.environ, tell)
     if given is None:
         with client_of(platform, None) as client:
             given = _confirmed_token(ctx, client, no_browser=no_browser)
@@ -76,7 +75,7 @@ def login_command(
 
         identity = verify(client)
     with login_problems():
-        store.keep(os.environ, platform, identity.workspace, _kept(identity, given), _say)
+        store.keep(os.environ, platform, identity.workspace, _kept(identity, given), tell)
     _show(platform, identity, as_json=as_json, is_new=True)
 
 
@@ -87,7 +86,7 @@ def _given_token(text: str) -> Secret:
     if text == "-":
         text = read_value(GivenValue("token", "--token", "give it with --token -"), None)
     else:
-        _say(
+        tell(
             "warning: --token shows the token to every user of this machine, who can read the "
             "arguments of a process; `--token -` reads it from standard input"
         )
@@ -134,10 +133,10 @@ def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: 
 
 def _show_code(origin: str, code: DeviceCode) -> None:
     minutes = max(1, round(code.expires_s / 60))
-    _say(f"to log in at {origin}, open this address in a browser:")
-    _say(f"\n  {printable(code.complete_url)}\n")
-    _say(f"and confirm the code there, within {minutes} {'minute' if minutes == 1 else 'minutes'}:")
-    _say(f"\n  {printable(code.user_code)}\n")
+    tell(f"to log in at {origin}, open this address in a browser:")
+    tell(f"\n  {printable(code.complete_url)}\n")
+    tell(f"and confirm the code there, within {minutes} {'minute' if minutes == 1 else 'minutes'}:")
+    tell(f"\n  {printable(code.user_code)}\n")
 
 
 def _open_browser(url: str) -> None:
@@ -173,7 +172,3 @@ def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> 
     say(f"{begin} at {platform} as {shown_user(identity.user)}, workspace: {where}")
     if not is_new:
         say("for another workspace, or to log in again: osmosis login --force")
-
-
-def _say(line: str) -> None:
-    say(line, err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
+from osmosis_ai.platform.run_kinds import RunKind
 
 from ..errors import CommandError
 from ..eval.lines import say
@@ -19,20 +19,6 @@ from ..lazy_group import nearest
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import Listing
     from osmosis_ai.platform.runs import Runs
-
-__all__ = [
-    "EVALUATION",
-    "TRAINING",
-    "RunKind",
-    "json_option",
-    "list_document",
-    "list_options",
-    "may_ask",
-    "run_argument",
-    "runs_of",
-    "say_more",
-]
-
 
 _LOOKED_AT = 100
 """How many of the newest runs a mistyped name is compared with."""

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
+
 from ..errors import INTERRUPTED, CommandDone, CommandError
-from .run_commands import EVALUATION, TRAINING, RunKind, json_option, run_argument, runs_of
+from .run_commands import json_option, run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.answers import RunMetrics, RunRecord
@@ -115,15 +117,20 @@ def _look_again(runs: Runs, name: str, misses: int) -> Seen | PlatformError:
 def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
-    from ..eval.lines import say
-    from .run_text import copyable, run_lines, utc_now
+    from ..eval.lines import say, say_facts
+    from .run_text import coloured, copyable, metric_lines, run_facts, shown, utc_now
 
     if as_json:
         click.echo(json.dumps({**seen.answer, "metrics": seen.figures}))
         return
-    for line in run_lines(seen.run, seen.metrics, utc_now()):
-        for part in wrapped(line, columns(), below=14):
-            say(part)
+    say(f"{shown(seen.run.label)}  {coloured(seen.run.status)}")
+    say_facts(dict(run_facts(seen.run, utc_now())))
+    figures = [*metric_lines(seen.metrics)] if seen.metrics else []
+    if figures:
+        say("results")
+    for figure in figures:
+        for line in wrapped(f"  {figure}", columns()):
+            say(line)
     if not seen.run.has_ended:
         say(f"wait for its end: osmosis {kind.group} info {copyable(seen.run)} --watch")
     elif seen.run.status != "finished":

@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .run_commands import (
-    EVALUATION,
-    TRAINING,
-    RunKind,
-    list_document,
-    list_options,
-    runs_of,
-    say_more,
-)
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
+
+from .run_commands import list_document, list_options, runs_of, say_more
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.runs import Runs
@@ -39,9 +33,7 @@ def _list_command(kind: RunKind) -> click.Command:
 
 
 def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
-    from pytest_osmosis.reports.text_table import columns, table
-
-    from ..eval.lines import say
+    from ..eval.lines import say, say_table
     from .run_text import LEAST_FIRST, run_rows, utc_now
 
     kind = runs.kind
@@ -54,8 +46,7 @@ def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
         say(f"no {kind.noun}s were submitted in this workspace; submit one: {config}")
         return
     rows = run_rows(map(runs.record, found.items), utc_now())
-    for line in table(rows, columns(), least_first=LEAST_FIRST):
-        say(line)
+    say_table(rows, least_first=LEAST_FIRST)
     say_more(found, f"osmosis {kind.group} list")
 
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
+
 from ..errors import INTERRUPTED, CommandError
-from .run_commands import EVALUATION, TRAINING, RunKind, json_option, run_argument, runs_of
+from .run_commands import json_option, run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.runs import Runs

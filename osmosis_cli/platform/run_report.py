@@ -11,10 +11,11 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from osmosis_ai.escaping import printable
+from osmosis_ai.platform.run_kinds import EVALUATION
 
 from ..errors import CommandError
 from ..shared_options import complete_files
-from .run_commands import EVALUATION, json_option, run_argument, runs_of
+from .run_commands import json_option, run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformError

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from osmosis_ai.escaping import printable
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
-from .run_commands import EVALUATION, TRAINING, RunKind, json_option, may_ask, run_argument, runs_of
+from .run_commands import json_option, may_ask, run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.answers import RunRecord

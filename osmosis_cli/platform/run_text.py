@@ -51,19 +51,6 @@ def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
     return rows
 
 
-def run_lines(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> Iterator[str]:
-    """Yield what there is to say of a run."""
-    yield f"{shown(run.label)}  {coloured(run.status)}"
-    told = dict(_facts(run, now))
-    width = max(map(len, told))
-    for label, text in told.items():
-        yield f"  {label.ljust(width)}  {text}"
-    if metrics and (lines := list(metric_lines(metrics))):
-        yield "results"
-        for line in lines:
-            yield f"  {line}"
-
-
 def metric_lines(metrics: RunMetrics) -> Iterator[str]:
     """Yield the figures that are known."""
     if any(metrics.counts.values()) and (counts := list(_counts(metrics.counts))):
@@ -129,7 +116,8 @@ def utc_now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
+def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield what there is to say of a run but its figures, each fact with its name."""
     if run.problem:
         yield "problem", printable(run.problem)
     yield "id", shown(run.id)

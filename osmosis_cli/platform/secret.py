@@ -137,9 +137,8 @@ def secret_list(as_json: bool) -> None:
     """List the secrets that your runs in this workspace find: names, and never values."""
     from osmosis_ai.platform.answers import text_of
     from osmosis_ai.platform.environment_secrets import list_secrets, shown_scope
-    from pytest_osmosis.reports.text_table import columns, table
 
-    from ..eval.lines import say
+    from ..eval.lines import say_table
     from .connection import connect_workspace
     from .run_text import age, shown, utc_now
 
@@ -162,8 +161,7 @@ def secret_list(as_json: bool) -> None:
         )
         for secret in found
     ]
-    for line in table([_HEADER, *rows], columns()):
-        say(line)
+    say_table([_HEADER, *rows])
 
 
 @click.command(

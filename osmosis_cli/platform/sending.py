@@ -20,7 +20,7 @@ from osmosis_ai.platform.client import PlatformError
 from osmosis_ai.platform.datasets import DatasetUpload, FileChanged, OnBytes
 
 from ..errors import INTERRUPTED, CommandError
-from ..eval.lines import say
+from ..eval.lines import tell
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
@@ -67,7 +67,7 @@ class _Sending:
                 raise
             self._kept.remove(self._file)
             return None
-        _say(f"going on with an upload: {len(etags)} of {len(upload.urls)} parts are there")
+        tell(f"going on with an upload: {len(etags)} of {len(upload.urls)} parts are there")
         return upload, etags
 
     def begin(self) -> DatasetUpload:
@@ -77,7 +77,7 @@ class _Sending:
             try:
                 self._kept.keep(self._file, upload)
             except OSError as error:
-                _say(f"warning: the upload cannot be gone on with later ({error.strerror})")
+                tell(f"warning: the upload cannot be gone on with later ({error.strerror})")
         return upload
 
     def finish(self, upload: DatasetUpload, etags: dict[int, str]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _progress_bar(name: str, size: int, there: int) -> Iterator[OnBytes]:
     """A bar on standard error, where that is a terminal that moves its cursor; else one line."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     if is_plain or not sys.stderr.isatty():
-        _say(f"uploading {printable(name)}")
+        tell(f"uploading {printable(name)}")
         yield lambda count: None
         return
     with click.progressbar(
@@ -148,7 +148,3 @@ def _progress_bar(name: str, size: int, there: int) -> Iterator[OnBytes]:
     ) as bar:
         bar.update(there)
         yield bar.update
-
-
-def _say(line: str) -> None:
-    say(line, err=True)

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from osmosis_ai.escaping import printable
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
 from .findings import Finding, Severity, in_order
 from .preflight_options import Preflight, preflight_options
-from .run_commands import EVALUATION, TRAINING, RunKind, json_option, may_ask
+from .run_commands import json_option, may_ask
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
@@ -49,8 +50,8 @@ class Plan:
     findings: Sequence[Finding]
 
 
-def _submit_command(kind: RunKind, folder: str) -> click.Command:
-    group = kind.group
+def _submit_command(kind: RunKind) -> click.Command:
+    group, folder = kind.group, f"configs/{kind.folder}"
 
     @click.command(
         "submit",
@@ -87,13 +88,11 @@ def _submit_command(kind: RunKind, folder: str) -> click.Command:
 
 def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
     from osmosis_ai.platform.config_file import ConfigError, load_config
-    from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
 
-    from .check import unusable
+    from .check import model_of, unusable
 
-    models: dict[RunKind, type[RunConfig]] = {EVALUATION: EvalConfig, TRAINING: TrainingConfig}
     try:
-        return load_config(models[kind], path)
+        return load_config(model_of(kind), path)
     except ConfigError as error:
         raise unusable([error]) from None
 
@@ -192,15 +191,11 @@ def _refuse(findings: Sequence[Finding]) -> None:
 def _show(plan: Plan, origin: str) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
-    from ..eval.lines import say
+    from ..eval.lines import say, say_facts
 
     experiment = plan.file.config.experiment
     say(f"{plan.kind.article} {plan.kind.noun} of {printable(experiment.rollout)}")
-    facts = dict(_facts(plan, origin))
-    width = max(map(len, facts))
-    for label, text in facts.items():
-        for line in wrapped(f"  {label.ljust(width)}  {text}", columns(), below=width + 4):
-            say(line)
+    say_facts(dict(_facts(plan, origin)))
     for finding in plan.findings:
         label, colour = _LABELS[finding.severity]
         first, *rest = wrapped(f"{label}: {finding}", columns())
@@ -281,5 +276,5 @@ def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
     click.echo(f"wait for its end: osmosis {plan.kind.group} info {copyable(run)} --watch")
 
 
-eval_submit_command = _submit_command(EVALUATION, "configs/eval")
-train_submit_command = _submit_command(TRAINING, "configs/training")
+eval_submit_command = _submit_command(EVALUATION)
+train_submit_command = _submit_command(TRAINING)

@@ -11,13 +11,11 @@ from typing import Any
 import click
 
 from osmosis_ai.escaping import printable
-from pytest_osmosis.reports.text_table import columns, table
 
 from ..credentials import store
-from ..credentials.login import KeptLogin, LoginProblem
-from ..credentials.platform_url import platform_url
+from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError
-from ..eval.lines import say
+from ..eval.lines import say, say_table, tell
 from ..lazy_group import nearest
 from .account_text import shown_expiry, shown_user, shown_workspace, user_document
 from .connection import login_problems
@@ -49,8 +47,7 @@ def workspace_list(as_json: bool) -> None:
             )
             for name, login in here.workspaces.items()
         ]
-        for line in table([_HEADER, *rows], columns()):
-            say(line)
+        say_table([_HEADER, *rows])
     _tell_of_variable()
 
 
@@ -85,7 +82,7 @@ def workspace_switch(name: str, as_json: bool) -> None:
                 f"you are not logged in to a workspace {printable(name)!r} at {platform}."
                 f"{nearest(name, known)} For one more workspace: `osmosis login --force`"
             )
-        store.switch(os.environ, platform, name, lambda line: say(line, err=True))
+        store.switch(os.environ, platform, name, tell)
     if as_json:
         click.echo(json.dumps({"platform": platform, "workspace": name}))
     else:
@@ -111,4 +108,4 @@ def _choose(workspaces: Mapping[str, KeptLogin]) -> str:
 
 def _tell_of_variable() -> None:
     if os.environ.get(store.TOKEN):
-        say(f"{store.TOKEN} is set, and is used instead: `osmosis whoami`", err=True)
+        tell(f"{store.TOKEN} is set, and is used instead: `osmosis whoami`")

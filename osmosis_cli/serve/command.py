@@ -249,5 +249,4 @@ def _announce(
         click.echo(f"API key: {shown}  ({note})" if generated else f"API key: {note}")
     sys.stdout.flush()
     if streams := ctx.find_object(BufferedStreams):
-        streams.out.release()
-        streams.err.release()
+        streams.release()

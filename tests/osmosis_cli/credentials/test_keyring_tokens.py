@@ -12,8 +12,7 @@ import pytest
 from osmosis_ai.platform.account import User
 from osmosis_ai.secret import Secret
 from osmosis_cli.credentials import keyring_tokens, store
-from osmosis_cli.credentials.login import KeptLogin, LoginProblem
-from osmosis_cli.credentials.platform_url import DEFAULT_PLATFORM
+from osmosis_cli.credentials.login import DEFAULT_PLATFORM, KeptLogin, LoginProblem
 
 VALUE = "token-of-a-login-99"
 LOGIN = KeptLogin(user=User(name="Ada"), token=Secret(VALUE), expires_at="2999-01-01T00:00:00Z")

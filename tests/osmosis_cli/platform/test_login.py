@@ -13,7 +13,7 @@ import pytest
 
 from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.credentials import keyring_tokens
-from osmosis_cli.platform import connection, waiting
+from osmosis_cli.platform import connection, live_line
 from osmosis_cli.platform import login as login_module
 from tests.command import Osmosis, command
 from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
@@ -33,7 +33,7 @@ GRANT = {
 }
 
 
-class Pauses(waiting.Spinner):
+class Pauses(live_line.Spinner):
     """Time that passes at once."""
 
     taken: list[float]
@@ -519,16 +519,16 @@ def test_the_spinner_turns_on_a_terminal_only_and_leaves_no_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(waiting, "_FRAME_S", 0.001)
+    monkeypatch.setattr(live_line, "_FRAME_S", 0.001)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
-    with waiting.Spinner("waiting") as spinner:
+    with live_line.Spinner("waiting") as spinner:
         spinner.sleep(0.003)
     shown = capsys.readouterr().err
     assert shown.startswith("\rwaiting\r| waiting")
     assert shown.endswith("\r         \r")
     assert "\x1b" not in shown
     monkeypatch.setitem(os.environ, "TERM", "dumb")
-    with waiting.Spinner("waiting") as spinner:
+    with live_line.Spinner("waiting") as spinner:
         spinner.sleep(0.001)
     assert capsys.readouterr().err == "waiting\n"
 

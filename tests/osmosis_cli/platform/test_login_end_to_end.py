@@ -17,7 +17,7 @@ import pytest
 
 from osmosis_cli.credentials import keyring_tokens
 from osmosis_cli.platform import login as login_module
-from osmosis_cli.platform.waiting import Spinner
+from osmosis_cli.platform.live_line import Spinner
 from tests.command import Osmosis, command
 from tests.platform_server import PlatformServer, serving
 from tests.pushed_workspace import GIT_TOKEN, make_workspace
