@@ -98,10 +98,7 @@ class ScriptedModel:
         seen = [dict(message) for message in copy.deepcopy(list(messages))]
         offered = [dict(tool) for tool in copy.deepcopy(list(tools or ()))]
         self.requests.append(SeenRequest(seen, offered, dict(params or {})))
-        turn = self._answer(copy.deepcopy(seen))
-        if isinstance(turn, Exception):
-            raise turn
-        message = _message(turn, len(self.requests))
+        message = _message(self._answer(copy.deepcopy(seen)), len(self.requests))
         reason = "tool_calls" if message.get("tool_calls") else "stop"
         usage = Usage(self._tokens, self._tokens, 2 * self._tokens)
         return ChatCompletion(message=message, finish_reason=reason, usage=usage, model=self.name)

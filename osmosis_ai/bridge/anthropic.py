@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..agents.results import CompletionsResult
-from ..http_server.messages import Response
+from ..http_server.messages import Response, event_stream
 from ..models.base import ProviderError
 from .openai import NO_RETRY, BadRequest, Call, check_tools, provider_status, read_object
 
@@ -64,12 +64,7 @@ def message(result: CompletionsResult, *, model: str) -> Response:
 
 def streamed_message(result: CompletionsResult, *, model: str) -> Response:
     """Return the reply to a call that asked for a stream: each block in one piece."""
-    return Response(
-        200,
-        b"".join(_events(result, model)),
-        headers={"Cache-Control": "no-cache"},
-        content_type="text/event-stream; charset=utf-8",
-    )
+    return event_stream(b"".join(_events(result, model)))
 
 
 def message_refused(status: int, text: str) -> Response:

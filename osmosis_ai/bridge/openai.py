@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agents.results import CompletionsResult
-from ..http_server.messages import Response, problem
+from ..http_server.messages import Response, event_stream, problem
 from ..models.base import ProviderError
 
 _NOT_FORWARDED = ("model", "messages", "stream", "stream_options")
@@ -107,12 +107,7 @@ def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Resp
         chunks[0]["usage"] = None
         usage = result.usage if any(result.usage.values()) else None
         chunks.append({**frame, "choices": [], "usage": usage})
-    return Response(
-        200,
-        b"".join(_events(chunks)),
-        headers={"Cache-Control": "no-cache"},
-        content_type="text/event-stream; charset=utf-8",
-    )
+    return event_stream(b"".join(_events(chunks)))
 
 
 def models(name: str) -> Response:

@@ -33,6 +33,12 @@ class Response:
     content_type: str = "application/json"
 
 
+def event_stream(body: bytes) -> Response:
+    """A response with the server-sent events in a body."""
+    kind = "text/event-stream; charset=utf-8"
+    return Response(200, body, headers={"Cache-Control": "no-cache"}, content_type=kind)
+
+
 def problem(status: int, message: str, **more: Any) -> Response:
     """A response with OpenAI's error object."""
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}

@@ -38,7 +38,8 @@ FATAL_KINDS: frozenset[str] = frozenset({"auth", "model_not_found", "quota"})
 DETAIL_LIMIT = 500
 """Characters of a provider's own message that are kept."""
 
-_NO_PARAMS: Mapping[str, Any] = {}
+NO_PARAMS: Mapping[str, Any] = {}
+"""The sampling options of a call that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,25 @@ class ChatModel(Protocol):
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = _NO_PARAMS,
+        params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise `ProviderError`."""
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
+
+
+class WrappedModel:
+    """The base of a `ChatModel` that asks another one: its name, its endpoint and its end."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.name = model.name
+        self.endpoint = model.endpoint
+
+    async def aclose(self) -> None:
+        """Close the other model."""
+        await self._model.aclose()
 
 
 class RateLimit(Protocol):

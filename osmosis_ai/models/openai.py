@@ -14,7 +14,7 @@ from typing import Any
 from yarl import URL
 
 from ..secret import Redactor, Secret
-from .base import ChatCompletion, RateLimit
+from .base import NO_PARAMS, ChatCompletion, RateLimit
 from .errors import Wording, fault_of_status
 from .parsing import parse_completion
 from .rate_limiter import RateLimiter
@@ -27,7 +27,6 @@ from .transport.proxy import find_proxy
 from .transport.tls import tls_context
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_NO_PARAMS: Mapping[str, Any] = {}
 
 
 class OpenAIModel:
@@ -92,7 +91,7 @@ class OpenAIModel:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = _NO_PARAMS,
+        params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
         body = self._body(messages, tools, params)

@@ -31,7 +31,7 @@ def aggregate(
     rows = _rows(runs)
     every = [run for row in rows for run in row.runs]
     tokens = [run.tokens for run in every if run.tokens is not None]
-    costs = [run.cost_usd for run in every]
+    costs = [run.cost_usd for run in every if run.cost_usd is not None]
     suite = SuiteResult(
         info=info,
         rows=rows,
@@ -45,7 +45,7 @@ def aggregate(
         ),
         total_tokens=sum(tokens) if tokens or not every else None,
         unknown_tokens=len(every) - len(tokens),
-        cost_usd=_total_cost(costs),
+        cost_usd=sum(costs) if costs else None,
         retries=sum(run.retries for run in every),
     )
     names = _names(info, every)
@@ -69,7 +69,7 @@ def _names(info: SuiteInfo, runs: Sequence[RunResult]) -> list[str]:
 def _function(
     name: str, suite: SuiteResult, table: ScoreTable, confidence: float | None
 ) -> FunctionResult:
-    scores = [run.scores.get(name) for row in suite.rows for run in row.runs]
+    scores = [run.scores.get(name) for run in suite.runs]
     scored = sum(score is not None for score in scores)
     figures = (
         _figure(metric, table, confidence)
@@ -113,8 +113,3 @@ def interval_of(
         return unit_interval(values, confidence=confidence, k=metric.k or 1)
     found = t_interval(values, confidence=confidence)
     return found and replace(found, low=max(low, found.low), high=min(high, found.high))
-
-
-def _total_cost(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None

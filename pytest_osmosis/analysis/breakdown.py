@@ -6,11 +6,11 @@ Each value has the figures of its rows, as a suite of these rows alone would hav
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from ..suite_results import Breakdown, RowData, SuiteResult, ValueResult
+from ..suite_results import Breakdown, SuiteResult, ValueResult
 from .aggregate import aggregate
 from .score_table import match_column, written
 
@@ -92,7 +92,7 @@ def _by_column(suite: SuiteResult, name: str, confidence: float | None) -> Break
     for row in suite.rows:
         if row.data is None:
             continue
-        cells = {**dict(_named(row.data)), **row.data.columns}
+        cells = {**{each: getattr(row.data, each) for each in NAMED}, **row.data.columns}
         try:
             column = match_column(cells, name)
         except KeyError:
@@ -103,10 +103,6 @@ def _by_column(suite: SuiteResult, name: str, confidence: float | None) -> Break
     if not titles:
         return None
     return breakdown_of(suite, min(titles), rows_of, confidence=confidence)
-
-
-def _named(data: RowData) -> Iterator[tuple[str, str | None]]:
-    return ((name, getattr(data, name)) for name in NAMED)
 
 
 def _order(rows_of: Mapping[str, Collection[int]]) -> Callable[[str], float]:

@@ -91,9 +91,8 @@ def score_table_of(
 def recorded_scores(suite: SuiteResult, names: Iterable[str]) -> Mapping[str, float | None]:
     """Return the threshold, if there is one, of each name that is no eval function of the suite."""
     own: dict[str, float] = {}
-    for row in suite.rows:
-        for run in row.runs:
-            own |= run.thresholds
+    for run in suite.runs:
+        own |= run.thresholds
     return {name: own.get(name) for name in names if name not in suite.info.eval_fns}
 
 

@@ -60,11 +60,6 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     return {"commit": commit, "dirty": None if changed is None else bool(changed)}
 
 
-def sensitive(name: str) -> bool:
-    """Return whether a setting of that name may hold a secret."""
-    return _SENSITIVE.search(name) is not None
-
-
 def _versions() -> Mapping[str, str]:
     found = {}
     for package in PACKAGES:
@@ -83,7 +78,8 @@ def _masked(argument: str) -> str:
 
 
 def _names_secret(option: str) -> bool:
-    return sensitive(option.rpartition(".")[2])
+    """Return whether the value of an option of that name may be a secret."""
+    return _SENSITIVE.search(option.rpartition(".")[2]) is not None
 
 
 def _git(folder: Path, *words: str) -> str | None:

@@ -18,14 +18,16 @@ from .. import api_keys
 from ..errors import NoRows
 from ..hookspecs import hooks_of
 from ..items.collection import EmptyFile, EvalFile
+from ..items.gates import take_named
 from ..items.redaction import MaskedWarnings
 from ..items.runner import ItemRunner, run_id_of
+from ..options.reader import OptionReader
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
-from . import arguments, header, preflight
+from . import header, preflight
 from .gates_plugin import GatesPlugin
 from .selection import is_below_any, selection_of
 
@@ -57,10 +59,22 @@ class Evaluation:
     # ---- the session's life, as `plugin` calls it
 
     def narrow_arguments(self) -> None:
-        """Set what pytest collects."""
-        arguments.narrow(self.config, self.spec)
-        files = [str(spec.data) for spec in self.spec.evals]
-        if not any(is_below_any(file, self.config.args) for file in files):
+        """Have pytest collect the data files: alone when the command line names them.
+
+        Explicit arguments (paths, node ids) stay, and get company only where the command line names
+        an agent too.
+        """
+        config, given = self.config, OptionReader(self.config)
+        files = list(dict.fromkeys(str(each.data) for each in self.spec.evals))
+        if self.spec.deciding.gates and take_named(config):
+            config.args[:] = files
+        has_paths = config.args_source is config.ArgsSource.ARGS
+        if not has_paths or given.on_command_line("agent"):
+            alone = given.on_command_line("data") or given("only") or self.spec.rescore
+            if files and alone and not has_paths:
+                config.args[:] = files
+            config.args.extend(file for file in files if not is_below_any(file, config.args))
+        if not any(is_below_any(file, config.args) for file in files):
             self.gates.decide_on_marked()
 
     def start(self) -> None:

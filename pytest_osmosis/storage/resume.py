@@ -224,17 +224,12 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
             return None
         kept = journal.replay(folder / FILE)
         plan = RunPlan.from_json(kept.plan)
-        if not is_unfinished(kept, plan) or not _has_usable_run(folder, kept):
+        if not is_unfinished(kept, plan) or not (_has_done_run(kept) or _recovered(folder, kept)):
             return None
         changes = identity.changes(kept.header, plan)
     except (JournalError, OSError, KeyError):
         return None
     return next((change for change in changes if change.startswith("model ")), None)
-
-
-def _has_usable_run(folder: Path, kept: Replay) -> bool:
-    """Whether there is a run that would not be run again: not so where every call was refused."""
-    return _has_done_run(kept) or bool(_recovered(folder, kept))
 
 
 def _has_done_run(kept: Replay) -> bool:

@@ -6,7 +6,6 @@ The program prints the final messages; what it writes to standard error belongs 
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import shutil
@@ -15,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.agents.numbers import finite_number
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.secret import Redactor
 
@@ -185,14 +185,11 @@ def _from_object(found: dict[str, Any]) -> AgentResult:
 
 def _finite(reward: Any) -> float:
     try:
-        number = float(reward) if isinstance(reward, (int, float)) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+        return finite_number(reward, "reward")
+    except ValueError:
         raise AgentFailed(
             f"the program printed the reward {repr(reward)[:REWARD_QUOTED]}; expected a number"
-        )
-    return number
+        ) from None
 
 
 def _outcome(messages: Messages) -> AgentResult:

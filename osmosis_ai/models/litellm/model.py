@@ -10,15 +10,13 @@ from typing import Any
 
 from ...providers import ModelName, key_from_environment, key_variables, parse_model_name
 from ...secret import Redactor, Secret
-from ..base import ChatCompletion, ProviderError, RateLimit
+from ..base import NO_PARAMS, ChatCompletion, ProviderError, RateLimit
 from ..errors import Wording
 from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy, Success
 from .client import LiteLLMClient
 from .params import for_the_model
 from .reading import Answer
-
-_NO_PARAMS: Mapping[str, Any] = {}
 
 
 class LiteLLMModel:
@@ -64,7 +62,7 @@ class LiteLLMModel:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = _NO_PARAMS,
+        params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         """One answer, after as many tries as the policy allows; raises ProviderError."""
         if params.get("stream"):
@@ -76,7 +74,7 @@ class LiteLLMModel:
         return answer
 
     async def answer(
-        self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = _NO_PARAMS
+        self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = NO_PARAMS
     ) -> Success[Answer]:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         failure: CallFailed | None = None

@@ -22,7 +22,7 @@ from ...agents.errors import (
 )
 from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, normalize_stop
-from ...models.base import CallFault, ChatCompletion, clip, efforts
+from ...models.base import NO_PARAMS, CallFault, ChatCompletion, clip, efforts
 from ...models.parsing import parse_completion
 from ...models.rate_limiter import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
@@ -48,7 +48,6 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Sent with every model call unless the agent says otherwise."""
 
-_NO_PARAMS: Mapping[str, Any] = {}
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -173,7 +172,7 @@ class TrainerModel:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = _NO_PARAMS,
+        params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         """Return the trainer's answer; raise an OsmosisRolloutError."""
         body = self._body(messages, tools, params)

@@ -56,7 +56,8 @@ async def register(options: AppOptions) -> None:
 
 
 async def _until_healthy(host: str, port: int, settings: ServerSettings) -> None:
-    url = f"http://{_netloc(_reachable(host), port)}/health"
+    name = _reachable(host)
+    url = f"http://[{name}]:{port}/health" if ":" in name else f"http://{name}:{port}/health"
     opener = build_opener(ProxyHandler({}))
     until = time.monotonic() + settings.ready_s
     while time.monotonic() < until:
@@ -133,7 +134,3 @@ def _advertised(host: str, platform_url: str) -> str:
             return str(probe.getsockname()[0])
     except OSError:
         return host
-
-
-def _netloc(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -16,10 +16,10 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from osmosis_ai.error_text import error_text
+from osmosis_ai.models.base import NO_PARAMS, WrappedModel
 from osmosis_ai.thread_frames import frame_of
 
 from ...user_code.agent import Services
@@ -279,29 +279,19 @@ def proxied(services: AnyServices, run_in_main_loop: RunInMainLoop) -> AnyServic
     return replace(services, model=model, bridge=bridge, run_sync=run_sync)
 
 
-class LoopProxyModel:
+class LoopProxyModel(WrappedModel):
     """`ChatModel` whose calls are made in the main loop."""
 
     def __init__(self, model: ChatModel, run_in_main_loop: RunInMainLoop) -> None:
-        self._model = model
+        super().__init__(model)
         self._run_in_main_loop = run_in_main_loop
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    @property
-    def endpoint(self) -> str:
-        """The model's endpoint."""
-        return self._model.endpoint
 
     async def complete(
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = MappingProxyType({}),
+        params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         """Ask the model."""
         return await self._run_in_main_loop(
