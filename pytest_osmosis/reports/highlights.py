@@ -1,6 +1,6 @@
 """What people look at first in a result: the lowest and slowest rows, the errors and their counts.
 
-Pure; every report that names rows picks them here.
+Pure; every report that names rows picks them here, and as many as is said here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult, SuiteResult
 
+LOWEST_IN_TERMINAL, LOWEST_IN_FILES = 5, 10
+"""Rows that did not pass every time which the terminal names, and Markdown and HTML."""
+RUNS_IN_FILES = 3
+"""Runs that did not pass of each of those rows, in Markdown and HTML."""
+CHANGED_IN_TERMINAL = 10
+"""Rows that differ from the baseline which the terminal names."""
 SLOWEST_SHOWN = 3
+"""Slow runs that every report names."""
 SLOW_MS = 1_000.0
 """From which on a run is worth naming for its time."""
-KINDS_SHOWN = 5
+ERROR_KINDS_SHOWN = 5
+"""Kinds of errors that every report names; it counts the others together."""
 HUGE = 1e6
 _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
@@ -144,8 +152,8 @@ def error_kinds(suite: SuiteResult) -> list[tuple[str, int]]:
 def some_error_kinds(suite: SuiteResult) -> list[str]:
     """Kinds with their counts, as people read them; the rare ones together."""
     kinds = error_kinds(suite)
-    shown = [f"{kind} {count}" for kind, count in kinds[:KINDS_SHOWN]]
-    others = sum(count for _, count in kinds[KINDS_SHOWN:])
+    shown = [f"{kind} {count}" for kind, count in kinds[:ERROR_KINDS_SHOWN]]
+    others = sum(count for _, count in kinds[ERROR_KINDS_SHOWN:])
     return [*shown, f"others {others}"] if others else shown
 
 

@@ -14,14 +14,20 @@ from ..escaping import counted, escape_control_chars
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
 from ..verdicts import Change, GateResult
-from .highlights import lowest_rows, refusal, row_name, slow_runs, some_error_kinds
+from .highlights import (
+    CHANGED_IN_TERMINAL,
+    LOWEST_IN_TERMINAL,
+    lowest_rows,
+    refusal,
+    row_name,
+    slow_runs,
+    some_error_kinds,
+)
 from .tables import ByColumn, Table, by_columns, figure_metrics, figures
 from .view import Against, against, unreached_thresholds, usage
 
 COLUMNS = 80
 """The width where there is no terminal."""
-LOWEST_ROWS = 5
-CHANGED_ROWS = 10
 NAME_LIMIT, SHORT_NAME = 36, 16
 """Characters of an eval function's name that the table shows, and in a wide table at least."""
 ROW_LIMIT = 40
@@ -278,20 +284,20 @@ def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
 
 
 def _lowest(suite: SuiteResult) -> list[str]:
-    short = lowest_rows(suite)[:LOWEST_ROWS]
+    short = lowest_rows(suite)[:LOWEST_IN_TERMINAL]
     if suite.info.n == 1:
         return [_name(low.row) for low in short]
     return [f"{_name(low.row)} {low.passed}/{low.scored}" for low in short]
 
 
 def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
-    for row in rows[:CHANGED_ROWS]:
+    for row in rows[:CHANGED_IN_TERMINAL]:
         yield f"    {row.name}  {row.passes}"
         for label, answer in (("was", row.baseline_answer), ("now", row.answer)):
             if answer:
                 yield f"      {label}  {_short(answer, width)}"
-    if len(rows) > CHANGED_ROWS:
-        yield f"    and {len(rows) - CHANGED_ROWS} more"
+    if len(rows) > CHANGED_IN_TERMINAL:
+        yield f"    and {len(rows) - CHANGED_IN_TERMINAL} more"
 
 
 def _short(text: str, width: int) -> str:

@@ -18,6 +18,8 @@ from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import Change, Comparison
 from .formats import Sections
 from .highlights import (
+    LOWEST_IN_FILES,
+    RUNS_IN_FILES,
     error_kinds,
     lowest_rows,
     row_name,
@@ -32,9 +34,6 @@ from .tables import ByColumn, Table, by_columns, figures, interval_title, span
 
 State = Literal["passed", "failed", "inconclusive"]
 
-LOWEST_SHOWN = 10
-RUNS_SHOWN = 3
-"""Runs of one row."""
 SECTION_LIMIT = 6_000
 """Characters of one run's section."""
 
@@ -164,12 +163,12 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         baseline=baseline.source or "baseline" if baseline else "",
         against=[against(each) for each in (baseline.comparisons if baseline else ())],
         notes=baseline.notes if baseline else (),
-        lowest=[_bad(low.row, str(low), suite, sections) for low in lowest[:LOWEST_SHOWN]],
-        more_low=max(0, len(lowest) - LOWEST_SHOWN),
+        lowest=[_bad(low.row, str(low), suite, sections) for low in lowest[:LOWEST_IN_FILES]],
+        more_low=max(0, len(lowest) - LOWEST_IN_FILES),
         unscored=[
-            _bad(row, unscored_share(row), suite, sections) for row in unscored[:LOWEST_SHOWN]
+            _bad(row, unscored_share(row), suite, sections) for row in unscored[:LOWEST_IN_FILES]
         ],
-        more_unscored=max(0, len(unscored) - LOWEST_SHOWN),
+        more_unscored=max(0, len(unscored) - LOWEST_IN_FILES),
         slowest=slow_runs(suite),
     )
 
@@ -183,7 +182,7 @@ def _bad(row: RowResult, found: str, suite: SuiteResult, sections: Sections) -> 
 
 
 def _shown(runs: Sequence[RunResult]) -> list[RunResult]:
-    return [run for run in runs if not run.passed][:RUNS_SHOWN]
+    return [run for run in runs if not run.passed][:RUNS_IN_FILES]
 
 
 def _subject(suite: SuiteResult) -> str:
