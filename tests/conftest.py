@@ -8,7 +8,6 @@ here first.
 from __future__ import annotations
 
 import gc
-import importlib.metadata
 import logging
 import os
 import signal
@@ -47,7 +46,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-pytest_plugins = ["pytester", "tests.platform_database", "tests.platform_server"]
+pytest_plugins = [
+    "pytester",
+    "tests.platform_database",
+    "tests.platform_server",
+    "tests.quick_sessions",
+]
 
 FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_XDIST_", "GITHUB_")
 """Prefixes of variables that would change what a session under test does."""
@@ -99,31 +103,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
     return ByFile(config, log)
 
 
-class Installed:
-    """A distribution whose files are read once."""
-
-    def __init__(self, distribution: importlib.metadata.Distribution) -> None:
-        self._distribution = distribution
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._distribution, name)
-        setattr(self, name, value)
-        return value
-
-
 def pytest_collection_finish() -> None:
     """Take all that was imported for the tests out of every later garbage collection."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def installed_distributions() -> Iterator[None]:
-    """Look for installed plugins once, not in each of a thousand sessions in this process."""
-    found = [Installed(distribution) for distribution in importlib.metadata.distributions()]
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(importlib.metadata, "distributions", lambda: found)
-        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
