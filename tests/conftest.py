@@ -2,7 +2,7 @@
 
 Sessions under test run in this process where they can. Since pytester forgets the modules that such
 a session has imported, and some cannot be imported twice, all that the plugin may need is imported
-here first.
+first, in each process that runs tests.
 """
 
 from __future__ import annotations
@@ -19,27 +19,12 @@ from pkgutil import walk_packages
 from types import FrameType
 from typing import Any
 
-import numpy  # noqa: F401
-import pyarrow.parquet  # noqa: F401
-import pydantic
 import pytest
 from hypothesis import settings
+from xdist import is_xdist_controller
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
-import osmosis_ai
-import pytest_osmosis
-from osmosis_ai.models.litellm.library import load as load_litellm
-
-with suppress(ModuleNotFoundError):
-    # Takes the discovery of installed plugins over, for good; a LiteLLM that finds it imports it.
-    import_module("importlib_metadata")
-for package in (osmosis_ai, pytest_osmosis):
-    for module in walk_packages(package.__path__, f"{package.__name__}."):
-        with suppress(ModuleNotFoundError):  # of an extra that is not installed
-            import_module(module.name)
-
-for name in pydantic.__all__:  # loaded when first used; LiteLLM uses more of them than we do
-    getattr(pydantic, name)
+gc.disable()  # what is imported for the tests stays; `pytest_collection_finish` enables it
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,10 +52,11 @@ IMPORT_LITELLM = (
     "test_rescore.py",
     "test_rewards_and_rubrics.py",
     "test_workflows.py",
+    "bridge/test_server.py",
     "rubric/test_command.py",
     "rubric/test_evaluation.py",
 )
-"""Files whose tests import LiteLLM in this process, which takes seconds."""
+"""Files whose tests import LiteLLM or its OpenAI SDK in this process, which takes seconds."""
 
 HANGING_S = 180
 """No test takes nearly as long; one that does would keep the whole suite waiting."""
@@ -78,6 +64,29 @@ HANGING_S = 180
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("thorough", max_examples=200, deadline=None)
 settings.load_profile("quick")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import what the tests share, unless this process only hands them to workers."""
+    if is_xdist_controller(session):
+        gc.enable()
+        return
+    import numpy  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+    import pydantic
+
+    import osmosis_ai
+    import pytest_osmosis
+
+    with suppress(ModuleNotFoundError):
+        # Takes the discovery of plugins over, for good; a LiteLLM that finds it imports it.
+        import_module("importlib_metadata")
+    for package in (osmosis_ai, pytest_osmosis):
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            with suppress(ModuleNotFoundError):  # of an extra that is not installed
+                import_module(module.name)
+    for name in pydantic.__all__:  # loaded when first used; LiteLLM uses more of them than we do
+        getattr(pydantic, name)
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]
@@ -107,6 +116,7 @@ def pytest_collection_finish() -> None:
     """Take all that was imported for the tests out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -128,11 +138,16 @@ def litellm(request: pytest.FixtureRequest) -> Iterator[None]:
     if not request.path.as_posix().endswith(IMPORT_LITELLM):
         yield
         return
-    load_litellm()
+    from osmosis_ai.models.litellm.library import load
+
+    gc.disable()
+    load()
+    gc.enable()
     yield
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
         gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
