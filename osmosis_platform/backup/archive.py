@@ -3,7 +3,7 @@
 manifest.json             versions, and whether the key is in it
 database/<table>.jsonl    one row a line
 files/datasets/…          the files of datasets
-files/runs/<id>/…         journals, outputs and reports; neither work trees nor environments
+files/runs/<id>/…         journals and reports; neither outputs, work trees nor environments
 files/secret.key          only when asked for
 
 The tables come first: a file that they name and that was there is in the archive, and a journal may
@@ -32,7 +32,8 @@ from ..vault.cipher import FILE_NAME as KEY_FILE
 from .tables import dump, load
 
 FORMAT = 1
-_OF_A_RUN = ("kept", "results", "output", "build-output")
+_OF_A_RUN = ("kept", "results", "build-output")
+"""Not what its programs print, where secrets are masked only at their end: the log has it."""
 _BROKEN = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, KeyError, ValueError)
 _MANIFEST, _DATABASE, _FILES = "manifest.json", "database", "files"
 

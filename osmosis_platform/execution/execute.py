@@ -255,6 +255,8 @@ class _Execution:
             return
         for lines in output.rest() if to_end else [output.lines()]:
             self._record.add_output(lines, step="run")
+        if to_end:
+            output.mask(self._record.redact)
         journal = self._room.journal()
         if self._progress is None and journal is not None:
             self._progress = Progress(journal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,3 +61,14 @@ class GrowingFile:
         if self._begun:
             yield [self._begun]
             self._begun = b""
+
+    def mask(self, redact: Callable[[str], str]) -> None:
+        """Replace the file, which grows no more, by one whose lines are masked."""
+        if not self._path.exists():
+            return
+        masked = self._path.with_name(f"{self._path.name}.masked")
+        masked.touch(mode=0o600)
+        with masked.open("w", encoding="utf-8") as file:
+            for lines in GrowingFile(self._path).rest():
+                file.writelines(redact(line.decode("utf-8", "replace")) for line in lines)
+        masked.replace(self._path)

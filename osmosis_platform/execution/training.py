@@ -74,6 +74,7 @@ class TrainingRun:
         file = f"{ROLLOUTS}/{experiment['rollout']}/{experiment['entrypoint']}"
         said = room.folder / "server-address"
         said.unlink(missing_ok=True)
+        started.callback(lambda: GrowingFile(said).mask(self.record.redact))
         job = self.children.job(
             [str(python), "-m", "osmosis_executors.serve_rollout", file],
             said,
@@ -159,7 +160,7 @@ class TrainingRun:
         return running
 
     def _following(self, started: ExitStack, path: Path | None, step: str) -> Callable[[], None]:
-        """Return what adds the new lines of a file to the log; they are added at the end too."""
+        """Return what adds the new lines of a file to the log; at the end the rest too."""
         assert path is not None
         path.touch(mode=0o600)
         printed = GrowingFile(path, path.stat().st_size)
@@ -167,6 +168,7 @@ class TrainingRun:
         def add_rest() -> None:
             for lines in printed.rest():
                 self.record.add_output(lines, step=step)
+            printed.mask(self.record.redact)
 
         started.callback(add_rest)
         return lambda: self.record.add_output(printed.lines(), step=step)

@@ -56,7 +56,7 @@ def platform(tmp_path: Path) -> Iterator[PlatformServer]:
         f"datasets/{dataset_id}/incoming-1": "not whole",
         f"runs/{run_id}/kept/abc/journal.jsonl": "journal",
         f"runs/{run_id}/results/report.json": "report",
-        f"runs/{run_id}/output": "output",
+        f"runs/{run_id}/output": f"of a run that goes on: {VALUE}",
         f"runs/{run_id}/source/main.py": "a work tree",
         f"runs/{run_id}/commit": "c" * 40,
         "environments/x/complete": "",
@@ -105,7 +105,7 @@ def test_a_platform_is_restored_with_all_its_rows_and_the_files_that_are_not_mad
     assert found == made
     assert rows_of(elsewhere) == rows_of(platform.database)
     names = {name.rpartition("/")[2] for name in files_of(tmp_path / "other")}
-    assert names == {"rows.jsonl", "journal.jsonl", "report.json", "output"}
+    assert names == {"rows.jsonl", "journal.jsonl", "report.json"}
     kept = files_of(data)
     assert all(kept[name] == text for name, text in files_of(tmp_path / "other").items())
     run_id = platform.add_run(name="three")  # rows are numbered on behind those restored
@@ -238,10 +238,10 @@ def test_the_commands_say_what_they_did_and_what_is_still_to_do(
         pytest.skip("the commands' database is SQLite here")
     data, other, file = platform.settings.data, tmp_path / "new", tmp_path / "b.tar.gz"
     assert run(cli, ["platform", "backup", str(file), "--data", str(data)]) == 0
-    assert "4 files, without the key: keep secret.key safe" in capsys.readouterr().out
+    assert "3 files, without the key: keep secret.key safe" in capsys.readouterr().out
     assert run(cli, ["platform", "backup", str(file), "--data", str(data)]) == 1
     assert "b.tar.gz is there already" in capsys.readouterr().err
     assert run(cli, ["platform", "restore", str(file), "--data", str(other), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["files"] == 4
+    assert json.loads(capsys.readouterr().out)["files"] == 3
     assert run(cli, ["platform", "restore", str(file), "--data", str(other)]) == 1
     assert "there is a platform already" in capsys.readouterr().err

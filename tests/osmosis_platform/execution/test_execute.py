@@ -35,6 +35,7 @@ def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: 
     assert run.metrics["pass_at_k"] == [{"k": 1, "value": 0.5}, {"k": 2, "value": 1.0}]
     assert run.metrics["reward_stats"]["median"] == 0.5
     assert "info run: printed *** of x" in submitted.log
+    assert submitted.room.output.read_text() == f"printed *** of {submitted.room.folder}/x\n"
     for job in submitted.children.jobs:
         assert (job.environment["KEY"], job.environment["LEVEL"]) == (SECRET, "INFO")
         assert SECRET not in repr(job)

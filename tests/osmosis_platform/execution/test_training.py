@@ -29,6 +29,7 @@ def test_the_trainer_gets_the_address_of_the_rollout_and_its_secrets_in_its_envi
     monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", "of the platform")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     training.children.evaluation = (0, f"epoch 1 {SECRET}\n")
+    training.children.server = (None, f"{training.children.server[1]}a tool prints {SECRET}\n")
     run = training.execute()
     assert (run.status, run.results) == ("finished", None)
     server, trainer = training.children.jobs
@@ -46,10 +47,13 @@ def test_the_trainer_gets_the_address_of_the_rollout_and_its_secrets_in_its_envi
     assert trainer.words == WORDS
     config = (training.room.folder / "training.json").read_text()
     assert json.loads(config)["experiment_config"]["model_path"] == "openai/x"
-    for text in (config, training.log, repr(training.children.jobs)):
+    printed = training.room.output.read_text()
+    said = (training.room.folder / "server-address").read_text()
+    for text in (config, training.log, printed, said, repr(training.children.jobs)):
         assert SECRET not in text
         assert key not in text
     assert "info train: epoch 1 ***" in training.log
+    assert printed == "epoch 1 ***\n"
     assert training.room.trained.is_dir()
     assert not training.room.source.exists()
 
