@@ -68,17 +68,6 @@ class RunMetrics:
     pass_at_k: tuple[tuple[int, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """A line of a run's log."""
-
-    timestamp: str | None = None
-    level: str | None = None
-    step: str | None = None
-    message: str = ""
-    details: Any = None
-
-
 def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
     """Return the run of an answer: as it is in a list, or below `key` in a detail."""
     inner = answer.get(key)
@@ -115,17 +104,6 @@ def run_metrics(answer: Mapping[str, Any]) -> RunMetrics:
         tokens_used=_count(overview, "tokens_used"),
         statistics={name: number for name, number in numbers.items() if number is not None},
         pass_at_k=tuple(_pass_at_k(answer)),
-    )
-
-
-def log_line(entry: Mapping[str, Any]) -> LogLine:
-    """Return one line of a log."""
-    return LogLine(
-        timestamp=text_of(entry, "timestamp"),
-        level=text_of(entry, "level"),
-        step=text_of(entry, "step"),
-        message=text_of(entry, "message") or "",
-        details=entry.get("details"),
     )
 
 

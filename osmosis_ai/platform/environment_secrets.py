@@ -6,7 +6,6 @@ Which of them a run gets is known by name and scope: no value ever leaves the pl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..secret import Redactor, Secret
@@ -56,25 +55,14 @@ def shown_scope(metadata: Mapping[str, Any]) -> str:
     return next((name for name, wire in SCOPES.items() if wire == scope), str(scope or "unknown"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedSecrets:
-    """The secrets that a run asks for."""
+def resolve_secrets(client: PlatformClient, required: Sequence[str]) -> dict[str, str]:
+    """Return the scope of each secret that a run gets, without those that the platform lacks.
 
-    scopes: Mapping[str, str] = field(default_factory=dict)
-    """By name: `personal` or `workspace`."""
-    missing: tuple[str, ...] = ()
-
-
-def resolve_secrets(client: PlatformClient, required: Sequence[str]) -> ResolvedSecrets:
-    """Return which secrets of the platform a run gets; asks nothing when it needs none."""
-    if not required:
-        return ResolvedSecrets()
-    found = list_secrets(client).items
+    It is `personal` or `workspace`. Asks nothing when the run needs none.
+    """
+    found = list_secrets(client).items if required else ()
     records = [(text_of(item, "name"), text_of(item, "scope")) for item in found]
-    scopes = {name: scope for name in required if (scope := _scope(name, records))}
-    return ResolvedSecrets(
-        scopes=scopes, missing=tuple(name for name in required if name not in scopes)
-    )
+    return {name: scope for name in required if (scope := _scope(name, records))}
 
 
 def _scope(name: str, records: Iterable[tuple[str | None, str | None]]) -> str | None:

@@ -119,7 +119,7 @@ def _parsed(path: Path, content: bytes | None) -> Logins:
 def _content(path: Path, *, tighten: Tell | None) -> bytes | None:
     """The file's bytes, None without a file; one that others can read is refused or tightened."""
     try:
-        with open(path, "rb", opener=_open_itself) as file:
+        with open(path, "rb", opener=open_itself) as file:
             _check_private(path, file.fileno(), tighten)
             return file.read(_LIMIT)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def _content(path: Path, *, tighten: Tell | None) -> bytes | None:
         raise LoginProblem(f"cannot read {path}: {error.strerror}") from None
 
 
-def _open_itself(path: str, flags: int) -> int:
+def open_itself(path: str, flags: int) -> int:
     """Open without following a link, and without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 

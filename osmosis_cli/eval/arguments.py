@@ -26,12 +26,6 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "output": ("-o", "--output"),
 }
 
-COMMON = (
-    "agent", "data", "eval-fn", "model", "base-url", "api-key", "n", "pass-threshold", "max-turns",
-    "temperature", "max-tokens", "batch-size", "limit", "offset", "output",
-)  # fmt: skip
-"""The options of the seeds, which the command has first, in this order."""
-
 _USUAL = (
     "agent", "data", "eval-fn", "model", "base-url", "api-key-env", "n", "pass-threshold",
     "max-turns", "temperature", "max-tokens", "batch-size", "limit", "offset", "gate", "output",
@@ -52,11 +46,9 @@ def own_spellings(option: Option) -> tuple[str, ...]:
 
 
 def click_options() -> list[click.Parameter]:
-    """The command's options: the common ones, its own switches, then all others of the plugin."""
-    by_name = {option.name: option for option in OPTIONS}
-    common = [_click_option(by_name[name]) for name in COMMON if name in by_name]
-    others = [_click_option(each) for each in OPTIONS if each.name not in (*COMMON, *_NOT_OFFERED)]
-    return [*common, *_SWITCHES, *others]
+    """The command's options: those of the plugin, then its own switches."""
+    offered = [_click_option(each) for each in OPTIONS if each.name not in _NOT_OFFERED]
+    return [*offered, *_SWITCHES]
 
 
 def usual(parameters: Iterable[click.Parameter]) -> list[click.Parameter]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,40 +95,24 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 def run_pytest(args: Sequence[str], *, guard: Guard, api_key: str | None) -> int:
     """Run pytest with these arguments and the key in the environment; give its exit status."""
-    with _key_in_environment(api_key), _pytest_argv(args), _own_sigterm(), in_own_words():
+    with _process_of_pytest(args, api_key), in_own_words():
         return int(pytest.main(list(args), plugins=[guard]))
 
 
 @contextmanager
-def _key_in_environment(key: str | None) -> Iterator[None]:
-    if key is None:
-        yield
-        return
-    os.environ[KEY_VARIABLE] = key
-    try:
-        yield
-    finally:
-        os.environ.pop(KEY_VARIABLE, None)
-
-
-@contextmanager
-def _pytest_argv(args: Sequence[str]) -> Iterator[None]:
+def _process_of_pytest(args: Sequence[str], key: str | None) -> Iterator[None]:
+    """Have the key in the environment, and this process as one that was started as pytest."""
     # Plugins read sys.argv (xdist sends it to its workers), and ours may hold a key.
-    before, sys.argv = sys.argv, ["pytest", *args]
+    argv, sys.argv = sys.argv, ["pytest", *args]
+    if key is not None:
+        os.environ[KEY_VARIABLE] = key
+    sets_signals = threading.current_thread() is threading.main_thread()
+    sigterm = signal.signal(signal.SIGTERM, signal.SIG_DFL) if sets_signals else None
     try:
         yield
     finally:
-        sys.argv = before
-
-
-@contextmanager
-def _own_sigterm() -> Iterator[None]:
-    try:
-        before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    except ValueError:  # not the main thread: there was nothing to set aside
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        if sets_signals:
+            signal.signal(signal.SIGTERM, sigterm)
+        if key is not None:
+            os.environ.pop(KEY_VARIABLE, None)
+        sys.argv = argv

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -54,7 +52,8 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
 
     login, repository = active_login(), workspace_repository()
     kept = UnfinishedUploads(credentials_path(os.environ).parent / "uploads")
-    with _opened(path) as descriptor:
+    with _opened(path) as opened:
+        descriptor = opened.fileno()
         with LiveLine() as line:
             line.show(f"checking {printable(path.name)}", path.name)
             rows = _checked_rows(path)
@@ -86,16 +85,11 @@ def _checked_rows(path: Path) -> int:
         return len(load_dataset(path))
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _opened(path: Path) -> BinaryIO:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        return path.open("rb")
     except OSError as error:
         raise CommandError(f"{printable(str(path))}: {error.strerror}") from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _check_taken(record: dict[str, Any], path: Path) -> None:

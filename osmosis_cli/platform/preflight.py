@@ -6,7 +6,6 @@ forbids to submit. Sends nothing to the platform.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -125,7 +124,7 @@ def _imported(rollout: Rollout) -> Iterator[Finding]:
     words = ["-m", "osmosis_cli.platform.preflight_import", rollout.entrypoint]
     ended = rollout.processes.run(words, limit_s=IMPORT_LIMIT_S)
     shown = printable(rollout.entrypoint)
-    found = _answer(ended)
+    found = ended.document if ended.in_time and not ended.status else None
     if found is None:
         what = rollout.processes.shown(_end(ended))
         yield rollout.failed("import", f"{shown} cannot be imported: {what}")
@@ -170,16 +169,6 @@ def _roles(rollout: Rollout, found: dict[str, Any]) -> Iterator[Finding]:
             f"{shown} defines and imports no Grader, so that no run gets a score",
             "derive a class from osmosis_ai.rollout.Grader in that file",
         )
-
-
-def _answer(ended: Ended) -> dict[str, Any] | None:
-    if not ended.in_time or ended.status:
-        return None
-    try:
-        found = json.loads(ended.out)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _end(ended: Ended) -> str:

@@ -5,11 +5,13 @@ The process has the environment of the rollout, without the login to the platfor
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Redactor, Secret
@@ -32,6 +34,20 @@ class Ended:
     last_words: str
     """The end of what it wrote on stderr."""
     in_time: bool
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The JSON object that it printed; None where it printed another thing."""
+        return json_object(self.out)
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None where it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

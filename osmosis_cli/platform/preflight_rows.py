@@ -5,7 +5,6 @@ Neither the project's ini file nor kept runs have a part in it, and nothing is l
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from pytest_osmosis.options.config_run import dataset_files
 
 from ..env_file import NO_OPTION
 from .findings import Finding, Severity
+from .preflight_child import json_object
 
 if TYPE_CHECKING:
     from .preflight import Rollout
@@ -49,7 +49,7 @@ def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
         return
     with tempfile.TemporaryDirectory(prefix="osmosis-preflight-") as folder:
         ended = _run(rollout, files[0], model, rows, Path(folder))
-    report = _document(ended.out)
+    report = ended.document
     if report is None or "rows" not in report:
         yield rollout.failed(
             "rows_not_run", f"no row could be run: {rollout.processes.shown(_reason(ended))}"
@@ -134,18 +134,10 @@ def _cure(rollout: Rollout, model: str) -> str:
     return f"`osmosis eval {shown} --model {printable(model)} --limit 1` shows where"
 
 
-def _document(text: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _reason(ended: Ended) -> str:
     """Why there is no report."""
     if not ended.in_time:
         return "it took too long"
     lines = ended.last_words.strip().splitlines() or [f"status {ended.status}"]
-    error = (_document(lines[-1]) or {}).get("error")
+    error = (json_object(lines[-1]) or {}).get("error")
     return str(error["message"]) if isinstance(error, dict) else lines[-1]

@@ -86,8 +86,6 @@ def _last(runs: Runs, name: str, count: int) -> list[Mapping[str, Any]]:
 
 
 def _print(lines: Iterator[Mapping[str, Any]] | list[Mapping[str, Any]], *, as_json: bool) -> None:
-    from osmosis_ai.platform.answers import log_line
-
     from ..eval.lines import say
     from .run_text import log_lines
 
@@ -95,7 +93,7 @@ def _print(lines: Iterator[Mapping[str, Any]] | list[Mapping[str, Any]], *, as_j
         click.echo(json.dumps({"logs": list(lines)}))
         return
     for entry in lines:
-        for line in log_lines(log_line(entry)):
+        for line in log_lines(entry):
             say(line)
 
 

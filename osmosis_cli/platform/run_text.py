@@ -16,7 +16,7 @@ import click
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.models.retry import in_words
-from osmosis_ai.platform.answers import ENDED, LogLine, RunMetrics, RunRecord, moment_of
+from osmosis_ai.platform.answers import ENDED, RunMetrics, RunRecord, moment_of, text_of
 from osmosis_ai.platform.server_text import one_line
 from pytest_osmosis.escaping import escape_control_chars
 
@@ -81,15 +81,16 @@ def progress_text(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> 
     return "  ".join(parts)
 
 
-def log_lines(line: LogLine) -> Iterator[str]:
+def log_lines(line: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines on the screen of one line of a log, its time in the zone of this machine."""
-    moment = moment_of(line.timestamp)
+    moment = moment_of(text_of(line, "timestamp"))
     when = f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment else "-" * 19
-    head = f"{when}  {shown(line.level or '-'):7}  "
-    step = f"{shown(line.step)}: " if line.step else ""
-    first, *rest = escape_control_chars(line.message).splitlines() or [""]
+    head = f"{when}  {shown(text_of(line, 'level') or '-'):7}  "
+    name = text_of(line, "step")
+    step = f"{shown(name)}: " if name else ""
+    first, *rest = escape_control_chars(text_of(line, "message") or "").splitlines() or [""]
     yield f"{head}{step}{first}".rstrip()
-    for further in [*rest, *_details(line.details)]:
+    for further in [*rest, *_details(line.get("details"))]:
         yield " " * len(head) + further
 
 

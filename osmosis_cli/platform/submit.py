@@ -116,14 +116,15 @@ def _planned(
     _refuse(commit.findings)
     with connect(commit.repository) as client:
         required = file.config.secrets.required if file.config.secrets else []
-        secrets = resolve_secrets(client, required)
-        found = [*_missing(secrets.missing), *_config_findings(file), *commit.findings]
+        scopes = resolve_secrets(client, required)
+        missing = [name for name in required if name not in scopes]
+        found = [*_missing(missing), *_config_findings(file), *commit.findings]
         _refuse(found)
         if asks:  # else the answer to the submission says it as early
             found += _dataset_findings(client, file.config.experiment.dataset)
         found = in_order([*_tried(file, commit, preflight, is_silent=is_silent), *found])
         _refuse(found)
-        plan = Plan(kind=kind, file=file, commit=commit, scopes=secrets.scopes, findings=found)
+        plan = Plan(kind=kind, file=file, commit=commit, scopes=scopes, findings=found)
         yield plan, client
 
 

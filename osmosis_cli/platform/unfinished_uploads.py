@@ -18,6 +18,8 @@ from typing import Any
 from osmosis_ai.platform.datasets import DatasetUpload
 from pytest_osmosis.storage.atomic_write import write_whole
 
+from ..credentials.file import open_itself
+
 _OLDEST_S = 7 * 86_400.0
 _LIMIT = 64 * 1024 * 1024
 
@@ -49,7 +51,7 @@ class UnfinishedUploads:
     def find(self, file: FileIdentity) -> DatasetUpload | None:
         """Return the upload of a file that was begun, None when there is none."""
         try:
-            with open(self._path(file), "rb", opener=_open_itself) as stream:
+            with open(self._path(file), "rb", opener=open_itself) as stream:
                 return _upload(json.loads(stream.read(_LIMIT)))
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
@@ -101,7 +103,3 @@ def _upload(document: Any) -> DatasetUpload:
     if document["version"] != 1 or not all(isinstance(url, str) for url in upload.urls):
         raise ValueError("another version has written it")
     return upload
-
-
-def _open_itself(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

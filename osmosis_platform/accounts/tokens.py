@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, joinedload
 
-from ..database.models import Member, Token, User, Workspace, now
+from ..database.models import Member, Token, Workspace, now
 from ..identifiers import digest, new_token
 from .registry import AccountError
 from .roles import VIEWER
@@ -66,43 +66,19 @@ def find_caller(session: Session, text: str) -> Caller | None:
     So is the token of a workspace that its user has left.
     """
     wanted = digest(text)
-    is_this = (Token.digest == wanted, User.removed_at.is_(None))
-    found = session.execute(_CALLER.where(*is_this)).one_or_none()
-    stored = digest("") if found is None else found.digest
-    if not hmac.compare_digest(stored.encode(), wanted.encode()) or found is None:
+    query = select(Token).where(Token.digest == wanted).options(joinedload(Token.user))
+    token = session.scalar(query)
+    stored = digest("") if token is None else token.digest
+    if not hmac.compare_digest(stored.encode(), wanted.encode()) or token is None:
         return None
-    if found.revoked_at is not None or found.expires_at <= now():
+    user, workspace = token.user, None
+    if user.removed_at is not None or token.revoked_at is not None or token.expires_at <= now():
         return None
-    workspace = None
-    if found.workspace_id is not None:
-        if found.role is None:
+    if token.workspace_id is not None:
+        workspace = find_workspace(session, user.id, Workspace.id == token.workspace_id)
+        if workspace is None:
             return None
-        workspace = CallerWorkspace(
-            found.workspace_id, found.workspace_name, found.repository, found.role
-        )
-    return Caller(
-        found.user_id, found.user_name, found.email, found.token_id, found.expires_at, workspace
-    )
-
-
-_CALLER = (
-    select(
-        Token.digest,
-        Token.id.label("token_id"),
-        Token.expires_at,
-        Token.revoked_at,
-        Token.workspace_id,
-        User.id.label("user_id"),
-        User.name.label("user_name"),
-        User.email,
-        Workspace.name.label("workspace_name"),
-        Workspace.repository,
-        Member.role,
-    )
-    .join(User, User.id == Token.user_id)
-    .outerjoin(Workspace, Workspace.id == Token.workspace_id)
-    .outerjoin(Member, and_(Member.workspace_id == Workspace.id, Member.user_id == Token.user_id))
-)
+    return Caller(user.id, user.name, user.email, token.id, token.expires_at, workspace)
 
 
 def find_workspace(
@@ -138,21 +114,15 @@ def revoke_by_operator(session: Session, token_id: str) -> None:
 
 def revoke_all(session: Session, user_id: str) -> int:
     """Revoke the tokens of a user; return how many served until now."""
-    serving = serving_tokens(session, user_id=user_id)
+    serving = serving_tokens(session, Token.user_id == user_id)
     for token in serving:
         token.revoked_at = now()
     return len(serving)
 
 
-def serving_tokens(
-    session: Session, *, user_id: str | None = None, workspace_id: str | None = None
-) -> Sequence[Token]:
-    """Return the tokens that serve, the newest first; of one user or one workspace where given."""
-    query = select(Token).where(Token.revoked_at.is_(None), Token.expires_at > now())
-    if user_id is not None:
-        query = query.where(Token.user_id == user_id)
-    if workspace_id is not None:
-        query = query.where(Token.workspace_id == workspace_id)
+def serving_tokens(session: Session, *conditions: ColumnElement[bool]) -> Sequence[Token]:
+    """Return the tokens that serve and meet conditions, the newest first."""
+    query = select(Token).where(Token.revoked_at.is_(None), Token.expires_at > now(), *conditions)
     return session.scalars(query.order_by(Token.created_at.desc(), Token.id)).all()
 
 
@@ -166,5 +136,4 @@ def valid_tokens(
     mine = Token.workspace_id == workspace_id
     if user_id is not None:
         mine = and_(Token.user_id == user_id, or_(mine, Token.workspace_id.is_(None)))
-    query = select(Token).where(mine, Token.revoked_at.is_(None), Token.expires_at > now())
-    return session.scalars(query.order_by(Token.created_at.desc(), Token.id)).all()
+    return serving_tokens(session, mine)

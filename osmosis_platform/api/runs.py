@@ -99,7 +99,7 @@ def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
 def _checked_needs(call: Call[Submission, None]) -> Dataset:
     """Return the dataset that a submission names; refuse one that names what is not there."""
     limit = call.settings.limits.runs
-    if records.going_on(call.session, call.caller) >= limit:
+    if records.count_going_on(call.session, call.caller) >= limit:
         told = f"{limit} of your runs have not ended, which is the limit; stop some, or wait"
         raise Refused(409, "too_many", told)
     name = call.body.section["experiment_config"]["dataset"]

@@ -38,11 +38,15 @@ def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: 
       osmosis platform token list --user ann
     """
     from ..accounts import registry, tokens
+    from ..database.models import Token
 
     with looking(place) as session:
-        owner = None if user is None else registry.find_user(session, user).id
-        home = None if workspace is None else registry.find_workspace(session, workspace).id
-        found = tokens.serving_tokens(session, user_id=owner, workspace_id=home)
+        wanted = []
+        if user is not None:
+            wanted.append(Token.user_id == registry.find_user(session, user).id)
+        if workspace is not None:
+            wanted.append(Token.workspace_id == registry.find_workspace(session, workspace).id)
+        found = tokens.serving_tokens(session, *wanted)
         documents = [_document(token) for token in found]
     rows = [("id", "user", "workspace", "label", "until")]
     for token, each in zip(found, documents, strict=True):

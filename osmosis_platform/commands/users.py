@@ -199,12 +199,13 @@ def _question(session: Session, user: User) -> str:
 
     from ..accounts.registry import workspaces_of
     from ..accounts.tokens import serving_tokens
+    from ..database.models import Run, Token
     from ..runs import records
 
-    tokens = counted(len(serving_tokens(session, user_id=user.id)), "token")
+    tokens = counted(len(serving_tokens(session, Token.user_id == user.id)), "token")
     homes = [workspace.name for workspace, _ in workspaces_of(session, user.id)]
     where = f", a member of {', '.join(homes)}" if homes else ""
-    running = counted(len(records.of_user_going_on(session, user.id)), "run")
+    running = counted(len(records.going_on(session, Run.creator_id == user.id)), "run")
     return f"Remove {user.name} ({tokens}{where}), and stop {running}?"
 
 

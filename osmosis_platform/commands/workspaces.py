@@ -173,10 +173,11 @@ def _leavings(session: Session, place: Place, workspace: Workspace) -> Leavings:
     from pytest_osmosis.escaping import counted
 
     from ..accounts.registry import AccountError
+    from ..database.models import Run
     from ..execution.leavings import Leavings
     from ..runs import records
 
-    if going := records.of_workspace_going_on(session, workspace.id):
+    if going := records.going_on(session, Run.workspace_id == workspace.id):
         names = ", ".join(run.name for run in going[:3]) + (", …" if len(going) > 3 else "")
         raise AccountError(
             f"{workspace.name} has {counted(len(going), 'run')} under way ({names}); stop them on "

@@ -85,12 +85,8 @@ def stop_run(visit: Visit, fields: Mapping[str, str]) -> Response:
 def find_run(visit: Visit, name: str | None = None) -> tuple[RunKind, Run]:
     """Return the run that a path names, or this name."""
     name = visit.request.path_params["name"] if name is None else name
-    for kind in KINDS:
-        try:
-            return kind, records.find(visit.session, kind, visit.workspace, name)
-        except Refused as error:
-            refused = error
-    raise refused
+    run = records.find(visit.session, None, visit.workspace, name)
+    return next(kind for kind in KINDS if kind.name == run.kind), run
 
 
 def download_log(visit: Visit) -> Response:

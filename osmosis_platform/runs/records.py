@@ -59,30 +59,21 @@ def submit(
     return run, True
 
 
-def going_on(session: Session, caller: Caller) -> int:
+def count_going_on(session: Session, caller: Caller) -> int:
     """Return how many runs of a user have not ended."""
     ours = (Run.creator_id == caller.user_id, Run.status.not_in(ENDED))
     return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
 
 
-def of_user_going_on(session: Session, user_id: str) -> Sequence[Run]:
-    """Return the runs of a user that have not ended, in all workspaces."""
-    return _going_on(session, Run.creator_id == user_id)
-
-
-def of_workspace_going_on(session: Session, workspace_id: str) -> Sequence[Run]:
-    """Return the runs of a workspace that have not ended."""
-    return _going_on(session, Run.workspace_id == workspace_id)
-
-
-def _going_on(session: Session, condition: ColumnElement[bool]) -> Sequence[Run]:
+def going_on(session: Session, condition: ColumnElement[bool]) -> Sequence[Run]:
+    """Return the runs that meet a condition and have not ended."""
     query = select(Run).where(condition, Run.status.not_in(ENDED)).order_by(Run.created_at)
     return session.scalars(query).all()
 
 
 def stop_all(session: Session, user_id: str) -> int:
     """Stop the runs of a user that go on; return how many there were."""
-    going = of_user_going_on(session, user_id)
+    going = going_on(session, Run.creator_id == user_id)
     for run in going:
         session.refresh(run, with_for_update=True)  # it may have ended since
         if run.status not in ENDED:
@@ -90,13 +81,17 @@ def stop_all(session: Session, user_id: str) -> int:
     return len(going)
 
 
-def find(session: Session, kind: RunKind, workspace: CallerWorkspace, name_or_id: str) -> Run:
-    """Return a run of the workspace by its name or id."""
-    query = select(Run).where(Run.workspace_id == workspace.id, Run.kind == kind.name)
+def find(
+    session: Session, kind: RunKind | None, workspace: CallerWorkspace, name_or_id: str
+) -> Run:
+    """Return a run of the workspace, of this kind or of any, by its name or id."""
+    query = select(Run).where(Run.workspace_id == workspace.id)
+    if kind is not None:
+        query = query.where(Run.kind == kind.name)
     wanted = or_(Run.id == name_or_id, Run.name == name_or_id)
     run = session.scalar(query.where(wanted).order_by(Run.name == name_or_id).limit(1))
     if run is None:
-        raise not_found(kind.words)
+        raise not_found("run" if kind is None else kind.words)
     return run
 
 
