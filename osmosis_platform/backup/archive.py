@@ -26,8 +26,10 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from sqlalchemy import Connection
+
 from ..database.connection import Database
-from ..database.schema import NEWEST, prepare, revision, upgrade
+from ..database.schema import NEWEST, prepare, revision, upgrade_within
 from ..vault.cipher import FILE_NAME as KEY_FILE
 from .tables import dump, load
 
@@ -47,13 +49,18 @@ def write_backup(database: Database, data: Path, file: Path, *, with_key: bool) 
 
     Raises:
         BackupProblem: where the file is there already, or the key is not in the folder.
+        SchemaProblem: where the tables are a newer version's; an older one's are saved as they are.
         OSError: where it cannot be written.
     """
     if with_key and not (data / KEY_FILE).is_file():
         raise BackupProblem(f"{data} has no {KEY_FILE}: the key is in the environment, keep it")
+    found = revision(database)
+    if found is None or found >= NEWEST:
+        prepare(database)
+        found = NEWEST
     manifest = {
         "format": FORMAT,
-        "revision": NEWEST,
+        "revision": found,
         "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "has_key": with_key,
     }
@@ -72,41 +79,59 @@ def read_backup(database: Database, data: Path, file: Path) -> dict[str, Any]:
     Raises:
         BackupProblem: where it is none, or where something is there already.
         OSError: where it cannot be read, or the files cannot be written.
+
+    In each case what was made is removed.
     """
     if revision(database) is not None:
         raise BackupProblem("there is a platform already: restore into an empty place")
     try:
-        with tarfile.open(file, mode="r:gz") as archive:
-            return _restore(database, data, archive)
+        with (
+            tarfile.open(file, mode="r:gz") as archive,
+            _removed_if_it_fails(data) as made,
+            database.engine.connect().execution_options(osmosis_writes=True) as connection,
+            connection.begin(),
+        ):
+            return _restore(connection, data, archive, made)
     except _BROKEN as error:
         raise BackupProblem(f"{file} is no whole backup ({type(error).__name__})") from None
 
 
-def _restore(database: Database, data: Path, archive: tarfile.TarFile) -> dict[str, Any]:
+@contextmanager
+def _removed_if_it_fails(data: Path) -> Iterator[list[Path]]:
+    """Yield the list of the files that are made in a folder."""
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException:
+        for path in made:
+            path.unlink()
+            for folder in path.parents:
+                if folder == data or any(folder.iterdir()):
+                    break
+                folder.rmdir()
+        raise
+
+
+def _restore(
+    connection: Connection, data: Path, archive: tarfile.TarFile, made: list[Path]
+) -> dict[str, Any]:
     first = archive.next()
     if first is None or first.name != _MANIFEST:
         raise BackupProblem("this is no backup of a platform")
     manifest: dict[str, Any] = json.loads(_content(archive, first).read())
     if manifest["format"] != FORMAT or manifest["revision"] > NEWEST:
         raise BackupProblem("the backup is of a newer version of the platform; upgrade this one")
-    upgrade(database, manifest["revision"])
-    rows = files = 0
-    with (
-        database.engine.connect().execution_options(osmosis_writes=True) as connection,
-        connection.begin(),
-    ):
-        for member in archive:
-            kind, _, place = member.name.partition("/")
-            if kind == _DATABASE:
-                name = PurePosixPath(place).stem
-                rows += load(connection, name, _content(archive, member))
-            elif kind == _FILES:
-                _put(data, place, _content(archive, member))
-                files += 1
-    if manifest["revision"] != NEWEST:
-        upgrade(database)
-    prepare(database)
-    return {**manifest, "rows": rows, "files": files}
+    upgrade_within(connection, manifest["revision"])
+    rows = 0
+    for member in archive:
+        kind, _, place = member.name.partition("/")
+        if kind == _DATABASE:
+            name = PurePosixPath(place).stem
+            rows += load(connection, name, _content(archive, member))
+        elif kind == _FILES:
+            _put(data, place, _content(archive, member), made)
+    upgrade_within(connection)
+    return {**manifest, "rows": rows, "files": len(made)}
 
 
 @contextmanager
@@ -200,7 +225,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return found
 
 
-def _put(data: Path, place: str, content: IO[bytes]) -> None:
+def _put(data: Path, place: str, content: IO[bytes], made: list[Path]) -> None:
     parts = PurePosixPath(place).parts
     if not parts or ".." in parts or PurePosixPath(place).is_absolute():
         raise BackupProblem("the archive holds a file that leads out of the folder")
@@ -211,6 +236,7 @@ def _put(data: Path, place: str, content: IO[bytes]) -> None:
         handle = os.open(target, flags, 0o600)
     except FileExistsError:
         raise BackupProblem(f"{target} is there already: restore into an empty place") from None
+    made.append(target)
     with open(handle, "wb") as file:
         while block := content.read(1024 * 1024):
             file.write(block)

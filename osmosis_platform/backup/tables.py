@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import JSON, Column, Connection, MetaData, Table, func, insert, select
+from sqlalchemy import JSON, Column, Connection, MetaData, Table, func, insert, inspect, select
 from sqlalchemy import text as sql
 
 from ..database.connection import Database
@@ -23,21 +23,27 @@ _TIME, _BYTES, _JSON = "$time", "$bytes", "$json"
 
 
 def dump(database: Database) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield each table with its lines; all are of one moment."""
+    """Yield each table with its lines; all are of one moment.
+
+    Those of an older version lack columns or tables; no version has dropped one.
+    """
     # On SQLite a transaction that reads has one view anyway.
     options = {} if database.is_sqlite else {"isolation_level": "REPEATABLE READ"}
     with (
         database.engine.connect().execution_options(**options) as connection,
         connection.begin(),
     ):
+        looked = inspect(connection)
         for table in Base.metadata.sorted_tables:
-            yield table.name, _lines(connection, table)
+            if looked.has_table(table.name):
+                there = {column["name"] for column in looked.get_columns(table.name)}
+                yield table.name, _lines(connection, [c for c in table.columns if c.name in there])
 
 
-def _lines(connection: Connection, table: Table) -> Iterator[bytes]:
-    rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(table))
+def _lines(connection: Connection, columns: list[Column[Any]]) -> Iterator[bytes]:
+    rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(*columns))
     for row in rows.mappings():
-        found = {column.name: _encoded(column, row[column.name]) for column in table.columns}
+        found = {column.name: _encoded(column, row[column.name]) for column in columns}
         yield json.dumps(found).encode("ascii") + b"\n"
 
 

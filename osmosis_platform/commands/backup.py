@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .options import show
-from .place import Place, connected, opened, place_options
+from .place import Place, connected, place_options
 
 
 @click.command("backup")
@@ -30,7 +30,7 @@ def backup_command(file: Path, with_key: bool, place: Place, as_json: bool) -> N
     """
     from ..backup.archive import BackupProblem, write_backup
 
-    with opened(place) as database:
+    with connected(place) as database:
         try:
             made = write_backup(database, place.data, file, with_key=with_key)
         except BackupProblem as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, inspect, select, text
+from sqlalchemy import Connection, func, inspect, select, text
 
 from .connection import Database
 
@@ -39,26 +39,31 @@ def upgrade(database: Database, to: str = "head") -> None:
     Raises:
         SchemaProblem: when a newer version has changed them already.
     """
+    with (
+        database.engine.connect().execution_options(osmosis_writes=True) as connection,
+        connection.begin(),
+    ):
+        upgrade_within(connection, to)
+
+
+def upgrade_within(connection: Connection, to: str = "head") -> None:
+    """Do so in a transaction."""
     from alembic import command  # takes time that only the first start needs
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", "osmosis_platform.database:migrations")
-    with (
-        database.engine.connect().execution_options(osmosis_writes=True) as connection,
-        connection.begin(),
-    ):
-        if not database.is_sqlite:  # another process may do the same
-            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
-        config.attributes["connection"] = connection
-        try:
-            command.upgrade(config, to)
-        except CommandError:
-            raise SchemaProblem(
-                "the database is of a newer version of the platform; "
-                "upgrade with `pip install --upgrade 'pytest-osmosis[platform]'`"
-            ) from None
+    if connection.dialect.name == "postgresql":  # another process may do the same
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, to)
+    except CommandError:
+        raise SchemaProblem(
+            "the database is of a newer version of the platform; "
+            "upgrade with `pip install --upgrade 'pytest-osmosis[platform]'`"
+        ) from None
 
 
 def revision(database: Database) -> str | None:

@@ -19,6 +19,7 @@ from sqlalchemy import select
 from osmosis_platform.backup.archive import BackupProblem, read_backup, write_backup
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Base, Run, RunLog, now
+from osmosis_platform.database.schema import revision, upgrade
 from osmosis_platform.execution.room import Room
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
@@ -186,6 +187,7 @@ def test_what_is_there_already_is_left_alone(
             lambda content: _archive(
                 {
                     "manifest.json": b'{"format": 1, "revision": "0001"}',
+                    "files/datasets/x/rows.jsonl": b"rows",
                     "files/../../x": b"out of the folder",
                 }
             ),
@@ -205,6 +207,8 @@ def test_what_is_no_backup_is_refused(
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(BackupProblem, match=told):
         read_backup(elsewhere, tmp_path / "other", file)
+    assert revision(elsewhere) is None
+    assert not [*(tmp_path / "other").glob("datasets")]
 
 
 def _archive(contents: dict[str, bytes]) -> bytes:
@@ -245,3 +249,31 @@ def test_the_commands_say_what_they_did_and_what_is_still_to_do(
     assert json.loads(capsys.readouterr().out)["files"] == 3
     assert run(cli, ["platform", "restore", str(file), "--data", str(other)]) == 1
     assert "there is a platform already" in capsys.readouterr().err
+
+
+def test_tables_of_an_older_version_are_saved_before_they_are_upgraded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from osmosis_cli.errors import run
+    from osmosis_cli.main import cli
+
+    old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "b.tar.gz"
+    old.mkdir()
+    database = Database.in_folder(old)
+    upgrade(database, "0001")
+    with database.writing() as session:
+        session.connection().exec_driver_sql(
+            "INSERT INTO users (id, name, created_at) VALUES ('1', 'ann', '2026-01-02 03:04:05')"
+        )
+    database.close()
+    assert run(cli, ["platform", "user", "list", "--data", str(old)]) == 1
+    assert "back it up, then run" in capsys.readouterr().err
+    assert run(cli, ["platform", "backup", str(file), "--data", str(old), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["revision"] == "0001"
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(file.read_bytes()[:-300])
+    assert run(cli, ["platform", "restore", str(broken), "--data", str(new)]) == 1
+    assert "no whole backup" in capsys.readouterr().err
+    assert run(cli, ["platform", "restore", str(file), "--data", str(new)]) == 0
+    assert run(cli, ["platform", "user", "list", "--data", str(new)]) == 0
+    assert "ann" in capsys.readouterr().out
