@@ -72,6 +72,10 @@ async def judge(messages, ground_truth, metadata):
 """
 
 
+NO_NEIGHBOURS = "-p no:hypothesispytest -p no:anyio"
+"""In PYTEST_ADDOPTS: leaves out plugins that are installed for the tests and load slowly."""
+
+
 class Session:
     """What a pytest session left behind."""
 

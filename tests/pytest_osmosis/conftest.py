@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoints import Endpoint
-from tests.project import Project
+from tests.project import NO_NEIGHBOURS, Project
 
 
 @pytest.fixture
@@ -21,6 +22,11 @@ def endpoint() -> Iterator[Endpoint]:
 def project(
     pytester: pytest.Pytester, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> Project:
-    """A project whose model is the endpoint; its sessions load none of the neighbours."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
+    """A project whose model is the endpoint, with short pauses between tries in this process.
+
+    Its sessions load none of the neighbours.
+    """
+    monkeypatch.setenv("PYTEST_ADDOPTS", NO_NEIGHBOURS)
+    for name in ("base_s", "cap_s"):
+        monkeypatch.setitem(RetryPolicy.__init__.__kwdefaults__, name, 0.01)
     return Project(pytester, endpoint)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.retry import RetryPolicy
 from tests.endpoint_faults import misbehave
 from tests.endpoints import Ask, Endpoint, refusing_address
 from tests.modes import each_mode
@@ -85,7 +84,7 @@ WAITS += [f"429-retry-after-{nonsense}" for nonsense in ("garbage", "nan", "-5")
 
 @pytest.fixture
 def faulty(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project whose endpoint misbehaves row by row; pauses between tries are short."""
+    """A project whose endpoint misbehaves row by row."""
 
     def answers(ask: Ask) -> Any:
         steps = misbehave(replace(ask, model=f"fault-{ask.row}"))
@@ -93,8 +92,6 @@ def faulty(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
     project.endpoint.answers = answers
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    for name in ("base_s", "cap_s"):
-        monkeypatch.setitem(RetryPolicy.__init__.__kwdefaults__, name, 0.01)
     return project
 
 

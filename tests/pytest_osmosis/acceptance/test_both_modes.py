@@ -18,7 +18,7 @@ import pytest
 
 from tests import report_page
 from tests.endpoints import Ask, Endpoint, error_reply
-from tests.project import AGENT, Folder, Session
+from tests.project import AGENT, NO_NEIGHBOURS, Folder, Session
 
 KEY = "sk-a-key-that-may-be-seen-nowhere"
 BATCH_SIZE = 6
@@ -128,6 +128,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("PYTEST_ADDOPTS", NO_NEIGHBOURS)
 
         @cache
         def evaluated(mode: str) -> tuple[Folder, Session]:
@@ -135,7 +136,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
                 folder = prepared(tmp_path_factory.mktemp(mode), endpoint)
                 args = folder.options(
                     f"-n{MODES[mode]}", f"--batch-size={BATCH_SIZE}", "--osmosis-seed=1", "-v",
-                    "--osmosis-eval-fn=rewards:picky", "--osmosis-agent-timeout=3",
+                    "--osmosis-eval-fn=rewards:picky", "--osmosis-agent-timeout=2",
                     "--junitxml=out.xml", "-ojunit_logging=all", "--osmosis-html=out.html",
                     "--osmosis-markdown=out.md", "--osmosis-runs-table=out.parquet",
                     *(f"--osmosis-gate={gate}" for gate in GATES),
