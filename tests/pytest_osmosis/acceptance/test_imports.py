@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.project import Project
 TELLS_MODULES = """
 import os
 import sys
+from importlib.util import find_spec
 
 
 def pytest_unconfigure(config):
@@ -43,16 +45,16 @@ ELSEWHERE = {
                 "dataset.parquet",
             ),
             *(
-                "gates.early_stopping",
-                "gates.evaluate",
-                "gates.parser",
+                "analysis.gates.early_stopping",
+                "analysis.gates.evaluate",
+                "analysis.gates.parser",
                 "reports.html",
                 "reports.json_writer",
             ),
             *(
                 "reports.markdown",
                 "rollouts.rescore",
-                "gates.result",
+                "analysis.gates.result",
             ),
         )
     ),
@@ -81,6 +83,10 @@ def test_aiohttp_itself_imports_the_standard_clients():
     loaded = "import sys, aiohttp; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert set(found.stdout.split()) >= CLIENT
+
+
+def test_what_must_not_be_imported_is_there() -> None:
+    assert [name for name in sorted(ELSEWHERE) if find_spec(name) is None] == []
 
 
 @pytest.mark.slow
