@@ -15,7 +15,7 @@ from ..run_result import CachedRun, RolloutRecord, RunId
 from ..storage.transcripts import RunFolder, Transcripts
 
 if TYPE_CHECKING:
-    from ..storage.store import RunStore
+    from ..storage.run_store import RunStore
     from .suite import Suite
 
 

@@ -22,7 +22,7 @@ from .failed_runs import FailedRuns
 
 if TYPE_CHECKING:
     from ..spec import SessionSpec
-    from ..storage.store import RunStore
+    from ..storage.run_store import RunStore
     from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateResult
 

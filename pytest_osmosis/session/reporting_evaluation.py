@@ -22,7 +22,7 @@ from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_id
 from ..reports.formats import wants_conversations
 from ..rollouts.cached import StoreCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
-from ..storage.store import RunStore
+from ..storage.run_store import RunStore
 from . import header, preflight, progress
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary

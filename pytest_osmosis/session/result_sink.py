@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..run_result import RunId, RunResult
 from ..spec import SessionSpec
-from ..storage.store import RunStore
+from ..storage.run_store import RunStore
 from ..storage.transcripts import TranscriptWriter
 from .budget import RunBudget
 from .recorder import Recorder

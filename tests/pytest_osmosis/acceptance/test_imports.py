@@ -66,7 +66,7 @@ REPORTING = {
     for name in (
         "session.result_sink",
         "storage.journal",
-        "storage.store",
+        "storage.run_store",
         "session.progress",
         "session.budget",
     )

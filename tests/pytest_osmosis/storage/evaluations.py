@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage.fingerprint import DIGEST_LENGTH, EvalFingerprint, RunPlan
-from pytest_osmosis.storage.store import RunStore
+from pytest_osmosis.storage.run_store import RunStore
 from tests.made_results import info
 
 SUITE = "data.jsonl"

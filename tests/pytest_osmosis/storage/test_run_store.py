@@ -15,7 +15,7 @@ from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.group_commit import AppendFile
 from pytest_osmosis.storage.journal import FILE, Reader
-from pytest_osmosis.storage.store import RunStore
+from pytest_osmosis.storage.run_store import RunStore
 from tests.pytest_osmosis.storage.evaluations import SUITE, ended, evaluation, keep, store_in
 
 
