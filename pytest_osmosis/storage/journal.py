@@ -2,9 +2,12 @@
 
 The first line is the header; a line for every session that worked on the evaluation follows, one
 for every run that ended in it, and one that says that the session was not cut short. Of several
-lines for one run the last one counts. A torn line at
-the end is what an interrupted write leaves, and is cut; a damaged one before the end is refused.
-Knows the file; does not know what makes an evaluation the same.
+lines for one run the last one counts. A torn line at the end is what an interrupted write leaves,
+and is cut; a damaged one before the end is refused.
+
+Makes and reads the file and its lines. `group_commit` says when the line of a run reaches the disk,
+and `run_store` who waits for that: `report` does, before pytest hears of the run, `keep` does not.
+What makes an evaluation the same is in `fingerprint`.
 """
 
 from __future__ import annotations
