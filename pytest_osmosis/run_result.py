@@ -2,6 +2,11 @@
 
 Plain frozen values and their one wire form: an ASCII JSON string, so that a report crosses
 xdist whatever the text holds. `reports/` shows and writes them.
+
+A further field of a run is a field of `RunResult` that `rollouts/rollout.py` fills; what is
+measured of model calls comes there by its name from `measures` in `osmosis_ai/agents/client.py`.
+Journal, JSON report, its schema and the tables of runs have a field of one value by themselves
+(`RUN_FIELDS`); `docs/reference/report.md` describes it.
 """
 
 from __future__ import annotations

@@ -144,6 +144,19 @@ class ModelLLM:
             max_context_tokens=self.max_context_tokens,
         )
 
+    def measures(self) -> dict[str, Any]:
+        """Return what was measured of all calls so far, by the names that reports of runs have."""
+        return {
+            "llm_ms": round(self.llm_latency_ms),
+            "tokens": self.total_tokens,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.response_tokens,
+            "llm_calls": self.num_llm_calls,
+            "retries": self.retries,
+            "cost_usd": self.cost_usd,
+            "finish_reason": next(reversed(self.finish_reasons), None),
+        }
+
     def close(self) -> None:
         """End the rollout: later calls raise."""
         self._closed = True

@@ -1,7 +1,7 @@
 """The JSON report's one definition, as pydantic models: its schema, and what the writer fills.
 
 Fields may be added; none of the core's is renamed or removed. The fields of a run are those of
-`results.RunResult`; each is filled from the attribute of that name, as are those of a row or a
+`run_result.RunResult`; each is filled from the attribute of that name, as are those of a row or a
 figure. A number that is not defined, or has no bound, is null.
 """
 

@@ -256,17 +256,8 @@ class Rollout:
         llm = self._agent_run.llm
         if llm is None:
             return {}
-        return {
-            "llm_ms": round(llm.llm_latency_ms),
-            "tokens": llm.total_tokens,
-            "prompt_tokens": llm.prompt_tokens,
-            "completion_tokens": llm.response_tokens,
-            "llm_calls": llm.num_llm_calls,
-            "tool_calls": self.outcome.tool_calls if self.outcome is not None else 0,
-            "retries": llm.retries,
-            "cost_usd": llm.cost_usd,
-            "finish_reason": next(reversed(llm.finish_reasons), None),
-        }
+        tool_calls = self.outcome.tool_calls if self.outcome is not None else 0
+        return {**llm.measures(), "tool_calls": tool_calls}
 
     def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
         """What the item prints, the question always; redacted ahead, because texts are cut."""
