@@ -2,7 +2,8 @@
 
 Retry-After is understood as seconds, as an HTTP date and as `retry-after-ms`. Knows neither what is
 sent nor how: a `CallFault` says what is worth another try, and a rate limit, which other models may
-share, learns how each try ended.
+share, learns how each try ended. `RetryPolicy` has the defaults for models; judges and the
+clients of the platform and of trainers pass policies of their own.
 """
 
 from __future__ import annotations
