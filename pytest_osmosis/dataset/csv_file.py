@@ -1,7 +1,8 @@
 """CSV with a header: records of strings, written as JSON lines to an unnamed temporary file.
 
 From there on they are rows like those of a JSONL file. Knows Python's csv module; does not judge
-which columns a row needs.
+which columns a row needs. Files with another separator are a subclass with a `separator`, and its
+entry in `formats.FORMATS`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from .sampling import Selection
 
 LONGEST_CELL = 64 * 1024 * 1024
 _BOM = "\ufeff"
-_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class CsvSource:
     """An open CSV file as a source of rows."""
 
+    separator = ","
     unit: Literal["line", "row"] = "line"
     torn = False
 
@@ -103,16 +105,16 @@ class CsvSource:
             raise DatasetError(
                 f"{self._path}:{line}: the column {', '.join(double)} is there more than once"
             )
-        other = next((sign for sign in _OTHER_SEPARATORS if sign in names[0]), None)
-        if len(names) == 1 and other:
+        other = next((sign for sign in _SEPARATORS if sign in names[0]), self.separator)
+        if len(names) == 1 and other != self.separator:
             raise DatasetError(
-                f"{self._path}:{line}: its columns are separated by {_OTHER_SEPARATORS[other]}; "
-                "separate them by commas"
+                f"{self._path}:{line}: its columns are separated by {_SEPARATORS[other]}; "
+                f"separate them by {_SEPARATORS[self.separator]}"
             )
         return names
 
     def _rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        reader = csv.reader(self._lines(), strict=True)
+        reader = csv.reader(self._lines(), delimiter=self.separator, strict=True)
         line = 1
         while True:
             try:

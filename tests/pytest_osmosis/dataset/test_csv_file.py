@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_osmosis.dataset.csv_file import CsvSource
 from pytest_osmosis.dataset.dataset import Dataset, load_dataset
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset
 
@@ -136,3 +137,12 @@ def test_what_the_csv_module_has_written_is_read_back(tmp_path_factory, texts):
     csv.writer(written).writerows([["system_prompt", "user_prompt"], *([t, t] for t in texts)])
     dataset = loaded(tmp_path_factory.mktemp("csv"), written.getvalue().encode())
     assert [dataset.row(i).user_prompt for i in dataset.row_indices] == texts
+
+
+def test_another_separator_is_one_attribute_of_the_source(tmp_path, monkeypatch):
+    monkeypatch.setattr(CsvSource, "separator", "\t")
+    row = loaded(tmp_path, HEADER.replace(b",", b"\t") + b"s\ta, b\t2\t\n").row(0)
+    assert (row.user_prompt, row.ground_truth) == ("a, b", "2")
+    assert refusal(tmp_path, HEADER + b"s,u,,\n") == (
+        "data.csv:1: its columns are separated by commas; separate them by tabs"
+    )
