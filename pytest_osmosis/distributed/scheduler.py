@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import pytest
 
 from .channel import CACHED, COMING, HALT, WINDOW, send
+from .shares import shares
 
 PREFETCH = 256
 """At most so many runs that need not be waited for are with a worker, besides those in flight."""
@@ -270,8 +271,7 @@ class WindowScheduling:
         alone = [worker for worker in self._workers.values() if worker.alone]
         others = [worker for worker in self._workers.values() if not worker.alone]
         total = max(self._batch_size - len(alone), len(others))
-        for place, worker in enumerate(others):
-            share = total // len(others) + (place < total % len(others))
+        for worker, share in zip(others, shares(total, len(others)), strict=True):
             self._resize(worker, share)
 
     def _resize(self, worker: _Worker, share: int) -> None:

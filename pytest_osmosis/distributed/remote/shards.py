@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ...run_result import RunId
+from ..shares import shares
 
 MAX_LOSSES = 3
 """A shard that is lost so often without a run ending in between is given up."""
@@ -83,12 +84,8 @@ class ShardPlan:
 
         A shard that waits for its process has its part too: nothing is taken back from others.
         """
-        live = list(self.live())
-        found = {}
-        for place, shard in enumerate(live):
-            whole, rest = divmod(self._window, len(live))
-            found[shard.number] = whole + (place < rest)
-        return found
+        numbers = [shard.number for shard in self.live()]
+        return dict(zip(numbers, shares(self._window, len(numbers)), strict=True))
 
     def lose(self, shard: int, *, suspect: bool) -> Loss:
         """Decide what becomes of a shard whose process was lost.
