@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from pluggy import HookspecMarker
 
 if TYPE_CHECKING:
+    import pytest
+
     from .run_result import RunResult
     from .suite_results import EvalResult
     from .user_code.user_hooks import UserHooks
 
+hookspec = HookspecMarker("pytest")
 
-@pytest.hookspec(firstresult=True)
+
+@hookspec(firstresult=True)
 def pytest_osmosis_load_rows(
     path: Path, config: pytest.Config
 ) -> Iterable[Mapping[str, Any]] | None:
@@ -29,19 +33,19 @@ def pytest_osmosis_load_rows(
     """
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_osmosis_row_name(
     row: Mapping[str, Any], row_index: int, config: pytest.Config
 ) -> str | None:
     """A unique name for a row in node ids; None keeps `row-<index>`, or the `id` column."""
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_osmosis_build_agent(agent: object, spec: str, config: pytest.Config) -> object | None:
     """The agent to evaluate, made from what `--osmosis-agent` names; None uses that itself."""
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_osmosis_classify_error(error: BaseException, config: pytest.Config) -> str | None:
     """Whose an error is that an agent raised: "agent" (the run failed) or "provider" (an error).
 
@@ -50,7 +54,7 @@ def pytest_osmosis_classify_error(error: BaseException, config: pytest.Config) -
     """
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_osmosis_run_result(
     result: RunResult, messages: list[dict[str, Any]], config: pytest.Config
 ) -> RunResult | None:
@@ -60,7 +64,7 @@ def pytest_osmosis_run_result(
     """
 
 
-@pytest.hookspec
+@hookspec
 def pytest_osmosis_summary(result: EvalResult, config: pytest.Config) -> str | list[str] | None:
     """Lines to add to the terminal summary."""
 
