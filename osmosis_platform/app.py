@@ -35,8 +35,8 @@ from .pages.failures import as_page
 from .pages.live import Streams
 from .pages.report_page import Rendered
 from .pages.routes import PAGES
-from .pages.throttle import LoginThrottle
 from .settings import Settings
+from .throttle import Throttle
 from .vault.cipher import Vault
 
 _DATABASE_BUSY = (OperationalError, InterfaceError, IntegrityError, PoolTimeout)
@@ -85,7 +85,8 @@ def create_app(
     app.state.vault = vault
     app.state.scheduler = scheduler
     app.state.metrics = metrics
-    app.state.throttle = LoginThrottle()
+    app.state.failed_logins = Throttle(settings.limits.failed_logins)
+    app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.streams = Streams()
     app.state.rendered = Rendered()
     return app

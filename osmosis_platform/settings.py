@@ -38,6 +38,10 @@ class Limits:
     secret_bytes: int = 64 * 1024
     secrets: int = 1000
     """In a workspace."""
+    failed_logins: int = 10
+    """Of a user in ten minutes."""
+    device_logins: int = 30
+    """That a client begins in ten minutes."""
     device_code_expires_s: int = 600
     device_interval_s: int = 5
     token_expires_s: int = 90 * 24 * 3600

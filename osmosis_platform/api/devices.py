@@ -33,6 +33,9 @@ class DeviceCode(Fields):
 
 def _authorize(call: Call[Device, None]) -> Answer:
     limits = call.settings.limits
+    if call.client:
+        call.device_logins.check(call.client, "too many logins were begun from this address")
+        call.device_logins.count(call.client)
     grant, code = grants.authorize(call.session, _printable(call.body.deviceName), limits)
     page = f"{call.base_url}/device"
     return Answer(

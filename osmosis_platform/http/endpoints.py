@@ -22,9 +22,10 @@ from ..accounts.tokens import Caller, CallerWorkspace
 from ..database.connection import Database
 from ..errors import Refused
 from ..settings import Settings
+from ..throttle import Throttle
 from ..vault.cipher import Vault
 from .bodies import parse_json, read_body
-from .identity import authenticate, bearer_token, check_client, workspace_of
+from .identity import authenticate, bearer_token, check_client, client_address, workspace_of
 from .validation import refusal
 
 
@@ -54,6 +55,9 @@ class Call(Generic[B, Q]):
     headers: Mapping[str, str]
     body: B
     query: Q
+    client: str
+    """The address that stands for who asks; empty where that is not known."""
+    device_logins: Throttle
     known_caller: Caller | None = None
     known_workspace: CallerWorkspace | None = None
     open_session: Session | None = None
@@ -181,6 +185,8 @@ class Endpoint:
             headers=request.headers,
             body=body,
             query=query,
+            client=client_address(request),
+            device_logins=state.device_logins,
             known_caller=caller,
             known_workspace=workspace,
         )

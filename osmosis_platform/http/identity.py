@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from sqlalchemy.orm import Session
 from starlette.requests import Request
@@ -49,6 +50,34 @@ def authenticate(session: Session, token: str) -> Caller:
     if caller is None:
         raise unauthorized()
     return caller
+
+
+def client_address(request: Request) -> str:
+    """Return the address that a request comes from; of IPv6, the network of 64 bits.
+
+    A proxy is believed where its own address is a private one; without its word, one on this
+    machine is not told from a user of it: then there is no address.
+    """
+    peer = _address(request.client.host if request.client else "")
+    if peer is None or not peer.is_private:
+        return _shown(peer)
+    said = request.headers.getlist("x-forwarded-for")[-1:]
+    client = _address(said[0].rpartition(",")[2].strip()) if said else None
+    return _shown(client or (None if peer.is_loopback else peer))
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _shown(address: IPv4Address | IPv6Address | None) -> str:
+    if address is None:
+        return ""
+    return str(address) if address.version == 4 else address.exploded[:19]
 
 
 def check_client(request: Request, oldest: tuple[int, ...]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from functools import partial
 from urllib.parse import quote
@@ -17,11 +16,10 @@ from ..accounts import browsers
 from ..accounts.passwords import MAX_BYTES, matches
 from ..database.connection import Database
 from ..database.models import User
-from ..errors import Refused
 from ..identifiers import new_token
+from ..throttle import Throttle
 from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form
 from .rendering import go_to, render, set_cookie
-from .throttle import LoginThrottle
 from .visits import database_of
 
 _FORM_AGE_S = 3600
@@ -42,15 +40,8 @@ async def log_in(request: Request) -> Response:
     fields = await read_form(request, LOGIN_COOKIE)
     name, password = fields.get("name", ""), fields.get("password", "")
     code, onward = fields.get("code", ""), fields.get("next", "")
-    throttle: LoginThrottle = request.app.state.throttle
-    if wait_s := throttle.wait_s(name):
-        minutes = math.ceil(wait_s / 60)
-        raise Refused(
-            429,
-            "too_many",
-            f"too many logins of this user have failed; try again in {minutes} min",
-            headers={"Retry-After": str(math.ceil(wait_s))},
-        )
+    throttle: Throttle = request.app.state.failed_logins
+    throttle.check(name, "too many logins of this user have failed")
     database = database_of(request)
     user = await run_in_threadpool(_find, database, name)
     stored = None if user is None else user.password_hash
@@ -60,10 +51,10 @@ async def log_in(request: Request) -> Response:
         )
     )
     if not is_right or user is None:
-        throttle.failed(name)
+        throttle.count(name)
         told = "The name or the password is wrong."
         return _form(request, code=code, onward=onward, name=name, told=told, status=403)
-    throttle.succeeded(name)
+    throttle.forget(name)
     age_s = request.app.state.settings.limits.session_expires_s
     cookie = await run_in_threadpool(_start, database, user, age_s)
     response = go_to(_page_after(code, onward))

@@ -13,7 +13,8 @@ from sqlalchemy import select
 
 from osmosis_platform.accounts import passwords
 from osmosis_platform.database.models import DeviceGrant, now
-from osmosis_platform.pages.throttle import FAILURES, WINDOW_S, LoginThrottle
+from osmosis_platform.settings import Limits
+from osmosis_platform.throttle import WINDOW_S, Throttle
 from tests.platform_server import Account, PlatformServer
 
 PASSWORD = "correct horse battery"
@@ -183,17 +184,35 @@ def test_a_wrong_name_and_a_wrong_password_are_answered_alike(
 
 def test_a_name_is_blocked_for_a_while_after_too_many_failures() -> None:
     time = [0.0]
-    throttle = LoginThrottle(clock=lambda: time[0])
-    for _ in range(FAILURES):
+    throttle = Throttle(3, clock=lambda: time[0])
+    for _ in range(3):
         assert throttle.wait_s("a") == 0
-        throttle.failed("a")
+        throttle.count("a")
     assert throttle.wait_s("a") == WINDOW_S
     assert throttle.wait_s("b") == 0
     time[0] = WINDOW_S
     assert throttle.wait_s("a") == 0
-    throttle.failed("a")
+    throttle.count("a")
     assert throttle.wait_s("a") == 0
-    throttle.succeeded("a")
+    throttle.forget("a")
+
+
+def test_a_client_that_begins_too_many_logins_keeps_no_other_from_beginning_one(
+    device: httpx.Client,
+) -> None:
+    def begin(address: str) -> httpx.Response:
+        headers = {"X-Forwarded-For": address}  # as a proxy on this machine says it
+        body = {"deviceName": "m"}
+        return device.post("/api/cli/device/authorize", json=body, headers=headers)
+
+    for number in range(Limits().device_logins):
+        assert begin(f"192.0.2.{number}, 2001:db8::{number}").status_code == 200
+    refused = begin("192.0.2.99, 2001:db8::99")
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    assert "logins were begun from this address; try again in 10 min" in refused.json()["error"]
+    assert int(refused.headers["retry-after"]) > 500
+    for address in ("192.0.2.1", "2001:db8:0:1::1", "no address"):
+        assert begin(address).status_code == 200
 
 
 @pytest.mark.parametrize("body", [{}, {"deviceName": ""}, {"deviceName": "a" * 201}, {"x": 1}])
