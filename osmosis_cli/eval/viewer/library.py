@@ -25,7 +25,7 @@ from pytest_osmosis.storage.transcripts import Transcripts
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
-from ..kept_runs import nearest_runs, read_run
+from ..kept_runs import Run, nearest_runs, read_run
 
 AT_ONCE = 2
 """Entries that are held once they were read: a report may be large."""
@@ -41,17 +41,15 @@ class Entry:
     kind: Literal["run", "report"]
     path: Path
     """The folder of an evaluation, or the file of a report."""
-    name: str
     family: str
     """The same for all that are of one evaluation, at different times."""
-    state: str
-    done: int
-    total: int
-    started_at: float
-    model: str
-    mean: float | None
-    pass_at_1: float | None
-    """Of the first eval function; the mean where rows have one run."""
+    run: Run
+    """What the list shows of it."""
+
+    @property
+    def pass_at_1(self) -> float | None:
+        """Of the first eval function; the mean where rows have one run."""
+        return self.run.mean if self.run.pass_at_1 is None else self.run.pass_at_1
 
     @property
     def file(self) -> Path:
@@ -108,7 +106,7 @@ class Library:
         """Return what there is, the newest first."""
         found = [self._entry(path, read) for path, read in self._places()]
         there = [entry for entry in found if entry is not None]
-        return sorted(there, key=lambda entry: -entry.started_at)
+        return sorted(there, key=lambda entry: -entry.run.started_at)
 
     def get(self, key: str) -> Entry | None:
         """Return the entry with a key."""
@@ -136,7 +134,7 @@ class Library:
     def _entry(self, path: Path, read: Callable[[Path], Entry | None]) -> Entry | None:
         stamp = _stamp(path / FILE if path.is_dir() else path)
         known = self._entries.get(path)
-        if known is None or known[0] != stamp or (known[1] and known[1].state == "in use"):
+        if known is None or known[0] != stamp or (known[1] and known[1].run.state == "in use"):
             known = self._entries[path] = stamp, read(path)
         return known[1]
 
@@ -172,20 +170,7 @@ def key_of(path: Path) -> str:
 
 def _run_entry(folder: Path) -> Entry:
     run = read_run(folder, locks=False)
-    return Entry(
-        key=key_of(folder),
-        kind="run",
-        path=folder,
-        name=run.name,
-        family=run.name.partition("@")[0],
-        state=run.state,
-        done=run.done,
-        total=run.total,
-        started_at=run.started_at,
-        model=run.model,
-        mean=run.mean,
-        pass_at_1=run.mean if run.pass_at_1 is None else run.pass_at_1,
-    )
+    return Entry(key_of(folder), "run", folder, run.name.partition("@")[0], run)
 
 
 def _report_entry(path: Path) -> Entry | None:
@@ -196,24 +181,21 @@ def _report_entry(path: Path) -> Entry | None:
         return None
     suites = result.suites
     figures = [each.functions[0].figures for each in suites[:1] if each.functions]
-    mean = figures[0]["mean"].value if figures else None
     first = figures[0].get("pass@1") if figures else None
     started = [run.started_at for suite in suites for row in suite.rows for run in row.runs]
     done, total = sum(s.finished for s in suites), sum(s.info.total_runs for s in suites)
-    return Entry(
-        key=key_of(path),
-        kind="report",
-        path=path,
-        name=path.name,
-        family=" ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites),
-        state="complete" if done == total else "ended",
-        done=done,
-        total=total,
-        started_at=min(filter(None, started), default=path.stat().st_mtime),
+    run = Run(
+        path.name,
+        "complete" if done == total else "ended",
+        done,
+        total,
+        min(filter(None, started), default=path.stat().st_mtime),
         model=", ".join(dict.fromkeys(suite.info.model for suite in suites)),
-        mean=mean,
-        pass_at_1=mean if first is None else first.value,
+        mean=figures[0]["mean"].value if figures else None,
+        pass_at_1=None if first is None else first.value,
     )
+    family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
+    return Entry(key_of(path), "report", path, family, run)
 
 
 def _report(path: Path) -> Viewed:

@@ -106,7 +106,7 @@ def comparison_page(library: Library, before: Entry, after: Entry, base: str) ->
     """Return the page of one evaluation with another as its baseline."""
     there, here = library.view(before).result, library.view(after).result
     served = html.Served(conversations=f"{base}/conversations/{after.key}", home=f"{base}/")
-    return html.render(beside(there, here, before.name), served=served)
+    return html.render(beside(there, here, before.run.name), served=served)
 
 
 def beside(there: EvalResult, here: EvalResult, source: str) -> EvalResult:

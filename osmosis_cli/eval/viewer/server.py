@@ -156,7 +156,8 @@ class Handler(BaseHTTPRequestHandler):
             return comparison_page(self.server.library, before, after, self.server.base)
         except NothingInCommon:
             raise Refused(
-                HTTPStatus.CONFLICT, f"{before.name} and {after.name} have no evaluation in common"
+                HTTPStatus.CONFLICT,
+                f"{before.run.name} and {after.run.name} have no evaluation in common",
             ) from None
 
     def _conversation(self, entry: Entry, query: dict[str, str]) -> dict[str, Any] | None:
