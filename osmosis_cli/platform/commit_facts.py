@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from osmosis_ai.escaping import printable
 
 from ..errors import CommandError
-from .findings import Finding, Severity
+from .findings import Finding, Severity, not_checked, refusal, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.git import GitFacts, PinnedCommit
@@ -66,34 +66,29 @@ def _pinned_findings(facts: GitFacts, pinned: PinnedCommit) -> Iterator[Finding]
     from osmosis_ai.platform.git import OnOrigin
 
     if pinned.on_origin is OnOrigin.NO:
-        yield Finding(
-            severity=Severity.REFUSED,
-            code="commit_not_pushed",
-            message=f"the origin does not have the commit {pinned.name}",
-            cure="push it with `git push`, or correct experiment.commit_sha",
+        yield refusal(
+            "commit_not_pushed",
+            f"the origin does not have the commit {pinned.name}",
+            "push it with `git push`, or correct experiment.commit_sha",
         )
     if pinned.on_origin is OnOrigin.UNKNOWN:
-        yield Finding(
-            severity=Severity.NOT_CHECKED,
-            code="commit_unknown",
-            message=f"whether the origin has the commit {pinned.name} is not known",
-            cure=pinned.reason,
+        yield not_checked(
+            "commit_unknown",
+            f"whether the origin has the commit {pinned.name} is not known",
+            pinned.reason,
         )
     if pinned.commit and facts.head and pinned.commit != facts.head:
-        yield Finding(
-            severity=Severity.WARNING,
-            code="other_commit",
-            message=f"what runs is {pinned.name}, and checked out is {facts.head[:12]}",
+        yield warning(
+            "other_commit", f"what runs is {pinned.name}, and checked out is {facts.head[:12]}"
         )
 
 
 def _unpinned_findings(facts: GitFacts) -> Iterator[Finding]:
     if facts.head is None:
-        yield Finding(
-            severity=Severity.REFUSED,
-            code="no_commit",
-            message="the workspace has no commit yet, and a platform runs what is committed",
-            cure="`git add`, `git commit` and `git push` what is to run",
+        yield refusal(
+            "no_commit",
+            "the workspace has no commit yet, and a platform runs what is committed",
+            "`git add`, `git commit` and `git push` what is to run",
         )
     elif facts.branch is None:
         yield _not_this_branch(facts, "no branch is checked out")
@@ -103,39 +98,33 @@ def _unpinned_findings(facts: GitFacts) -> Iterator[Finding]:
 
 def _not_this_branch(facts: GitFacts, what: str) -> Finding:
     branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
-    return Finding(
-        severity=Severity.WARNING,
-        code="feature_branch",
-        message=f"what runs is {branch}, and {what}",
-        cure=f"merge into {branch}, or pin a pushed commit with experiment.commit_sha",
+    return warning(
+        "feature_branch",
+        f"what runs is {branch}, and {what}",
+        f"merge into {branch}, or pin a pushed commit with experiment.commit_sha",
     )
 
 
 def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:
     if facts.unpushed and not facts.is_known_there:
-        yield Finding(
-            severity=Severity.WARNING,
-            code="unpushed",
-            message="nothing was ever pushed to the origin, as far as is known here, so there is "
+        yield warning(
+            "unpushed",
+            "nothing was ever pushed to the origin, as far as is known here, so there is "
             "no commit that could run",
-            cure="`git push`, or `git fetch` where it was pushed from elsewhere",
+            "`git push`, or `git fetch` where it was pushed from elsewhere",
         )
     elif facts.unpushed:
         commits = "1 commit is" if facts.unpushed == 1 else f"{facts.unpushed} commits are"
-        yield Finding(
-            severity=Severity.WARNING,
-            code="unpushed",
-            message=f"{commits} not pushed, and what is not pushed does not run",
-            cure="`git push`",
+        yield warning(
+            "unpushed", f"{commits} not pushed, and what is not pushed does not run", "`git push`"
         )
     if facts.is_dirty:
         count = len(facts.changed)
         files = "1 file differs" if count == 1 else f"{count} files differ"
         names = ", ".join(map(printable, facts.changed[:_SHOWN]))
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
-        yield Finding(
-            severity=Severity.WARNING,
-            code="dirty_tree",
-            message=f"{files} from the commit ({names}{more}); what runs is the commit",
-            cure="commit and push what is meant to run",
+        yield warning(
+            "dirty_tree",
+            f"{files} from the commit ({names}{more}); what runs is the commit",
+            "commit and push what is meant to run",
         )

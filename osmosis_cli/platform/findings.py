@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import partial
 
 
 class Severity(IntEnum):
@@ -23,7 +24,7 @@ class Severity(IntEnum):
     """What was tried, and went well."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was found."""
 
@@ -46,6 +47,12 @@ class Finding:
             "message": self.message,
             "cure": self.cure,
         }
+
+
+refusal = partial(Finding, Severity.REFUSED)
+warning = partial(Finding, Severity.WARNING)
+not_checked = partial(Finding, Severity.NOT_CHECKED)
+checked = partial(Finding, Severity.CHECKED)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

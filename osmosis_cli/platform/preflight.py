@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.escaping import printable
 
-from .findings import Finding, Severity, in_order, strictly
+from .findings import Finding, Severity, in_order, not_checked, strictly, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigFile
@@ -65,12 +65,11 @@ class Rollout:
         """Return the finding of a failure, which may be for want of a secret that is not here."""
         named = [name for name in self.missing if name in message]
         if not named:
-            return Finding(severity=Severity.WARNING, code=code, message=message, cure=cure)
-        return Finding(
-            severity=Severity.NOT_CHECKED,
-            code="needs_secret",
-            message=message,
-            cure=f"{', '.join(named)} is not set on this machine; export it or add it to .env",
+            return warning(code, message, cure)
+        return not_checked(
+            "needs_secret",
+            message,
+            f"{', '.join(named)} is not set on this machine; export it or add it to .env",
         )
 
 
@@ -92,10 +91,9 @@ def try_rollout(
     found = list(_tried(Rollout.of(file, root), chosen, tell))
     if not is_commit:
         found.append(
-            Finding(
-                severity=Severity.NOT_CHECKED,
-                code="work_tree",
-                message="the files here were tried, which are not those of the commit that runs",
+            not_checked(
+                "work_tree",
+                "the files here were tried, which are not those of the commit that runs",
             )
         )
     return in_order(strictly(found) if chosen.strict else found)
@@ -143,11 +141,10 @@ def _missing_module(rollout: Rollout, found: dict[str, Any]) -> Finding:
     where = printable(found["where"])
     if found["has_package"]:
         return rollout.failed("import", f"{where} imports {name}, which its package does not have")
-    return Finding(
-        severity=Severity.NOT_CHECKED,
-        code="not_installed",
-        message=f"{where} imports {name}, which is not installed here; the code was not checked",
-        cure=f"the platform installs what {_project(rollout)} names",
+    return not_checked(
+        "not_installed",
+        f"{where} imports {name}, which is not installed here; the code was not checked",
+        f"the platform installs what {_project(rollout)} names",
     )
 
 

@@ -16,7 +16,7 @@ from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 from pytest_osmosis.options.config_run import dataset_files
 
 from ..env_file import NO_OPTION
-from .findings import Finding, Severity
+from .findings import Finding, checked, warning
 from .preflight_child import json_object
 
 if TYPE_CHECKING:
@@ -40,11 +40,10 @@ def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
     files = dataset_files(rollout.processes.root, name)
     if len(files) != 1:
         what = "more than one file" if files else "no file"
-        yield Finding(
-            severity=Severity.WARNING,
-            code="rows_not_run",
-            message=f"no row was run: datasets/ has {what} of the dataset {printable(name)!r}",
-            cure=f"add one with a few of its rows ({SUFFIXES_SHOWN})",
+        yield warning(
+            "rows_not_run",
+            f"no row was run: datasets/ has {what} of the dataset {printable(name)!r}",
+            f"add one with a few of its rows ({SUFFIXES_SHOWN})",
         )
         return
     with tempfile.TemporaryDirectory(prefix="osmosis-preflight-") as folder:
@@ -104,10 +103,9 @@ def _of_report(
         halted = report["summary"].get("halted") or "the evaluation gave none"
         yield rollout.failed("rows_not_run", f"no row ran: {rollout.processes.shown(halted)}")
     elif not told:
-        yield Finding(
-            severity=Severity.CHECKED,
-            code="rows_ran",
-            message=f"{'1 row' if len(runs) == 1 else f'{len(runs)} rows'} ran {where}"
+        yield checked(
+            "rows_ran",
+            f"{'1 row' if len(runs) == 1 else f'{len(runs)} rows'} ran {where}"
             + ("" if model == EMBEDDED else f", {sum(run['passed'] for _, run in runs)} passed"),
         )
 

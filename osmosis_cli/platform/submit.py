@@ -20,7 +20,7 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
-from .findings import Finding, Severity, in_order
+from .findings import Finding, Severity, in_order, refusal, warning
 from .preflight_options import Preflight, preflight_options
 from .run_commands import json_option, may_ask
 
@@ -149,11 +149,10 @@ def _missing(names: Sequence[str]) -> Iterator[Finding]:
     if names:
         commands = ", ".join(f"`osmosis secret set {name}`" for name in names)
         what = "secret" if len(names) == 1 else "secrets"
-        yield Finding(
-            severity=Severity.REFUSED,
-            code="missing_secrets",
-            message=f"the platform does not have the {what} {', '.join(names)}",
-            cure=f"run {commands}",
+        yield refusal(
+            "missing_secrets",
+            f"the platform does not have the {what} {', '.join(names)}",
+            f"run {commands}",
         )
 
 
@@ -161,17 +160,16 @@ def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
     from .dataset_names import is_missing
 
     if is_missing(client, name):
-        yield Finding(
-            severity=Severity.WARNING,
-            code="dataset",
-            message=f"the platform lists no dataset {printable(name)!r}",
-            cure="upload it with `osmosis dataset upload FILE`",
+        yield warning(
+            "dataset",
+            f"the platform lists no dataset {printable(name)!r}",
+            "upload it with `osmosis dataset upload FILE`",
         )
 
 
 def _config_findings(file: ConfigFile[RunConfig]) -> Iterator[Finding]:
     for problem in file.warnings:
-        yield Finding(severity=Severity.WARNING, code="config", message=str(problem))
+        yield warning("config", str(problem))
 
 
 def _refuse(findings: Sequence[Finding]) -> None:
