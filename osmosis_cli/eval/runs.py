@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from pytest_osmosis.suite_results import SuiteResult
 from ..errors import CommandError
 from ..lazy_group import nearest
 from .kept_runs import Run, nearest_runs, read_run
-from .lines import say, say_table, size_text
+from .lines import say, say_facts, say_table, size_text
 
 EPILOG = """\b
 Examples:
@@ -116,8 +116,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     if as_json:
         click.echo(json.dumps(told))
         return
-    for line in _described(told, suite, columns()):
-        say(line)
+    _describe(told, suite)
 
 
 @runs_command.command(
@@ -233,29 +232,27 @@ def _outcomes(kept: Replay) -> Counter[str]:
     )
 
 
-def _described(told: dict[str, Any], suite: SuiteResult, columns: int | None) -> Iterator[str]:
-    yield f"{printable(told['name'])}: {told['state']}, {told['done']}/{told['total']} runs"
+def _describe(told: dict[str, Any], suite: SuiteResult) -> None:
+    say(f"{printable(told['name'])}: {told['state']}, {told['done']}/{told['total']} runs")
     outcomes = ", ".join(f"{number} {kind}" for kind, number in told["outcomes"].items())
-    lines = {
+    facts = {
         "runs": outcomes or "none yet",
         "started": f"{_when(told['started_at'])}, sessions: {told['sessions']}",
         "data": told["data"],
         **{name: _told(value) for name, value in told["asked"].items()},
         "journal": f"{told['journal']} ({size_text(told['bytes'])})",
     }
-    if "eval functions" not in lines:
-        lines["eval functions"] = _told(told["eval_fns"])
-    width = max(map(len, lines))
-    for name, text in lines.items():
-        if text:
-            yield from wrapped(f"  {name:<{width}}  {printable(text)}", columns, below=width + 4)
+    facts.setdefault("eval functions", _told(told["eval_fns"]))
+    say_facts({name: printable(text) for name, text in facts.items() if text})
     if suite.finished:
-        yield ""
-        for line in suite_lines(suite, **({} if columns is None else {"width": columns})):
-            yield escape_control_chars(line)
-        yield from wrapped(
-            f"one row: osmosis eval runs show {printable(told['name'])} ROW", columns
-        )
+        say("")
+        width = columns()
+        for line in suite_lines(suite, **({} if width is None else {"width": width})):
+            say(escape_control_chars(line))
+        for line in wrapped(
+            f"one row: osmosis eval runs show {printable(told['name'])} ROW", width
+        ):
+            say(line)
 
 
 def _told(value: Any) -> str:

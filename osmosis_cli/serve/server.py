@@ -7,7 +7,6 @@ serves under `--reload` gets its plan through the environment.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from osmosis_ai.platform.address import is_loopback
 from osmosis_ai.secret import Redactor, Secret
 
 from ..errors import CommandError, command_errors, usage_errors
@@ -62,10 +62,7 @@ class Plan:
     @property
     def on_loopback(self) -> bool:
         """Whether only this machine can reach the server."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     @property
     def url(self) -> str:

@@ -30,20 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """How runs are executed."""
+    """What executes runs, and how their programs are held."""
 
-    max_runs: int
     executor: Executor
     confinement: Confinement
     builds: BuildSettings | None
     """None: every rollout runs in the platform's own environment."""
     trainer: Trainer | None
     """None: training runs are refused."""
-    of_user: int | None
-    """Runs of a user at once."""
-    upload_bytes: int
-    """Of a dataset."""
-    keep_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +68,7 @@ class Executing:
     def choose(self) -> Chosen:
         """Return what the options mean; raise UsageError for what cannot be used here."""
         held = self._confinement()
-        return Chosen(
-            self.max_runs,
-            self._executor(),
-            held,
-            self._builds(held.user),
-            self._trainer(),
-            self.max_user_runs,
-            self.max_upload,
-            self.keep_runs,
-        )
+        return Chosen(self._executor(), held, self._builds(held.user), self._trainer())
 
     def _trainer(self) -> Trainer | None:
         from osmosis_ai.rollout_server.trainer.address_policy import check_origin

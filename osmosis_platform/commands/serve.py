@@ -86,7 +86,7 @@ def serve_command(
         hosts,
         metrics_token=operation.metrics_token,
         has_trainer=chosen.trainer is not None,
-        limits=replace(Limits(), dataset_bytes=chosen.upload_bytes),
+        limits=replace(Limits(), dataset_bytes=executing.max_upload),
     )
     logs.configure(operation.log_format, operation.log_level)
     with opened(place) as database:
@@ -95,7 +95,7 @@ def serve_command(
         bound = _bind(host, port)
         with bound:
             _say(bound, folder, as_json=as_json)
-            scheduler = _scheduler(folder, database, vault, chosen)
+            scheduler = _scheduler(folder, database, vault, executing, chosen)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
             click.get_current_context().meta["osmosis.ends_by_signal"] = True
@@ -116,7 +116,9 @@ def _serve(app: Starlette, bound: socket) -> None:
     Server(configure(app)).run(sockets=[bound])
 
 
-def _scheduler(folder: Path, database: Database, vault: Vault, chosen: Chosen) -> Scheduler | None:
+def _scheduler(
+    folder: Path, database: Database, vault: Vault, executing: Executing, chosen: Chosen
+) -> Scheduler | None:
     """Return what executes runs; None where none are to be."""
     import threading
 
@@ -127,7 +129,7 @@ def _scheduler(folder: Path, database: Database, vault: Vault, chosen: Chosen) -
     from ..identifiers import new_id
     from ..runs.kinds import EVALUATION, KINDS
 
-    if chosen.max_runs == 0:
+    if executing.max_runs == 0:
         return None
     kinds = tuple(kind.name for kind in KINDS if kind is EVALUATION or chosen.trainer)
     environments = None
@@ -135,20 +137,22 @@ def _scheduler(folder: Path, database: Database, vault: Vault, chosen: Chosen) -
         environments = Environments(folder, chosen.executor, chosen.builds)
     services = Services(
         folder,
-        Claims(database, new_id(), kinds=kinds, of_user=chosen.of_user),
+        Claims(database, new_id(), kinds=kinds, of_user=executing.max_user_runs),
         vault,
         chosen.executor,
         threading.Event(),
         environments,
         chosen.confinement,
         chosen.trainer,
-        chosen.keep_days,
+        executing.keep_runs,
     )
-    return Scheduler(services, max_runs=chosen.max_runs)
+    return Scheduler(services, max_runs=executing.max_runs)
 
 
 def _hosts(host: str, public_url: str | None) -> frozenset[str]:
     """Return the names by which the platform is known."""
+    from osmosis_ai.platform.address import is_loopback
+
     from ..settings import LOOPBACK
 
     if public_url is not None:
@@ -156,21 +160,12 @@ def _hosts(host: str, public_url: str | None) -> frozenset[str]:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
             raise click.UsageError("--public-url must be https://HOST or http://HOST, with no path")
         return LOOPBACK | {parts.hostname}
-    if not _is_loopback(host):
+    if not is_loopback(host):
         raise click.UsageError(
             f"--host {host} can be reached from other machines: say with --public-url where, as "
             "https://osmosis.example.com; tokens and secrets must not travel over plain http"
         )
     return LOOPBACK | {host.lower()}
-
-
-def _is_loopback(host: str) -> bool:
-    import ipaddress
-
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _vault(folder: Path, database: Database) -> Vault:
