@@ -1,9 +1,9 @@
 """When to send a request again, how long to wait before that, and the loop that does so.
 
 Retry-After is understood as seconds, as an HTTP date and as `retry-after-ms`. Knows neither what is
-sent nor how: a `CallFault` says what is worth another try, and a rate limit, which other models may
-share, learns how each try ended. `RetryPolicy` has the defaults for models; judges and the
-clients of the platform and of trainers pass policies of their own.
+sent nor how: a `CallFault` says what is worth another try, and a rate limit (`rate_limiter`), which
+other models may share, learns how each try ended. `RetryPolicy` has the defaults for models; judges
+and the clients of the platform and of trainers pass policies of their own.
 """
 
 from __future__ import annotations
