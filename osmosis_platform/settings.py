@@ -17,7 +17,8 @@ class Limits:
 
     body_bytes: int = 2 * MIB
     """Of a JSON body; a config's [env] and [advanced] are in it."""
-    form_bytes: int = 16 * 1024
+    form_bytes: int = 256 * 1024
+    """A secret takes up to three times its size there."""
     body_timeout_s: float = 30.0
     """How long the body of a request, but for an upload, may take to arrive."""
     form_upload_timeout_s: float = 600.0

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from ..errors import Refused
 from ..http.bodies import read_body
+from ..http.endpoints import base_url
 from ..vault.cipher import Vault
 
 SESSION_COOKIE = "osmosis_session"
@@ -48,9 +49,20 @@ async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse what a browser says that another site has sent."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    """Refuse what a browser says that another site has sent; an old one says the origin alone.
+
+    The origin "null" is that of our own pages too, since they send no referrer.
+    """
+    site, origin = (request.headers.get(name) for name in ("sec-fetch-site", "origin"))
+    if site is None and origin and origin != "null":
+        ours = (f"//{request.headers['host']}", base_url(request))
+        site = "same-origin" if _host(origin) in map(_host, ours) else "cross-site"
+    if site not in (None, "same-origin", "none"):
         raise _foreign()
+
+
+def _host(url: str) -> str:
+    return url.partition("//")[2].lower()
 
 
 def check_token(request: Request, cookie_name: str, token: str) -> None:

@@ -131,7 +131,12 @@ def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
     """Return the endpoint of a form; one that is refused is shown again with the reason."""
 
     async def respond(request: Request) -> Response:
-        fields = await read_form(request, SESSION_COOKIE)
+        try:
+            fields = await read_form(request, SESSION_COOKIE)
+        except Refused as error:
+            if error.status != 413:
+                raise
+            return await run_in_threadpool(look, request, shows, error)
         return await run_in_threadpool(_take, request, fields)
 
     def _take(request: Request, fields: Mapping[str, str]) -> Response:

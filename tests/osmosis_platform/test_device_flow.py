@@ -143,12 +143,13 @@ def test_a_form_without_its_token_or_from_another_site_changes_nothing(
         ({"token": "0" * 64}, {}),
         ({"token": hidden(browser.get("/login"))["token"]}, {}),
         ({}, {"Sec-Fetch-Site": "cross-site"}),
+        ({}, {"Origin": "http://another.test"}),
         ({"workspace": "another"}, {}),
     ):
         answer = browser.post("/device", data={**data, **changes}, headers=headers)
         assert answer.status_code == 403
     assert poll(device, grant).json()["error"] == "authorization_pending"
-    browser.post("/logout", data=hidden(page))
+    browser.post("/logout", data=hidden(page), headers={"Origin": str(browser.base_url)})
     assert browser.post("/device", data=data).status_code == 403
     assert browser.get("/device").url.path == "/login"
 

@@ -52,6 +52,13 @@ def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
         assert (answers[-1].status_code, told in answers[-1].text) == (422, True)
     answers.append(browser.post("secrets", name="SOME_KEY", scope="user", value=""))
     assert "Value: is empty." in answers[-1].text
+    long = browser.post("secrets", name="SOME_KEY", scope="user", value=VALUE + "+" * 60_000)
+    assert long.status_code == 303  # each of these is three characters of a form
+    longer = browser.post("secrets", name="SOME_KEY", scope="user", value=VALUE * 10_000)
+    assert longer.status_code == 413
+    for text in ("The body is larger than", "A value has at most 65,536 bytes.", "Set a secret"):
+        assert text in longer.text
+    answers += [long, longer]
     browser.post("secrets/delete", name="SOME_KEY", scope="user")
     answers.append(browser.get("secrets"))
     assert answers[-1].text.count("<code>SOME_KEY</code>") == 1
