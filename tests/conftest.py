@@ -58,6 +58,9 @@ IMPORT_LITELLM = (
 )
 """Files whose tests import LiteLLM or its OpenAI SDK in this process, which takes seconds."""
 
+IMPORT_SCIPY = ("analysis/test_comparison.py", "analysis/test_intervals.py")
+"""Files whose tests import `scipy.stats`, which takes a second."""
+
 HANGING_S = 180
 """No test takes nearly as long; one that does would keep the whole suite waiting."""
 
@@ -90,10 +93,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]
-    """Files go to workers in the order of collection; those that import LiteLLM go to one."""
+    """Files go to workers in the order of collection; those that share a slow import go to one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
+        if file.endswith(IMPORT_SCIPY):
+            return "scipy"
         return "litellm" if file.endswith(IMPORT_LITELLM) else file
 
 

@@ -42,7 +42,7 @@ class Fault:
 CALLS = "osmosis_platform/test_every_call.py"
 DATA = "pytest_osmosis/dataset/test_dataset.py"
 BAD_DATA = "pytest_osmosis/acceptance/test_bad_datasets.py"
-REFUSED_DATA = f"{BAD_DATA}::test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request"
+REFUSED_DATA = f"{BAD_DATA}::test_what_is_wrong_with_a_dataset_is_one_sentence"
 BAD_CODE = "pytest_osmosis/acceptance/test_bad_code.py"
 REFUSED_CODE = f"{BAD_CODE}::test_code_that_cannot_be_used_is_told_before_any_request"
 UNRULY = f"{BAD_CODE}::test_unruly_code_costs_its_own_run_alone"
@@ -135,18 +135,18 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "the last line is torn",
             "refused, with the hint that the file may be incomplete; a whole last line needs no "
             "line end",
-            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_read"],
         ),
         Fault("an object has one key twice", "refused with line and key", [REFUSED_DATA]),
         Fault(
             "it begins with a byte order mark",
             "read",
-            [f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+            [f"{BAD_DATA}::test_harmless_forms_are_read"],
         ),
         Fault(
             "its lines end in CR LF",
             "read",
-            [f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+            [f"{BAD_DATA}::test_harmless_forms_are_read"],
         ),
         Fault(
             "a string holds U+2028, U+2029, U+0085 or a lone CR",
@@ -201,12 +201,12 @@ FAULTS: dict[str, Sequence[Fault]] = {
         Fault(
             "column names differ in case or blanks",
             "read; two that collide are refused",
-            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_read"],
         ),
         Fault(
             "the ground truth is null, empty or a number",
             "null is none, empty is empty; a number is refused: quote it",
-            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_evaluated"],
+            [REFUSED_DATA, f"{BAD_DATA}::test_harmless_forms_are_read"],
         ),
         Fault(
             "a prompt is null, a list or blank, or the user's is empty",

@@ -1,4 +1,7 @@
-"""What is wrong with a dataset, as the session tells it: one sentence, before any request."""
+"""What is wrong with a dataset, as the session tells it: one sentence, before any request.
+
+The sentence itself is held where the dataset is loaded, for every fault.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pytest_osmosis.dataset.dataset import load_dataset
+from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset
 from tests.endpoints import Ask
 from tests.modes import each_mode
 from tests.project import Project, Session
@@ -168,6 +173,27 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "line-end-in-path": (lambda folder: folder / "da\nta.jsonl", r"da\nta.jsonl': no such file"),
 }
 
+TOLD_BY_SESSIONS = (
+    "missing", "bad-json", "nested", "surrogate", "parquet-cut", "pipe", "line-end-in-path",
+)  # fmt: skip
+EMPTY: dict[str, Make] = {
+    "no-bytes": holding(b""),
+    "blank-lines": holding(b"\n  \r\n"),
+    "no-bytes-json": holding(b"", "data.json"),
+    "empty-array": holding(b"[]", "data.json"),
+    "no-bytes-parquet": holding(b"", "data.parquet"),
+    "no-rows": table({name: pa.array([], pa.string()) for name in GOOD}),
+}
+HARMLESS: dict[str, Make] = {
+    "bom": holding(b"\xef\xbb\xbf" + LINE),
+    "crlf": holding(LINE.replace(b"\n", b"\r\n")),
+    "no-end": holding(LINE.rstrip()),
+    "no-truth": row(ground_truth=None),
+    "empty-truth": row(ground_truth=""),
+    "case-and-blanks": holding(b'{"System_Prompt": "Be brief.", " USER_PROMPT ": "2 + 3?"}\n'),
+    "parquet": table(x=[1] * 2),
+}
+
 
 def evaluated(project: Project, make: Make, *args: str, workers: int = 0) -> Session:
     folder = project.path / "rows"
@@ -176,6 +202,15 @@ def evaluated(project: Project, make: Make, *args: str, workers: int = 0) -> Ses
 
 
 @pytest.mark.parametrize("wrong", REFUSED)
+def test_what_is_wrong_with_a_dataset_is_one_sentence(tmp_path: Path, wrong: str) -> None:
+    make, sentence = REFUSED[wrong]
+    with pytest.raises(DatasetError) as caught:
+        load_dataset(make(tmp_path))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", TOLD_BY_SESSIONS)
 def test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request(
     project: Project, wrong: str
 ) -> None:
@@ -190,20 +225,15 @@ def test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request(
     assert not (project.path / "out.json").exists()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        holding(b""),
-        holding(b"\n  \r\n"),
-        holding(b"", "data.json"),
-        holding(b"[]", "data.json"),
-        holding(b"", "data.parquet"),
-        table({name: pa.array([], pa.string()) for name in GOOD}),
-    ],
-    ids=["no-bytes", "blank-lines", "no-bytes-json", "empty-array", "no-bytes-parquet", "no-rows"],
-)
-def test_a_dataset_without_rows_is_nothing_to_run(project: Project, make: Make) -> None:
-    session = evaluated(project, make)
+@pytest.mark.parametrize("form", EMPTY)
+def test_a_dataset_without_rows_is_told_from_a_wrong_one(tmp_path: Path, form: str) -> None:
+    with pytest.raises(EmptyDataset, match="has no rows"):
+        load_dataset(EMPTY[form](tmp_path))
+
+
+@pytest.mark.parametrize("form", ["no-bytes", "no-rows"])
+def test_a_dataset_without_rows_is_nothing_to_run(project: Project, form: str) -> None:
+    session = evaluated(project, EMPTY[form])
     assert session.ret == 5
     assert session.out.count("has no rows") == 1
     assert project.endpoint.connections == 0
@@ -219,21 +249,20 @@ def test_a_dataset_that_may_not_be_read_is_told_without_a_traceback(project: Pro
     assert "Traceback" not in session.err
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        holding(b"\xef\xbb\xbf" + LINE),
-        holding(LINE.replace(b"\n", b"\r\n")),
-        holding(LINE.rstrip()),
-        row(ground_truth=None),
-        row(ground_truth=""),
-        holding(b'{"System_Prompt": "Be brief.", " USER_PROMPT ": "2 + 3?"}\n'),
-        table(x=[pa.scalar(1).as_py()] * 2),
-    ],
-    ids=["bom", "crlf", "no-end", "no-truth", "empty-truth", "case-and-blanks", "parquet"],
-)
-def test_harmless_forms_are_evaluated(project: Project, make: Make) -> None:
-    session = evaluated(project, make)
+@pytest.mark.parametrize("form", HARMLESS)
+def test_harmless_forms_are_read(tmp_path: Path, form: str) -> None:
+    dataset = load_dataset(HARMLESS[form](tmp_path))
+    found = [dataset.row(index) for index in dataset.row_indices]
+    assert [(each.system_prompt, each.user_prompt) for each in found] == [
+        ("Be brief.", "2 + 3?")
+    ] * (2 if form == "parquet" else 1)
+    truth = {"no-truth": None, "empty-truth": "", "case-and-blanks": None}.get(form, "5")
+    assert {each.ground_truth for each in found} == {truth}
+
+
+@pytest.mark.parametrize("form", ["bom", "no-truth", "empty-truth", "parquet"])
+def test_harmless_forms_are_evaluated(project: Project, form: str) -> None:
+    session = evaluated(project, HARMLESS[form])
     assert set(session.outcomes) <= {"passed", "failed"}
     assert [run["error"] for run in session.runs] == [None] * len(session.runs)
     assert project.endpoint.seen[0].messages[-1]["content"] == "2 + 3?"

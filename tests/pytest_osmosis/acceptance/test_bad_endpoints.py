@@ -151,8 +151,8 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
     assert session.refusal.endswith("Put that right and run the same command again.")
     summary = session.report["summary"]
     assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 7)
-    other = faulty.run(model="other")
-    assert "starting anew" not in other.out
+    if fault == "401":  # what was kept of it is no reason to start another model anew
+        assert "starting anew" not in faulty.run(model="other").out
 
 
 def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(

@@ -54,7 +54,7 @@ def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
     return [json.loads(text) for text in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
+@pytest.mark.parametrize("fault", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow), "exit"])
 def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, fault):
     tried = attempts("journal", fault, tmp_path)
     assert len(tried) > 10
