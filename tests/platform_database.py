@@ -96,20 +96,32 @@ def connected(url: str) -> Database:
 
 def new_database(data: Path) -> Database:
     """A database with all tables and nothing in them, for a platform over a data folder."""
-    from sqlalchemy import text
-
-    from osmosis_platform.database.connection import Database
-    from osmosis_platform.database.models import Base
-    from osmosis_platform.database.schema import NEWEST
+    from osmosis_platform.database.connection import FILE_NAME, Database
 
     if is_postgres():
         return connected(server().create(template=_TEMPLATE))
     database = Database.in_folder(data)
-    Base.metadata.create_all(database.engine)
-    with database.writing() as session:  # as the migrations leave it, which take longer
-        session.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
-        session.execute(text("INSERT INTO alembic_version VALUES (:it)"), {"it": NEWEST})
+    (data / FILE_NAME).write_bytes(file_with_tables())
     return database
+
+
+@lru_cache(maxsize=1)
+def file_with_tables() -> bytes:
+    """The file of SQLite as the migrations leave it, which take longer."""
+    from sqlalchemy import text
+
+    from osmosis_platform.database.connection import FILE_NAME, Database
+    from osmosis_platform.database.models import Base
+    from osmosis_platform.database.schema import NEWEST
+
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database.in_folder(Path(folder))
+        Base.metadata.create_all(database.engine)
+        with database.writing() as session:
+            session.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+            session.execute(text("INSERT INTO alembic_version VALUES (:it)"), {"it": NEWEST})
+        database.close()
+        return (Path(folder) / FILE_NAME).read_bytes()
 
 
 def empty_database(data: Path) -> Database:

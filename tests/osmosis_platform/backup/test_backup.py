@@ -49,8 +49,11 @@ def platform(tmp_path: Path) -> Iterator[PlatformServer]:
         lease_until=now() - timedelta(seconds=1),
     )
     found.add_run("training", name="two", dataset_id=dataset_id)
-    for number in range(300):
-        found.add_log(run_id, f"line {number}", details={"number": number})
+    with database.writing() as session:
+        session.add_all(
+            RunLog(run_id=run_id, message=f"line {number}", details={"number": number})
+            for number in range(300)
+        )
     found.add_secret("KEY", value=VALUE)
     for place, text in {
         f"datasets/{dataset_id}/rows.jsonl": "rows",
