@@ -23,22 +23,14 @@ LIMITS: Limits | None = None
 
 
 @contextmanager
-def connect(git_identity: str | None = None) -> Iterator[PlatformClient]:
-    """A client with the user's login; `git_identity` is `owner/repo` for repo-scoped calls.
+def connect(repository: str | None = None) -> Iterator[PlatformClient]:
+    """A client with the user's login, for a repository; None: that of the current directory.
 
     Raises:
         CommandError: without a login, and for every PlatformError inside.
     """
     login = active_login()
-    with client_of(login.platform_url, login.token, git_identity=git_identity) as client:
-        yield client
-
-
-@contextmanager
-def connect_workspace() -> Iterator[PlatformClient]:
-    """A client for the repository around the current directory; raises CommandError as well."""
-    login = active_login()
-    identity = workspace_repository()
+    identity = repository or workspace_repository()
     with client_of(login.platform_url, login.token, git_identity=identity) as client:
         yield client
 

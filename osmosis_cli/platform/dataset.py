@@ -41,10 +41,10 @@ def dataset_list(limit: int | None, *, as_json: bool) -> None:
     from osmosis_ai.platform.datasets import PATH
 
     from ..eval.lines import say, say_table
-    from .connection import connect_workspace
+    from .connection import connect
     from .run_text import utc_now
 
-    with connect_workspace() as client:
+    with connect() as client:
         found = client.collect(PATH, "datasets", limit=limit)
     if as_json:
         click.echo(json.dumps(list_document("datasets", found)))

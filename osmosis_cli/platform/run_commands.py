@@ -86,9 +86,9 @@ def runs_of(kind: RunKind, name: str | None = None) -> Iterator[Runs]:
     from osmosis_ai.platform.client import PlatformError
     from osmosis_ai.platform.runs import Runs
 
-    from .connection import connect_workspace
+    from .connection import connect
 
-    with connect_workspace() as client:
+    with connect() as client:
         runs = Runs(client, kind)
         try:
             yield runs

@@ -110,9 +110,9 @@ def secret_set(*, name: str, value_file: Path | None, scope: str, as_json: bool)
     """
     from osmosis_ai.platform.environment_secrets import set_secret
 
-    from .connection import connect_workspace
+    from .connection import connect
 
-    with connect_workspace() as client:
+    with connect() as client:
         value = Secret(_value(value_file), name)
         stored = set_secret(client, name, value, scope)
     if as_json:
@@ -139,10 +139,10 @@ def secret_list(as_json: bool) -> None:
     from osmosis_ai.platform.environment_secrets import list_secrets, shown_scope
 
     from ..eval.lines import say_table
-    from .connection import connect_workspace
+    from .connection import connect
     from .run_text import age, shown, utc_now
 
-    with connect_workspace() as client:
+    with connect() as client:
         found = list_secrets(client).items
     if as_json:
         told = [{**secret, "scope": shown_scope(secret)} for secret in found]
@@ -174,9 +174,9 @@ def secret_delete(*, name: str, scope: str, as_json: bool) -> None:
     """Delete a secret; runs that have started keep it."""
     from osmosis_ai.platform.environment_secrets import delete_secret
 
-    from .connection import connect_workspace
+    from .connection import connect
 
-    with connect_workspace() as client:
+    with connect() as client:
         delete_secret(client, name, scope)
     if as_json:
         click.echo(json.dumps({"name": name, "scope": scope, "deleted": True}))

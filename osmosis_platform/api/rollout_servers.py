@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -15,13 +14,7 @@ from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields
 
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}|[0-9A-Fa-f:.]{2,45}")
-
-
-def _host(text: str) -> str:
-    if not _HOST.fullmatch(text):
-        raise ValueError
-    return text
+_HOST = r"^(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|[0-9A-Fa-f:.]{2,45})$"
 
 
 def _printable(text: str) -> str:
@@ -33,7 +26,7 @@ def _printable(text: str) -> str:
 class NewRolloutServer(Fields):
     """Where the server is, and the key that it asks for."""
 
-    host: Annotated[str, AfterValidator(_host), Rule("a host name or an IP address")]
+    host: Annotated[str, Field(pattern=_HOST), Rule("a host name or an IP address")]
     port: Annotated[int, Field(ge=1, le=65535), Rule("a port, 1 to 65535")]
     agent_loop_name: Annotated[
         str,

@@ -166,7 +166,7 @@ def _logs(kind: RunKind, call: Call[None, LogPage], run: Run) -> Answer:
 
 def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
     if run.report is None:
-        message = f"the {kind.words} {run.name} has no report: it is {run.status}"
+        message = f"the {kind.noun} {run.name} has no report: it is {run.status}"
         raise Refused(404, "no_report", message, details={"status": run.status})
     return Answer(run.report)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from osmosis_ai.platform.config_models import SECRET_NAME, Rule
 
@@ -18,14 +18,10 @@ from ..vault import records
 PATH = "/api/cli/environment-secrets"
 
 
-def _name(text: str) -> str:
-    if not SECRET_NAME.fullmatch(text):
-        raise ValueError
-    return text
-
-
 Name = Annotated[
-    str, Field(max_length=255), AfterValidator(_name), Rule("the name of a secret: [A-Z][A-Z0-9_]*")
+    str,
+    Field(max_length=255, pattern=f"^{SECRET_NAME.pattern}$"),
+    Rule("the name of a secret: [A-Z][A-Z0-9_]*"),
 ]
 Scope = Annotated[Literal["user", "workspace"], Rule("user or workspace")]
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from osmosis_ai.platform.answers import ENDED
+
 from ..database.connection import Database
 from ..database.models import Run, now
 from ..environments.locks import locked_if_free
-from ..runs.kinds import ENDED
 from .room import Room
 
 _IMPORTING = timedelta(hours=1)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from osmosis_ai.platform.answers import ENDED
+
 from ..database.models import Run, now
-from ..runs.kinds import ENDED, EVALUATION
+from ..runs.kinds import EVALUATION
 
 _TONES = {
     "finished": "good",

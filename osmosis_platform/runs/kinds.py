@@ -1,42 +1,22 @@
-"""The two kinds of runs: their names on the wire, their config model, their statuses."""
+"""The two kinds of runs, as they are stored and as their configs are checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from osmosis_ai.platform import run_kinds
 from osmosis_ai.platform.config_models import EvalConfig, RunConfig, TrainingConfig
 
-ENDED = frozenset({"finished", "failed", "stopped", "crashed", "killed"})
 
-
-@dataclass(frozen=True, slots=True)
-class RunKind:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunKind(run_kinds.RunKind):
     """A kind of run."""
 
     name: str
     """As it is stored."""
-    segment: str
-    """Of the path, as `eval-runs`."""
-    key: str
-    """Of the object in an answer, as `eval_run`."""
     config: type[RunConfig]
 
-    @property
-    def words(self) -> str:
-        """What a message calls it."""
-        return "evaluation" if self.name == "evaluation" else "training run"
 
-
-EVALUATION = RunKind(
-    "evaluation",
-    "eval-runs",
-    "eval_run",
-    EvalConfig,
-)
-TRAINING = RunKind(
-    "training",
-    "training-runs",
-    "training_run",
-    TrainingConfig,
-)
+EVALUATION = RunKind(**asdict(run_kinds.EVALUATION), name="evaluation", config=EvalConfig)
+TRAINING = RunKind(**asdict(run_kinds.TRAINING), name="training", config=TrainingConfig)
 KINDS = (EVALUATION, TRAINING)

@@ -9,12 +9,14 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from osmosis_ai.platform.answers import ENDED
+
 from ..accounts.tokens import Caller, CallerWorkspace
 from ..database.models import Dataset, Run, now
 from ..errors import Refused, not_found
 from ..identifiers import new_run_name
 from . import logs
-from .kinds import ENDED, RunKind
+from .kinds import RunKind
 from .submissions import Submission
 
 _NAME_TRIES = 20
@@ -91,7 +93,7 @@ def find(
     wanted = or_(Run.id == name_or_id, Run.name == name_or_id)
     run = session.scalar(query.where(wanted).order_by(Run.name == name_or_id).limit(1))
     if run is None:
-        raise not_found("run" if kind is None else kind.words)
+        raise not_found("run" if kind is None else kind.noun)
     return run
 
 
@@ -111,7 +113,7 @@ def stop(session: Session, kind: RunKind, run: Run) -> Run:
     if run.status == "stopped":
         return run
     if run.status in ENDED:
-        message = f"the {kind.words} {run.name} has ended already: it is {run.status}"
+        message = f"the {kind.noun} {run.name} has ended already: it is {run.status}"
         raise Refused(409, "already_ended", message, details={"status": run.status})
     _stop(session, run)
     return run

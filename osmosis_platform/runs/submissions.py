@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import create_model
 
 from osmosis_ai.platform.config_models import (
     ENV_NAME,
@@ -20,13 +20,12 @@ from osmosis_ai.platform.config_models import (
     SECRET_NAME,
     RunConfig,
     Secrets,
+    Section,
 )
 
 
-class Submission(BaseModel):
+class Submission(Section):
     """What every kind of submission is: the fields come from a config model."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
     @property
     def section(self) -> dict[str, Any]:
