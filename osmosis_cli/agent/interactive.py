@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from osmosis_ai.error_text import named_error
 from osmosis_ai.escaping import printable
+from osmosis_ai.models.base import NO_PARAMS, WrappedModel
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
 
@@ -57,44 +57,33 @@ Event = CallPending | str | TrialResult
 """A string is the shown answer of a call, or why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SteppingModel:
+class _SteppingModel(WrappedModel):
     """A model that waits before each call until `CallPending.go` is called."""
 
-    model: ChatModel
-    put: Callable[[Event], None]
-    redact: Redactor
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def endpoint(self) -> str:
-        return self.model.endpoint
+    def __init__(self, model: ChatModel, put: Callable[[Event], None], redact: Redactor) -> None:
+        super().__init__(model)
+        self._put = put
+        self._redact = redact
 
     async def complete(
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = MappingProxyType({}),
+        params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         loop, go = asyncio.get_running_loop(), asyncio.Event()
         copied = json.loads(json.dumps(messages, default=str))
-        self.put(CallPending(copied, tools or (), partial(loop.call_soon_threadsafe, go.set)))
+        self._put(CallPending(copied, tools or (), partial(loop.call_soon_threadsafe, go.set)))
         await go.wait()
         try:
-            completion = await self.model.complete(messages, tools=tools, params=params)
+            completion = await self._model.complete(messages, tools=tools, params=params)
         except Exception as error:
-            said = self.redact(named_error(error))
-            self.put(f"  no answer: {printable(cut(said))}")
+            said = self._redact(named_error(error))
+            self._put(f"  no answer: {printable(cut(said))}")
             raise
-        self.put(message_lines(masked(plain(completion.message), self.redact)))
+        self._put(message_lines(masked(plain(completion.message), self._redact)))
         return completion
-
-    async def aclose(self) -> None:
-        await self.model.aclose()
 
 
 class Stepper:

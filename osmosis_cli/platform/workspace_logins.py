@@ -13,6 +13,7 @@ import click
 from osmosis_ai.escaping import printable
 
 from ..credentials import store
+from ..credentials.document import PlatformLogins
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError
 from ..eval.lines import say, say_table, tell
@@ -27,9 +28,7 @@ _HEADER = ("workspace", "active", "role", "user", "login expires")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def workspace_list(as_json: bool) -> None:
     """List the workspaces that you are logged in to, on the chosen platform."""
-    with login_problems():
-        platform = platform_url(os.environ)
-        here = store.kept_logins(os.environ).at(platform)
+    platform, here = _here()
     if as_json:
         spaces = [_document(name, each, here.active) for name, each in here.workspaces.items()]
         click.echo(json.dumps({"platform": platform, "workspaces": spaces}))
@@ -55,9 +54,7 @@ def workspace_list(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def workspace_current(as_json: bool) -> None:
     """Print the name of the active workspace, of which the login is used."""
-    with login_problems():
-        platform = platform_url(os.environ)
-        here = store.kept_logins(os.environ).at(platform)
+    platform, here = _here()
     if here.active is None:
         then = "run `osmosis login`" if not here.workspaces else _choose(here.workspaces)
         raise CommandError(f"no workspace at {platform} is active: {then}", code="login")
@@ -74,9 +71,9 @@ def workspace_current(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def workspace_switch(name: str, as_json: bool) -> None:
     """Make a workspace that you are logged in to the active one."""
+    platform, here = _here()
     with login_problems():
-        platform = platform_url(os.environ)
-        known = list(store.kept_logins(os.environ).at(platform).workspaces)
+        known = list(here.workspaces)
         if name not in known:
             raise LoginProblem(
                 f"you are not logged in to a workspace {printable(name)!r} at {platform}."
@@ -88,6 +85,13 @@ def workspace_switch(name: str, as_json: bool) -> None:
     else:
         say(f"the active workspace at {platform} is {shown_workspace(name)}")
     _tell_of_variable()
+
+
+def _here() -> tuple[str, PlatformLogins]:
+    """Return the chosen platform, and the logins at it."""
+    with login_problems():
+        platform = platform_url(os.environ)
+        return platform, store.kept_logins(os.environ).at(platform)
 
 
 def _document(name: str, login: KeptLogin, active: str | None) -> dict[str, Any]:
