@@ -47,6 +47,11 @@ def not_found(what: str) -> Refused:
     return Refused(404, "not_found", f"there is no {what} of this name or id in the workspace")
 
 
+def no_room() -> Refused:
+    """Return the refusal of what the disk has no room for."""
+    return Refused(507, "no_space", "the disk of the platform is full; its operator must make room")
+
+
 def busy() -> Refused:
     """Return the refusal of a request for which there is no room now."""
     message = "the platform is busy; try again in a few seconds"

@@ -27,7 +27,7 @@ STATUSES = {
     "409": (409, {"error": "it has finished", "code": "finished"}),
     "422": (422, {"error": "must be 1 or more", "field": "limit", "details": {"least": 1}}),
     "426": (426, {"error": "0.9 or newer is needed"}),
-    "429": (429, {"error": "slow down"}),
+    "429": (429, {"error": "slow down; try again in a minute"}),
     "500": (500, {"error": f"{ESCAPES} {TOKEN} https://me:secret@db.example/x?key=1"}),
 }
 FAULTS = (

@@ -153,7 +153,7 @@ def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> P
         shown = f"{field_name}: {shown}"
     later = "later" if not retry_after_s else f"in {in_words(retry_after_s)}"
     own = _BY_CODE.get(_word(document.get("code")) or "")
-    if status == 401 or own:
+    if status == 401 or own or "; try again " in shown:
         shown = shown.partition(";")[0]  # what helps is known better here
     parts = {name: getattr(call, name) for name in ("origin", "subject", "version", "login")}
     error = PlatformError(

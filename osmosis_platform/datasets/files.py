@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import Refused
+from ..errors import Refused, no_room
 
 _BLOCK = 1024 * 1024
 
@@ -138,4 +138,4 @@ def upload_gone() -> Refused:
 def _full(error: OSError) -> Refused:
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         raise error
-    return Refused(507, "no_space", "the platform has no room for this file")
+    return no_room()

@@ -7,6 +7,7 @@ import threading
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..database.failure import cause
 from .cleaning import Cleaning
 from .execute import execute
 from .services import Services
@@ -65,7 +66,7 @@ class Scheduler:
                 if services.environments is not None:
                     services.environments.sweep()
             except SQLAlchemyError as error:
-                _log.error("nothing can be removed: %s", type(error).__name__)
+                _log.error("nothing can be removed: %s", cause(error))
             services.shutdown.wait(CLEANING_S)
 
     def _take_runs(self) -> None:
@@ -89,14 +90,14 @@ class Scheduler:
         try:
             return self._services.claims.take(besides=[*self._threads])
         except SQLAlchemyError as error:  # it may be locked or full for a while
-            _log.error("no run can be taken: %s", type(error).__name__)
+            _log.error("no run can be taken: %s", cause(error))
             return None
 
     def _execute(self, run_id: str) -> None:
         try:
             execute(self._services, run_id)
         except SQLAlchemyError as error:  # its lease ends, and it is taken again
-            _log.error("run %s: %s", run_id, type(error).__name__, extra=_of(run_id))
+            _log.error("run %s: %s", run_id, cause(error), extra=_of(run_id))
         finally:
             _log.info("run %s: ended, or handed back", run_id, extra=_of(run_id))
             del self._threads[run_id]

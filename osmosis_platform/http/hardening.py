@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import Refused, busy
+from ..database.failure import cause, is_disk_full
+from ..errors import Refused, busy, no_room
 from ..identifiers import new_request_id
 
 _LOG = logging.getLogger("osmosis_platform")
@@ -98,7 +99,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 async def on_database_error(request: Request, error: Exception) -> Response:
     """Answer a request for which the database is locked, full or away, or another was first."""
     _log(request, error)
-    return error_response(busy())
+    return error_response(no_room() if is_disk_full(error) else busy())
 
 
 async def on_data_error(request: Request, error: Exception) -> Response:
@@ -117,5 +118,4 @@ async def on_failure(request: Request, error: Exception) -> Response:
 
 def _log(request: Request, error: Exception) -> None:
     where = f"{request.method} {request.scope['route'].path}" if "route" in request.scope else ""
-    kind = type(error).__name__
-    _LOG.error("request %s %s failed: %s", request.state.request_id, where, kind)
+    _LOG.error("request %s %s failed: %s", request.state.request_id, where, cause(error))

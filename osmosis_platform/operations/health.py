@@ -5,6 +5,9 @@ Both need no token and say nothing of what the platform holds.
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,6 +16,9 @@ from starlette.responses import JSONResponse, Response
 from ..database.connection import Database
 from ..database.schema import NEWEST, revision
 from ..execution.scheduler import Scheduler
+from ..settings import MIB
+
+_LEAST_ROOM = 16 * MIB
 
 
 async def live(request: Request) -> Response:
@@ -21,9 +27,12 @@ async def live(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Answer 200 where the database can be used and runs are taken, else 503."""
+    """Answer 200 where database and disk can be used and runs are taken, else 503."""
     state = request.app.state
-    checks = {"database": await run_in_threadpool(_database, state.database)}
+    checks = {
+        "database": await run_in_threadpool(_database, state.database),
+        "disk": await run_in_threadpool(_disk, state.settings.data),
+    }
     scheduler: Scheduler | None = state.scheduler
     if scheduler is not None:
         checks["scheduler"] = "ok" if scheduler.takes_runs else "ended"
@@ -38,3 +47,10 @@ def _database(database: Database) -> str:
     except SQLAlchemyError:
         return "unreachable"
     return "ok" if found == NEWEST else "of another version"
+
+
+def _disk(data: Path) -> str:
+    try:
+        return "ok" if shutil.disk_usage(data).free >= _LEAST_ROOM else "full"
+    except OSError:
+        return "unreachable"

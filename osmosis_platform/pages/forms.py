@@ -49,12 +49,9 @@ async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse what a browser says that another site has sent; an old one says the origin alone.
-
-    The origin "null" is that of our own pages too, since they send no referrer.
-    """
+    """Refuse what a browser says that another site has sent; an old one says the origin alone."""
     site, origin = (request.headers.get(name) for name in ("sec-fetch-site", "origin"))
-    if site is None and origin and origin != "null":
+    if site is None and origin is not None:
         ours = (f"//{request.headers['host']}", base_url(request))
         site = "same-origin" if _host(origin) in map(_host, ours) else "cross-site"
     if site not in (None, "same-origin", "none"):

@@ -144,6 +144,7 @@ def test_a_form_without_its_token_or_from_another_site_changes_nothing(
         ({"token": hidden(browser.get("/login"))["token"]}, {}),
         ({}, {"Sec-Fetch-Site": "cross-site"}),
         ({}, {"Origin": "http://another.test"}),
+        ({}, {"Origin": "null"}),
         ({"workspace": "another"}, {}),
     ):
         answer = browser.post("/device", data={**data, **changes}, headers=headers)

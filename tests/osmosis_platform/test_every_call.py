@@ -347,16 +347,31 @@ def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
     assert SECRET not in caplog.text
 
 
-def test_a_database_that_is_locked_is_busy_and_no_failure(
-    connection: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("cause", "answered", "later"),
+    [
+        ("database is locked", (503, "busy"), "5"),
+        ("database or disk is full", (507, "no_space"), None),
+    ],
+)
+def test_a_database_that_cannot_be_written_is_no_failure_and_the_log_says_why(
+    connection: httpx.Client,
+    platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    cause: str,
+    answered: tuple[int, str],
+    later: str | None,
 ) -> None:
     def locked(*args: Any) -> None:
-        raise OperationalError("", {}, sqlite3.OperationalError("database is locked"))
+        raise OperationalError(f"INSERT {SECRET}", {}, sqlite3.OperationalError(cause))
 
     monkeypatch.setattr("osmosis_platform.http.endpoints.authenticate", locked)
     answer = connection.get("/api/cli/verify", headers=platform_server.account.headers)
-    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
-    assert answer.headers["retry-after"] == "5"
+    assert (answer.status_code, answer.json()["code"]) == answered
+    assert answer.headers.get("retry-after") == later
+    assert f"failed: OperationalError: {cause}" in caplog.text
+    assert SECRET not in caplog.text
 
 
 def test_a_rollout_server_registers_once_and_its_key_is_kept_encrypted(

@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -68,7 +69,7 @@ def test_health_needs_no_token_and_says_nothing_more(connection: httpx.Client) -
     ready = connection.get("/health/ready")
     assert (ready.status_code, ready.json()) == (
         200,
-        {"status": "ok", "checks": {"database": "ok"}},
+        {"status": "ok", "checks": {"database": "ok", "disk": "ok"}},
     )
 
 
@@ -86,6 +87,14 @@ def test_a_platform_whose_database_cannot_be_used_lives_and_is_not_ready(
     assert (ready.status_code, ready.json()["checks"]["database"]) == (503, found)
     assert SECRET not in ready.text
     assert connection.get("/health").status_code == 200
+
+
+def test_a_platform_whose_disk_is_full_is_not_ready(
+    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health.shutil, "disk_usage", lambda data: SimpleNamespace(free=4096))
+    ready = connection.get("/health/ready")
+    assert (ready.status_code, ready.json()["checks"]["disk"]) == (503, "full")
 
 
 def test_the_figures_are_for_the_operators_token_alone(
