@@ -31,8 +31,8 @@ from .http.observing import Exchange, Observing
 from .operations.health import live, ready
 from .operations.logs import log_exchange
 from .operations.metrics import Metrics, show_metrics
-from .pages.failures import as_page
 from .pages.live import Streams
+from .pages.rendering import as_page
 from .pages.report_page import Rendered
 from .pages.routes import PAGES
 from .settings import Settings

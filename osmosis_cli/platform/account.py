@@ -7,17 +7,22 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import click
+
+from osmosis_ai.escaping import printable
+from osmosis_ai.models.retry import in_words
+from osmosis_ai.platform.account import Identity, User, parse_moment, revoke, verify
 
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError
 from ..eval.lines import say, say_facts, tell
-from .account_text import document, shown_expiry, shown_user, shown_workspace
 from .connection import active_login, client_of, login_problems
 
+EVERY_WORKSPACE = "every workspace of yours"
 WHOAMI_EPILOG = """\b
 Example:
   osmosis whoami --json
@@ -33,8 +38,6 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def whoami_command(as_json: bool) -> None:
     """Ask the platform who you are, in which workspace, and until when."""
-    from osmosis_ai.platform.account import parse_moment, verify
-
     login = active_login()
     with client_of(login.platform_url, login.token) as client:
         identity = verify(client)
@@ -129,8 +132,6 @@ def _log_out(platform: str, workspace: str, login: KeptLogin) -> _Ended:
 
 def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
     """Revoke a token at its platform; why that may have failed, as a sentence."""
-    from osmosis_ai.platform.account import revoke
-
     if login.is_expired(time.time()):
         return None
     if not login.token_id:
@@ -154,3 +155,36 @@ def _show(ended: list[_Ended]) -> None:
                 f"warning: the token was removed here, and may still be valid at {one.platform}: "
                 f"{one.problem}"
             )
+
+
+def document(platform: str, identity: Identity) -> dict[str, Any]:
+    """Return what programs get of a login."""
+    return {
+        "platform": platform,
+        "workspace": identity.workspace or None,
+        "role": identity.role or None,
+        "user": user_document(identity.user),
+        "expires_at": identity.expires_at,
+    }
+
+
+def user_document(user: User) -> dict[str, str | None]:
+    """Return a user for programs."""
+    return {name: getattr(user, name) or None for name in ("id", "name", "email")}
+
+
+def shown_user(user: User) -> str:
+    """Return a user for people."""
+    return printable(user.shown) or "an unnamed user"
+
+
+def shown_workspace(name: str, role: str = "") -> str:
+    """Return a workspace for people, with the user's role in it."""
+    return (printable(name) or EVERY_WORKSPACE) + (f" ({printable(role)})" if role else "")
+
+
+def shown_expiry(moment: datetime, now: float) -> str:
+    """Return when a token ends, and in how long that is."""
+    left_s = moment.timestamp() - now
+    then = f"in {in_words(left_s)}" if left_s > 0 else "in the past"
+    return f"{moment:%Y-%m-%d %H:%M} UTC, {then}"

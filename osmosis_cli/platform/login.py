@@ -18,7 +18,7 @@ from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError, usage_errors
 from ..eval.lines import say, tell
-from .account_text import document, shown_user, shown_workspace
+from .account import document, shown_user, shown_workspace
 from .connection import client_of, login_problems
 from .given_value import GivenValue, read_value
 from .live_line import Spinner

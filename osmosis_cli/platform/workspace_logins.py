@@ -18,7 +18,7 @@ from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError
 from ..eval.lines import say, say_table, tell
 from ..lazy_group import nearest
-from .account_text import shown_expiry, shown_user, shown_workspace, user_document
+from .account import shown_expiry, shown_user, shown_workspace, user_document
 from .connection import login_problems
 
 _HEADER = ("workspace", "active", "role", "user", "login expires")

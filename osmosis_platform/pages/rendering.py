@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,6 +36,8 @@ _HEADERS = {
 }
 
 Page = Callable[[Request], Awaitable[Response]]
+ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
+_FOR_PROGRAMS = ("/api/", "/uploads/")
 
 
 class ElsewhereFirst(Exception):
@@ -94,3 +98,31 @@ def page(respond: Page) -> Page:
             return shown
 
     return answer
+
+
+def as_page(handler: ErrorHandler) -> ErrorHandler:
+    """Return a handler that shows people as a page what it answers programs as JSON."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        response = await handler(request, error)
+        if not _is_for_people(request):
+            return response
+        is_unknown = response.status_code == HTTPStatus.NOT_FOUND
+        message = "Nothing is at this address." if is_unknown else _message(response)
+        title = "There is no such page" if is_unknown else "This did not work"
+        shown = render("message.html", status=response.status_code, title=title, message=message)
+        for name, value in response.headers.items():
+            shown.headers.setdefault(name, value)
+        return shown
+
+    return answer
+
+
+def _is_for_people(request: Request) -> bool:
+    is_page = not request.url.path.startswith(_FOR_PROGRAMS)
+    return is_page and "text/html" in request.headers.get("accept", "")
+
+
+def _message(response: Response) -> str:
+    found: str = json.loads(bytes(response.body))["error"]
+    return found
