@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.endpoint_faults import misbehave
-from tests.endpoints import Ask, Endpoint, refusing_address
+from tests.endpoints import Ask, Endpoint, completion, refusing_address, reply
 from tests.modes import each_mode
 from tests.project import Project
 
@@ -211,20 +211,23 @@ def test_runs_that_break_their_own_connections_leave_the_others_to_run(faulty: P
     assert kinds == [None, *["connection"] * 6, None]
 
 
-@pytest.mark.parametrize("fault", ["silent", "trickle", "slow-30"])
 def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
-    faulty: Project, monkeypatch: pytest.MonkeyPatch, fault: str
+    faulty: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from osmosis_ai.models import openai
 
     defaults = openai.OpenAIModel.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "request_timeout_s", 0.3)
-    faulty.endpoint.answers = None
-    faulty.rows("a")
-    session = faulty.run(model=f"fault-{fault}")
-    [run] = session.runs
-    assert (run["error_type"], run["error_kind"]) == ("provider", "timeout")
-    assert "no whole answer from" in run["error"]
+    late = [30.0, reply(200, completion("late"))]
+    faulty.endpoint.answers = lambda ask: (
+        late if ask.row == "late" else misbehave(replace(ask, model=f"fault-{ask.row}"))
+    )
+    faulty.rows("silent", "trickle", "late")
+    session = faulty.run("--batch-size=3")
+    assert len(session.runs) == 3
+    for run in session.runs:
+        assert (run["error_type"], run["error_kind"]) == ("provider", "timeout")
+        assert "no whole answer from" in run["error"]
     assert faulty.endpoint.wait_until(lambda e: e.open_connections == 0)
 
 
