@@ -21,7 +21,7 @@ def account(platform_server: PlatformServer) -> Account:
 @pytest.fixture(scope="module")
 def connection(platform_server: PlatformServer) -> Iterator[httpx.Client]:
     """A client without a login."""
-    with httpx.Client(base_url=platform_server.url) as client:
+    with httpx.Client(base_url=platform_server.url, verify=False) as client:
         yield client
 
 
@@ -30,7 +30,7 @@ def owner(platform_server: PlatformServer) -> Iterator[httpx.Client]:
     """A client of the first user, for what changes nothing."""
     platform_server.add_dataset()
     headers = platform_server.account.headers
-    with httpx.Client(base_url=platform_server.url, headers=headers) as client:
+    with httpx.Client(base_url=platform_server.url, headers=headers, verify=False) as client:
         yield client
 
 
