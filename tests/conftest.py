@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from xdist import is_xdist_controller
+from xdist import is_xdist_worker
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
 gc.disable()  # what is imported for the tests stays; `pytest_collection_finish` enables it
@@ -71,7 +71,7 @@ settings.load_profile("quick")
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Import what the tests share, unless this process only hands them to workers."""
-    if is_xdist_controller(session):
+    if session.config.getoption("dist", "no") != "no" and not is_xdist_worker(session):
         gc.enable()
         return
     import numpy  # noqa: F401
