@@ -1,6 +1,7 @@
 """The pytest plugin: every hook it implements, in the order in which a session calls them.
 
 Each delegates. Nothing happens, and nothing heavy is imported, until an evaluation is asked for.
+The hooks of xdist are in `distributed/controller.py`.
 (PYTEST_DONT_REWRITE: no assert of ours is rewritten, installed or editable.)
 """
 
@@ -96,39 +97,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
         lines = [*env_file.header(config), *lines]
     return lines
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Controller: a worker is about to start."""
-    evaluation = evaluation_of(node.config)
-    if evaluation is not None:
-        evaluation.worker_starts(node)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
-    """Controller: keep every worker's window full."""
-    evaluation = evaluation_of(config)
-    ours = config.getvalue("dist") in ("load", "worksteal")
-    return evaluation.make_scheduler() if evaluation is not None and ours else None
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_handlecrashitem(report: pytest.TestReport) -> None:
-    """Controller: a worker died while it ran one of our items."""
-    node: Any = report.node
-    evaluation = evaluation_of(node.config)
-    if evaluation is not None:
-        evaluation.worker_crashed(report, node)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Controller: a worker has ended."""
-    evaluation = evaluation_of(node.config)
-    if evaluation is not None:
-        evaluation.worker_ended(node)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

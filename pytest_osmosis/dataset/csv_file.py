@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import BinaryIO, Literal
 
 from ..escaping import counted
@@ -44,12 +45,7 @@ class CsvSource:
 
     def count(self, stop: int | None) -> int:
         """How many rows there are before row `stop`."""
-        rows = 0
-        for _ in self._records():
-            rows += 1
-            if rows == stop:
-                break
-        return rows
+        return sum(1 for _ in islice(self._records(), stop))
 
     def scan(
         self, selection: Selection | None, start: int, stop: int | None, problems: Problems

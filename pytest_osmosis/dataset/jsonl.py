@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import BinaryIO, Literal
 
 from .errors import DatasetError, Problems, shown
@@ -32,11 +33,7 @@ class JsonlSource:
 
     def count(self, stop: int | None) -> int:
         """How many rows there are before row `stop`."""
-        rows = 0
-        for _ in self._lines():
-            rows += 1
-            if rows == stop:
-                break
+        rows = sum(1 for _ in islice(self._lines(), stop))
         self._ended(rows, stop)
         return rows
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..items.marks import is_gate
 from ..items.nodeids import RunNames
 from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates_plugin import GatesPlugin
 from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
+from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.transcripts import RunFolder
 from . import channel
@@ -37,20 +36,21 @@ class Controller:
     def __init__(
         self,
         config: pytest.Config,
+        spec: SessionSpec,
         sink: ResultSink,
         gates: GatesPlugin,
         suites: Mapping[str, Suite],
-        *,
-        worker_timeout_s: float,
     ) -> None:
         self._config = config
+        self._spec = spec
         self._sink = sink
         self._gates = gates
         self._link = channel.ControllerLink(self._receive)
         self._scheduling: WindowScheduling | None = None
-        self._watch = Watch(silence_s=worker_timeout_s)
+        self._watch = Watch(silence_s=spec.worker_timeout_s)
         self._pids: dict[Any, int] = {}
         self._loaded: dict[str, Mapping[str, str]] = {}
+        self._base_urls: Mapping[str, str] = {}
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
         self._selected: Mapping[str, int] = {}
@@ -60,6 +60,14 @@ class Controller:
         self._session: pytest.Session | None = None
         self._is_cancelled = False
         config.pluginmanager.register(self, "osmosis-controller")
+
+    def begin(self, loaded: Mapping[str, Mapping[str, str]], base_urls: Mapping[str, str]) -> None:
+        """Take what workers must be told, before any starts.
+
+        `loaded`: digests of the files that they must load too, by suite and name; `base_urls`:
+        where the embedded endpoint listens, by persona.
+        """
+        self._loaded, self._base_urls = dict(loaded), base_urls
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Take the session, which pytest and its plugins stop by its attributes."""
@@ -72,25 +80,51 @@ class Controller:
         if session is not None and (session.shouldfail or session.shouldstop):
             self.cancel()
 
-    def compare_with(self, loaded: Mapping[str, Mapping[str, str]]) -> None:
-        """Have workers load these files: digests by suite and name."""
-        self._loaded = dict(loaded)
-
-    def introduce(self, node: Any, base_urls: Mapping[str, str], debug_dir: Path | None) -> None:
+    def pytest_configure_node(self, node: Any) -> None:
         """Give a worker that is about to start its channel and what it must know."""
+        debug_dir = self._spec.debug_dir
         given = {
-            "base_urls": dict(base_urls),
+            "base_urls": dict(self._base_urls),
             "places": _plain(self._sink.store.places()),
             "debug_dir": None if debug_dir is None else str(debug_dir),
         }
         self._link.open(node, json.dumps(given))
 
-    def make_scheduler(self, batch_size: int) -> WindowScheduling:
+    @pytest.hookimpl(trylast=True)  # xdist's own comes after it, that of a conftest.py before
+    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> WindowScheduling | None:
         """Return the scheduler that keeps every worker's window full."""
+        if config.getvalue("dist") not in ("load", "worksteal"):
+            return None
         self._scheduling = WindowScheduling(
-            self._config, self, batch_size=batch_size, channels=self._link.channels
+            config, self, batch_size=self._spec.batch_size, channels=self._link.channels
         )
         return self._scheduling
+
+    def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
+        """Put the result of a run that ended its worker into the report."""
+        found = self._names.find(report.nodeid, self._config.rootpath)
+        if found is None:
+            return
+        node: Any = report.node
+        silent_s = self._watch.ended.get(self._pids.get(node, -1))
+        how = "died" if silent_s is None else f"was frozen for {silent_s:.0f} s and was ended"
+        error = f"the worker process {node.gateway.id} {how} during this run"
+        result = RunResult(
+            found.suite, found.row_index, found.run_index, error=error, error_type="worker_lost"
+        )
+        path, _, name = report.nodeid.partition("::")
+        report.when = "setup"  # an error, not a failure
+        report.location = (path, None, name)
+        report.longrepr = f"worker lost: {result.error}"
+        setattr(report, REPORT_FIELD, result.to_json())
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Watch a worker no longer, and cancel what others do if it has stopped the session."""
+        if node in self._pids:
+            self._watch.gone(self._pids[node])
+        output = getattr(node, "workeroutput", None) or {}
+        if output.get("shouldfail") or output.get("shouldstop"):
+            self.cancel()
 
     # ---- what the scheduler asks and reports, in the main thread
 
@@ -128,10 +162,6 @@ class Controller:
             f"worker {worker}, in the place of one that was lost, collected other "
             "items: have files changed? Nothing more is started; run the same command again"
         )
-
-    def is_gate(self, nodeid: str) -> bool:
-        """Return whether the item is a gate."""
-        return is_gate(nodeid)
 
     def is_reported(self, nodeid: str) -> bool:
         """Return whether the item's report has come."""
@@ -176,34 +206,9 @@ class Controller:
         for node in self._scheduling.nodes if self._scheduling is not None else ():
             node.shutdown()
 
-    def worker_down(self, node: Any) -> None:
-        """Watch a worker no longer, and cancel what others do if it has stopped the session."""
-        if node in self._pids:
-            self._watch.gone(self._pids[node])
-        output = getattr(node, "workeroutput", None) or {}
-        if output.get("shouldfail") or output.get("shouldstop"):
-            self.cancel()
-
     def close(self) -> None:
         """Stop the watchdog."""
         self._watch.stop()
-
-    def blame(self, report: pytest.TestReport, node: Any) -> None:
-        """Put the result of a run that ended its worker into the report."""
-        found = self._names.find(report.nodeid, self._config.rootpath)
-        if found is None:
-            return
-        silent_s = self._watch.ended.get(self._pids.get(node, -1))
-        how = "died" if silent_s is None else f"was frozen for {silent_s:.0f} s and was ended"
-        error = f"the worker process {node.gateway.id} {how} during this run"
-        result = RunResult(
-            found.suite, found.row_index, found.run_index, error=error, error_type="worker_lost"
-        )
-        path, _, name = report.nodeid.partition("::")
-        report.when = "setup"  # an error, not a failure
-        report.location = (path, None, name)
-        report.longrepr = f"worker lost: {result.error}"
-        setattr(report, REPORT_FIELD, result.to_json())
 
     # ---- what workers send, in xdist's receiver thread
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from ..session.reporting_evaluation import ReportingEvaluation
 from ..spec import SessionSpec
 from .controller import Controller
 from .processes import limit_processes
-from .scheduler import WindowScheduling
 
 
 class ControllerEvaluation(ReportingEvaluation):
@@ -20,34 +18,16 @@ class ControllerEvaluation(ReportingEvaluation):
 
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
         super().__init__(config, spec)
-        self._controller = Controller(
-            config, self.sink, self.gates, self.suites, worker_timeout_s=spec.worker_timeout_s
-        )
+        self._controller = Controller(config, spec, self.sink, self.gates, self.suites)
 
     def start(self) -> None:
-        """Check everything, and give workers the digests of what was checked."""
+        """Check everything, and note what workers must be told of it."""
         super().start()
-        self._controller.compare_with(self._loaded())
+        self._controller.begin(self._loaded(), self.base_urls)
 
     def _honour_limits(self) -> None:
         super()._honour_limits()
         limit_processes(self.config, self.spec.batch_size)
-
-    def worker_starts(self, node: Any) -> None:
-        """Give a worker its channel and what it must know."""
-        self._controller.introduce(node, self.base_urls, self.spec.debug_dir)
-
-    def make_scheduler(self) -> WindowScheduling:
-        """Return the scheduler that keeps every worker's window full."""
-        return self._controller.make_scheduler(self.spec.batch_size)
-
-    def worker_crashed(self, report: pytest.TestReport, node: Any) -> None:
-        """Put the result of a run that ended its worker into the report."""
-        self._controller.blame(report, node)
-
-    def worker_ended(self, node: Any) -> None:
-        """Watch a worker no longer."""
-        self._controller.worker_down(node)
 
     def collected(self, items: list[pytest.Item]) -> None:
         """Do nothing: workers collect."""

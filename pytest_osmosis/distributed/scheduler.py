@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from ..items.marks import is_gate
 from .channel import CACHED, COMING, HALT, WINDOW, send
 from .shares import shares
 
@@ -43,9 +44,6 @@ class SchedulerListener(Protocol):
 
     def other_items(self, worker: str) -> None:
         """A worker that came later has collected other items, and runs none."""
-
-    def is_gate(self, nodeid: str) -> bool:
-        """Return whether an item is not for a worker to run: the controller evaluates it."""
 
     def cached(self, nodeid: str) -> CachedResult | None:
         """Return the result of an item's run that need not be run."""
@@ -164,9 +162,7 @@ class WindowScheduling:
                     )
                 self.collection = first
                 self._listener.collected(first)
-                self._pool.extend(
-                    i for i, name in enumerate(first) if not self._listener.is_gate(name)
-                )
+                self._pool.extend(i for i, name in enumerate(first) if not is_gate(name))
                 self._ready = True
             self._share_out()
             self._feed()

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -99,19 +98,6 @@ class Evaluation:
         if not selection_of(self.config).runs:
             return []
         return [header.plan(suite.info) for suite in self.suites.values()]
-
-    def worker_starts(self, node: Any) -> None:
-        """Give a worker that is about to start what it must know."""
-
-    def make_scheduler(self) -> object | None:
-        """Return the scheduler of xdist's controller."""
-        return None
-
-    def worker_crashed(self, report: pytest.TestReport, node: Any) -> None:
-        """Put the result of a run that ended its worker into the report."""
-
-    def worker_ended(self, node: Any) -> None:
-        """Note that a worker has ended."""
 
     def collector_for(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Return the collector of a data file that an evaluation names."""

@@ -31,13 +31,7 @@ class Reply:
 class TransportError(CallFault):
     """No whole reply."""
 
-    def __init__(
-        self,
-        kind: ErrorKind,
-        detail: str = "",
-        *,
-        summary: str = "",
-    ) -> None:
+    def __init__(self, kind: ErrorKind, detail: str = "", *, summary: str = "") -> None:
         retried = kind in ("unreachable", "connection", "timeout")
         super().__init__(kind, detail, summary=summary, retried=retried)
 

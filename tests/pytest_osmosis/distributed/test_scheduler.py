@@ -49,7 +49,6 @@ class Worker:
 class Listener:
     """What a session answers to the scheduler, and what it hears."""
 
-    gates: set[str] = field(default_factory=set)
     kept: dict[str, CachedResult] = field(default_factory=dict)
     reported: set[str] = field(default_factory=set)
     collections: list[list[str]] = field(default_factory=list)
@@ -60,9 +59,6 @@ class Listener:
 
     def other_items(self, worker: str) -> None:
         self.others.append(worker)
-
-    def is_gate(self, nodeid: str) -> bool:
-        return nodeid in self.gates
 
     def cached(self, nodeid: str) -> CachedResult | None:
         return self.kept.get(nodeid)
@@ -75,9 +71,15 @@ class Bench:
     """A scheduler over `count` items with its workers up and everything given out that can be."""
 
     def __init__(
-        self, count: int, *, batch_size: int, workers: int, listener: Listener | None = None
+        self,
+        count: int,
+        *,
+        batch_size: int,
+        workers: int,
+        listener: Listener | None = None,
+        gates: Sequence[str] = (),
     ) -> None:
-        self.items = [f"data.jsonl::row-{index}[run-0]" for index in range(count)]
+        self.items = [*(f"data.jsonl::row-{index}[run-0]" for index in range(count)), *gates]
         self.listener = listener or Listener()
         self.workers = [Worker(f"gw{number}") for number in range(workers)]
         self.channels: dict[str, Any] = {each.gateway.id: each for each in self.workers}
@@ -338,9 +340,8 @@ def test_a_replacement_with_other_items_is_sent_away_and_reported() -> None:
 
 
 def test_gates_are_given_to_no_worker() -> None:
-    listener = Listener(gates={"data.jsonl::row-0[run-0]", "data.jsonl::row-3[run-0]"})
-    bench = Bench(6, batch_size=2, workers=2, listener=listener)
-    assert sorted(bench.run_all()) == [1, 2, 4, 5]
+    bench = Bench(4, batch_size=2, workers=2, gates=["gates::mean >= 0.5", "gates::errors == 0"])
+    assert sorted(bench.run_all()) == [0, 1, 2, 3]
 
 
 def test_runs_that_are_kept_take_no_place_and_reach_the_worker_before_their_items() -> None:
