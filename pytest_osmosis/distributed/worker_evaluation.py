@@ -12,7 +12,7 @@ from ..rollouts.cached import ResultCache
 from ..session.evaluation import Evaluation
 from ..session.signals import leave_to_controller
 from ..spec import SessionSpec
-from .compat import WORKER_PACKAGES
+from .processes import WORKER_PACKAGES
 from .worker import Worker
 
 
