@@ -30,6 +30,11 @@ def shown_path(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
+def shortened(text: str, limit: int = 40) -> str:
+    """Return a text of at most so many characters; what is left out is "…"."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, plural where it must be."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -20,6 +20,7 @@ from ..session.preflight import is_quiet, usage_errors
 from ..session.result_sink import ResultSink
 from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
+from ..storage.source_digest import differing
 from ..storage.transcripts import RunFolder
 from . import channel
 from .heartbeat import Watch
@@ -243,7 +244,7 @@ class Controller:
         """Halt when a worker has loaded other files: runs of different versions are not mixed."""
         for suite, files in loaded.items():
             known = self._loaded.setdefault(suite, files)
-            changed = sorted(n for n in {*known, *files} if known.get(n) != files.get(n))
+            changed = differing(known, files)
             if changed and self._differs is None:
                 self._differs = (
                     f"{changed[0]} has changed since the session began: worker {node.gateway.id} "

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..escaping import escape_control_chars
+from ..escaping import escape_control_chars, shortened
 from ..suite_results import Breakdown, FunctionResult, SuiteResult
 from ..verdicts import Interval
 from .highlights import shown
 
 VALUES_SHOWN = 20
 """Values of a column in a table."""
-VALUE_LIMIT = 40
 """Characters of a value."""
 
 
@@ -121,5 +120,4 @@ def _table(found: Breakdown, function: FunctionResult, metrics: Sequence[str]) -
 
 
 def _short(text: str) -> str:
-    flat = " ".join(escape_control_chars(text).split()) or '""'
-    return flat if len(flat) <= VALUE_LIMIT else f"{flat[: VALUE_LIMIT - 1]}…"
+    return shortened(" ".join(escape_control_chars(text).split()) or '""')

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..analysis.metrics import definition_of
-from ..escaping import counted, escape_control_chars
+from ..escaping import counted, escape_control_chars, shortened
 from ..run_result import RunResult, may_differ
-from ..suite_results import EvalResult, RowResult, Saved, SuiteResult
+from ..suite_results import EvalResult, Saved, SuiteResult
 from ..verdicts import Change, GateResult
 from .highlights import (
     CHANGED_IN_TERMINAL,
@@ -30,7 +30,6 @@ COLUMNS = 80
 """The width where there is no terminal."""
 NAME_LIMIT, SHORT_NAME = 36, 16
 """Characters of an eval function's name that the table shows, and in a wide table at least."""
-ROW_LIMIT = 40
 """Characters of a row's name."""
 _GATE = "gate  "
 _UNBROKEN = "\N{NO-BREAK SPACE}"
@@ -286,8 +285,8 @@ def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
 def _lowest(suite: SuiteResult) -> list[str]:
     short = lowest_rows(suite)[:LOWEST_IN_TERMINAL]
     if suite.info.n == 1:
-        return [_name(low.row) for low in short]
-    return [f"{_name(low.row)} {low.passed}/{low.scored}" for low in short]
+        return [shortened(row_name(low.row)) for low in short]
+    return [f"{shortened(row_name(low.row))} {low.passed}/{low.scored}" for low in short]
 
 
 def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
@@ -309,11 +308,6 @@ def _short(text: str, width: int) -> str:
 def _tail(name: str, limit: int) -> str:
     """The end of a name, which tells most."""
     return name if len(name) <= limit else f"…{name[1 - limit :]}"
-
-
-def _name(row: RowResult) -> str:
-    name = row_name(row)
-    return name if len(name) <= ROW_LIMIT else f"{name[: ROW_LIMIT - 1]}…"
 
 
 def _named(what: str, names: Sequence[str], width: int) -> list[str]:

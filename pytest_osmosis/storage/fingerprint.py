@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.dataset import DIGEST_LENGTH
+from ..escaping import shortened
 from ..run_result import SuiteInfo
 from ..spec import EvalSpec
-from .source_digest import digests, input_digests, source_files
+from .source_digest import differing, digests, input_digests, source_files
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -245,11 +246,11 @@ def _shown(value: Any) -> str:
     if value in _NOT_GIVEN:
         return "not given"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= _SHOWN_LIMIT else f"{text[:_SHOWN_LIMIT]}…"
+    return shortened(text, _SHOWN_LIMIT)
 
 
 def _changed_files(old: Mapping[str, str], new: Mapping[str, str], what: str = "") -> Iterator[str]:
-    changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    changed = differing(old, new)
     if changed:
         more = f" and {len(changed) - 3} more files" if len(changed) > 3 else ""
         has = "have" if len(changed) > 1 and not what else "has"

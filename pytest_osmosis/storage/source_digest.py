@@ -12,7 +12,7 @@ import glob
 import hashlib
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ConfigurationError
@@ -73,6 +73,11 @@ def digests(files: Iterable[Path], roots: Sequence[Path]) -> dict[str, str]:
     for file in files:
         _walk(file, roots, found)
     return {_shown(file, roots): digest for file, digest in sorted(found.items())}
+
+
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return the names that have not the same digest in both, sorted."""
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
 def _walk(file: Path, roots: Sequence[Path], found: dict[Path, str]) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...escaping import counted
+from ...escaping import counted, shortened
 from ...verdicts import GateResult, Interval
 from ..aggregate import interval_of
 from ..comparison import at_thresholds, differences, paired_values, span_of
@@ -24,8 +24,8 @@ from ..statistics.paired import paired
 from .parser import Gate, GateError, resolved
 from .result import EQUAL_WITHIN, holds, outcome_of
 
-ROWS_NAMED, NAME_LIMIT = 5, 40
-"""Rows that a gate on each row names, and characters of a name."""
+ROWS_NAMED = 5
+"""Rows that a gate on each row names."""
 
 Pairs = Sequence[tuple[int, int]]
 """Rows that match: (row here, row in the baseline)."""
@@ -83,7 +83,7 @@ def _rows_below(gate: Gate, table: ScoreTable, rows: Sequence[int]) -> str:
     scores = table.rows_of_scores(gate.metric.function(table), rows)
     ended = [(row, *each.passes_of("value")) for row, each in zip(rows, scores, strict=True)]
     low = sorted(
-        (passed / runs, row, f"{_short(table.row_names[row])} {passed}/{runs}")
+        (passed / runs, row, f"{shortened(table.row_names[row])} {passed}/{runs}")
         for row, runs, passed in ended
         if runs and not holds(gate.operator, passed / runs, gate.threshold)
     )
@@ -92,10 +92,6 @@ def _rows_below(gate: Gate, table: ScoreTable, rows: Sequence[int]) -> str:
     named = ", ".join(name for *_, name in low[:ROWS_NAMED])
     more = f" and {len(low) - ROWS_NAMED} more" if len(low) > ROWS_NAMED else ""
     return f"{len(low)} of {counted(len(rows), 'row')} below: {named}{more}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= NAME_LIMIT else f"{name[: NAME_LIMIT - 1]}…"
 
 
 def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from unicodedata import category
 
+from ...escaping import shortened
 from ..metrics import EACH_ROW, METRICS, Metric
 from ..score_table import match_column, reads_as, written
 
@@ -38,8 +39,8 @@ such as  "pass@5 >= 0.9",  "mean[rewards:compute_reward] >= 80% where difficulty
 OPERATORS = (">=", ">", "<=", "<", "==")
 
 
-VALUES_SHOWN, VALUE_LIMIT = 8, 40
-"""Values of a column that a mistake lists, and characters of each."""
+VALUES_SHOWN = 8
+"""Values of a column that a mistake lists."""
 
 
 class GateError(ValueError):
@@ -273,7 +274,7 @@ def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object
         raise GateError(gate.text, str(NoColumn(where.column, columns))) from None
     if not any(reads_as(value, where.value) for value in values):
         seen = sorted({written(value) for value in values})
-        shown = _listed([*map(_short, seen[:VALUES_SHOWN])])
+        shown = _listed([*map(shortened, seen[:VALUES_SHOWN])])
         shown += ", …" if len(seen) > VALUES_SHOWN else ""
         problem = f"no row has {where.column} = {where.value}; there are {shown}"
         raise GateError(gate.text, problem)
@@ -294,10 +295,6 @@ def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
         return gate.with_function(short[0])
     problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}"
     raise GateError(gate.text, problem)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= VALUE_LIMIT else text[:VALUE_LIMIT] + "…"
 
 
 def _first(groups: Sequence[str | None]) -> str:

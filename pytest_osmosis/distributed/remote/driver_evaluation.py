@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ...dataset.sampling import position
+from ...escaping import counted
 from ...items.runner import Rollouts
 from ...rollouts.cached import StoreCache
 from ...run_result import RunId
@@ -72,7 +73,7 @@ class DriverEvaluation(LocalEvaluation):
         """Return the lines of the session's header, with where the shards are."""
         if not self._count:
             return super().header()
-        shards = f"{self._count} shard{'s' if self._count > 1 else ''}"
+        shards = counted(self._count, "shard")
         return [*super().header(), f"osmosis: {shards} on {self._place}"]
 
     def collected(self, items: list[pytest.Item]) -> None:

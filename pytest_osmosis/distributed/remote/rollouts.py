@@ -20,6 +20,7 @@ from ...rollouts.guards.loop_watchdog import Blocked
 from ...rollouts.suite import Suite
 from ...run_result import RolloutRecord, RunId, RunResult
 from ...session.result_sink import ResultSink
+from ...storage.source_digest import differing
 from ...storage.transcripts import messages_of, transcript_line
 from . import messages
 from .fleet import Fleet
@@ -191,9 +192,7 @@ class RemoteRollouts:
     def _introduced(self, shard: Shard, loaded: Loaded) -> None:
         """Give a shard its runs, where it has loaded what the session began with."""
         for suite, files in self._loaded.items():
-            there = loaded.get(suite, {})
-            changed = sorted(n for n in {*files, *there} if files.get(n) != there.get(n))
-            if changed:
+            if changed := differing(files, loaded.get(suite, {})):
                 name = escape_control_chars(changed[0])
                 self._problem(shard, f"it has loaded another version of {name}")
                 break

@@ -226,7 +226,7 @@ def test_values_of_a_column_are_listed_as_a_gate_writes_them():
         resolved(
             parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column[:4]}
         )
-    assert str(caught.value).endswith(f"there are 3, null, true, {'x' * 40}…")
+    assert str(caught.value).endswith(f"there are 3, null, true, {'x' * 39}…")
 
 
 def test_a_k_above_the_baselines_n_is_refused():
