@@ -52,8 +52,8 @@ def _set(call: Call[NewSecret, None]) -> Answer:
     secret, is_new = records.store(
         call.session,
         call.vault,
-        workspace_id=call.workspace.id,
-        user_id=call.caller.user_id,
+        call.workspace.id,
+        call.caller.user_id,
         scope=call.body.scope,
         name=call.body.name,
         value=call.body.value,
@@ -63,24 +63,18 @@ def _set(call: Call[NewSecret, None]) -> Answer:
 
 
 def _delete(call: Call[NamedSecret, None]) -> Answer:
-    secret_id = records.delete(
-        call.session,
-        workspace_id=call.workspace.id,
-        user_id=call.caller.user_id,
-        scope=call.body.scope,
-        name=call.body.name,
-    )
-    document = {"id": secret_id, "name": call.body.name, "scope": call.body.scope}
-    return Answer({**document, "deleted": True})
+    named = {"name": call.body.name, "scope": call.body.scope}
+    secret_id = records.delete(call.session, call.workspace.id, call.caller.user_id, **named)
+    return Answer({"id": secret_id, **named, "deleted": True})
 
 
 def _list(call: Call[None, SecretPage]) -> Answer:
     page = call.query
     secrets, total = records.visible(
         call.session,
-        workspace_id=call.workspace.id,
-        user_id=call.caller.user_id,
-        scopes=records.SCOPES if page.scope == "all" else (page.scope,),
+        call.workspace.id,
+        call.caller.user_id,
+        records.SCOPES if page.scope == "all" else (page.scope,),
         limit=page.limit,
         offset=page.offset,
     )

@@ -24,9 +24,9 @@ def show_secrets(visit: Visit) -> Response:
     """Show their names."""
     found, _ = records.visible(
         visit.session,
-        workspace_id=visit.workspace.id,
-        user_id=visit.user.id,
-        scopes=records.SCOPES,
+        visit.workspace.id,
+        visit.user.id,
+        records.SCOPES,
         limit=2 * visit.settings.limits.secrets,
         offset=0,
     )
@@ -44,8 +44,8 @@ def set_secret(visit: Visit, fields: Mapping[str, str]) -> Response:
     records.store(
         visit.session,
         visit.vault,
-        workspace_id=visit.workspace.id,
-        user_id=visit.user.id,
+        visit.workspace.id,
+        visit.user.id,
         scope=scope,
         name=name,
         value=value,
@@ -57,13 +57,7 @@ def set_secret(visit: Visit, fields: Mapping[str, str]) -> Response:
 def delete_secret(visit: Visit, fields: Mapping[str, str]) -> Response:
     """Delete one."""
     name, scope = _named(fields)
-    records.delete(
-        visit.session,
-        workspace_id=visit.workspace.id,
-        user_id=visit.user.id,
-        scope=scope,
-        name=name,
-    )
+    records.delete(visit.session, visit.workspace.id, visit.user.id, scope=scope, name=name)
     return go_to(f"{visit.path('secrets')}?done=deleted")
 
 

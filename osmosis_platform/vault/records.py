@@ -29,9 +29,9 @@ def owner_of(scope: str, user_id: str) -> str:
 def store(
     session: Session,
     vault: Vault,
-    *,
     workspace_id: str,
     user_id: str,
+    *,
     scope: str,
     name: str,
     value: str,
@@ -51,7 +51,7 @@ def store(
     return secret, is_new
 
 
-def delete(session: Session, *, workspace_id: str, user_id: str, scope: str, name: str) -> str:
+def delete(session: Session, workspace_id: str, user_id: str, *, scope: str, name: str) -> str:
     """Delete a secret and return its id."""
     secret = _find(session, workspace_id, owner_of(scope, user_id), name)
     if secret is None:
@@ -63,10 +63,10 @@ def delete(session: Session, *, workspace_id: str, user_id: str, scope: str, nam
 
 def visible(
     session: Session,
-    *,
     workspace_id: str,
     user_id: str,
     scopes: Iterable[str],
+    *,
     limit: int,
     offset: int,
 ) -> tuple[Sequence[StoredSecret], int]:
