@@ -116,7 +116,7 @@ def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path
         suite = replace(suite, rows=(replace(suite.rows[0], runs=tuple(runs)),))
         json_writer.write(result_of(suite), tmp_path / f"{number}.json")
     [family] = families(Library(tmp_path).entries())
-    assert [entry.name for entry in family.entries] == ["2.json", "1.json", "0.json"]
+    assert [entry.run.name for entry in family.entries] == ["2.json", "1.json", "0.json"]
     assert family.trend == "0.000, 0.500, 1.000"
     assert [y for _, y in family.points] == [25.0, 14.0, 3.0]
 
