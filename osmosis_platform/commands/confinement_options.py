@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -36,6 +37,8 @@ def confinement(held: JobLimits, run_as: str | None, wrapper: str | None) -> Con
         words = tuple(shlex.split(wrapper or ""))
     except ValueError as error:
         raise click.UsageError(f"--wrapper: {error}") from None
+    if words and shutil.which(words[0]) is None:
+        raise click.UsageError(f"--wrapper: there is no program {words[0]!r}")
     return Confinement(held, None if run_as is None else _user(run_as), words)
 
 

@@ -94,7 +94,7 @@ def serve_command(
         remove_abandoned(database, folder)
         bound = _bind(host, port)
         with bound:
-            _say(bound, folder, as_json=as_json)
+            _say(bound, public_url, folder, as_json=as_json)
             scheduler = _scheduler(folder, database, vault, executing, chosen)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
@@ -159,6 +159,11 @@ def _hosts(host: str, public_url: str | None) -> frozenset[str]:
         parts = urlsplit(public_url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
             raise click.UsageError("--public-url must be https://HOST or http://HOST, with no path")
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise click.UsageError(
+                f"--public-url {public_url}: tokens and secrets must not travel over plain http: "
+                "put a proxy that speaks TLS in front, and name its https:// address"
+            )
         return LOOPBACK | {parts.hostname}
     if not is_loopback(host):
         raise click.UsageError(
@@ -194,15 +199,17 @@ def _bind(host: str, port: int) -> socket:
         raise click.ClickException(f"{told}; choose another --port or --host") from None
 
 
-def _say(bound: socket, folder: Path, *, as_json: bool) -> None:
+def _say(bound: socket, public_url: str | None, folder: Path, *, as_json: bool) -> None:
     host, port = bound.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    users = (public_url or url).rstrip("/")
     if as_json:
-        click.echo(json.dumps({"url": url, "data": str(folder)}))
+        click.echo(json.dumps({"url": url, "public_url": users, "data": str(folder)}))
         _release_streams()
     else:
-        click.echo(f"The platform is at {url}, its data in {folder}. Ctrl-C ends it.")
-        click.echo(f"Users reach it with OSMOSIS_PLATFORM_URL={url}")
+        what = "is at" if users == url else "listens on"
+        click.echo(f"The platform {what} {url}, its data in {folder}. Ctrl-C ends it.")
+        click.echo(f"Users reach it with OSMOSIS_PLATFORM_URL={users}")
     sys.stdout.flush()
 
 

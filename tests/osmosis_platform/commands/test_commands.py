@@ -82,6 +82,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("token", "create", "ann"), 1, "there is no user 'ann'; add one with"),
         (("serve", "--host", "0.0.0.0"), 2, "say with --public-url where"),
         (("serve", "--public-url", "example.com"), 2, "must be https://HOST"),
+        (("serve", "--public-url", "http://a.test"), 2, "http: put a proxy that speaks TLS in"),
         (("serve", "--port", "99999"), 2, "--port"),
         (("serve", "--index-url", "https://me:pw@x.test/"), 2, "must hold no user and no password"),
         (("serve", "--index-url", "x"), 2, "must be https://HOST"),
@@ -90,6 +91,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--run-as", "no-such-user"), 2, "this machine has no user no-such-user"),
         (("serve", "--run-as", "root"), 2, "--run-as: "),
         (("serve", "--wrapper", "a 'b"), 2, "--wrapper: No closing quotation"),
+        (("serve", "--wrapper", "no-such x"), 2, "--wrapper: there is no program 'no-such'"),
         (("serve", "--trainer", "no-such-program x"), 2, "there is no program"),
         (("serve", "--trainer-origin", "http://x"), 2, "--trainer-origin is for --trainer"),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
@@ -114,6 +116,21 @@ def test_a_mistake_is_one_sentence(
     assert (found, out) == (status, "")
     assert told in err
     assert "hidden" not in err
+
+
+def test_the_address_that_is_printed_is_that_of_users(
+    platform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
+    words = ("serve", "--port", "0", "--max-runs", "0", "--host", "0.0.0.0")
+    words += ("--public-url", "https://osmosis.example.com/")
+    status, out, _ = platform(*words)
+    assert status == 0
+    first, second = out.splitlines()
+    assert first.startswith("The platform listens on http://0.0.0.0:")
+    assert second == "Users reach it with OSMOSIS_PLATFORM_URL=https://osmosis.example.com"
+    found = json.loads(platform(*words, "--json")[1])
+    assert found["public_url"] == "https://osmosis.example.com"
 
 
 def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
