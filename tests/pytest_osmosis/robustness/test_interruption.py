@@ -93,10 +93,9 @@ def nobody_left(group: int) -> bool:
     return False
 
 
+@SLOW
 @WORKERS
-@pytest.mark.parametrize(
-    "name", ["SIGINT", pytest.param("SIGTERM", marks=SLOW), pytest.param("SIGHUP", marks=SLOW)]
-)
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_the_session_and_reports_what_is_done(
     project: Project, endpoint: Endpoint, workers: int, name: str
 ):
