@@ -37,7 +37,10 @@ GRACE_S = 5
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with a deadline and a size for the head of each request."""
+    """uvicorn's HTTP/1.1 with a deadline and a size for the head of each request.
+
+    The deadline is also that of what is left of a body once its request is answered.
+    """
 
     head_timeout_s = HEAD_TIMEOUT_S
     max_head_bytes = MAX_HEAD_BYTES
@@ -76,9 +79,16 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Note that the next head follows."""
+        self._head_came()
         super().on_message_complete()
         self._in_head = True
         self._head_bytes = 0
+
+    def on_response_complete(self) -> None:
+        """Start a deadline for the rest of a body that was answered before it came."""
+        super().on_response_complete()
+        if not self._in_head and self.cycle.response_complete and not self.transport.is_closing():
+            self._expect_head()
 
     def _expect_head(self) -> None:
         if self._due is None:

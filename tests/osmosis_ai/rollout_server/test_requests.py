@@ -89,6 +89,22 @@ def test_a_second_request_on_a_connection_has_a_deadline_of_its_own(
                 raise ConnectionError("closed")
 
 
+def test_a_body_that_comes_slowly_after_its_answer_ends_the_connection(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(GuardedProtocol, "head_timeout_s", 0.2)
+    with connected(serve()) as connection:
+        connection.settimeout(5)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+        received = b""
+        while not received.endswith(b"}"):
+            received += connection.recv(65536)
+        with pytest.raises(ConnectionError):
+            connection.sendall(b"x")
+            if not connection.recv(100):
+                raise ConnectionError("closed")
+
+
 def test_a_head_without_end_ends_the_connection(serve: Callable[..., Served]):
     with connected(serve()) as connection, pytest.raises((ConnectionError, AssertionError)):
         connection.sendall(b"GET /health HTTP/1.1\r\n")
