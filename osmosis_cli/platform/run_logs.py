@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 POLL_S = 3.0
 _MAX_PAGES = 1000
+_LOOKS_AFTER_STOP = 3
 
 
 def _logs_command(kind: RunKind) -> click.Command:
@@ -54,7 +55,8 @@ def _logs_command(kind: RunKind) -> click.Command:
 def _all(runs: Runs, name: str, *, follow: bool) -> Iterator[Mapping[str, Any]]:
     """Yield every line; with `follow` those that are still to come."""
     cursor: str | None = None
-    known, pages, has_ended = 0, 0, False
+    known, pages, is_live = 0, 0, False
+    looks: int | None = None  # that are left, once the run has ended
     while follow or pages < _MAX_PAGES:
         page = runs.logs(name, cursor)
         yield from page.lines[known:]
@@ -65,11 +67,18 @@ def _all(runs: Runs, name: str, *, follow: bool) -> Iterator[Mapping[str, Any]]:
                 continue
         else:  # the end of what there is: the same page may have more lines later
             known = max(known, len(page.lines))
-        if not follow or has_ended:
+        if not follow or looks == 0:
             return
-        has_ended = runs.record(runs.detail(name)).has_ended
-        if not has_ended:
+        if looks is None:
+            found = runs.record(runs.detail(name))
+            # To end what runs takes some seconds after a stop.
+            after_stop = _LOOKS_AFTER_STOP if is_live and found.status == "stopped" else 1
+            looks = after_stop if found.has_ended else None
+        if looks is not None:
+            looks -= 1
+        if looks != 0:
             sleep(POLL_S)
+            is_live = True
 
 
 def _last(runs: Runs, name: str, count: int) -> list[Mapping[str, Any]]:
