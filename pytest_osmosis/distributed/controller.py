@@ -193,8 +193,8 @@ class Controller:
             return
         self._is_cancelled = True
         self._link.broadcast(channel.CANCEL, None)
-        for node in self._scheduling.nodes if self._scheduling is not None else ():
-            node.shutdown()
+        if self._scheduling is not None:
+            self._scheduling.shut_down()
 
     def close(self) -> None:
         """Stop the watchdog."""

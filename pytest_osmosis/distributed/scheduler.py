@@ -209,7 +209,8 @@ class WindowScheduling:
             unsent = [index for index in left if index in worker.unsent]
             left = [index for index in left if index not in worker.unsent]
             in_flight = 1 if worker.alone else max(worker.share, 1)
-            in_flight = 0 if worker.excused else in_flight
+            if worker.excused or getattr(node, "workeroutput", None) is not None:
+                in_flight = 0  # it ended in order: what is left came after its shutdown
             suspects, others = left[:in_flight], left[in_flight:]
             culprit = None
             if len(suspects) == 1:
@@ -259,6 +260,12 @@ class WindowScheduling:
             for worker in self._workers.values():
                 send(worker.channel, HALT, reason)
             self._feed()
+
+    def shut_down(self) -> None:
+        """Have every worker end, and give none another item."""
+        with self._lock:
+            for node in self._workers:
+                node.shutdown()
 
     # ---- giving out
 

@@ -280,6 +280,24 @@ def test_a_worker_that_told_whose_fault_its_end_is_leaves_nobody_to_blame() -> N
     assert set(held) <= set(second.given)
 
 
+def test_a_worker_that_ended_in_order_leaves_nobody_to_blame() -> None:
+    bench = Bench(10, batch_size=1, workers=1)
+    [worker] = bench.workers
+    vars(worker)["workeroutput"] = {"exitstatus": 0}  # as xdist sets it
+    assert bench.scheduling.remove_node(worker) is None
+
+
+def test_after_the_workers_are_shut_down_nothing_more_is_given() -> None:
+    bench = Bench(100, batch_size=4, workers=2)
+    first, second = bench.workers
+    before = list(first.given), list(second.given)
+    bench.scheduling.shut_down()
+    bench.scheduling.note_finished(first, first.given[0], CachedResult("", "", decided=True))
+    bench.report(second, second.given[0])
+    assert (first.given, second.given) == before
+    assert first.shutting_down and second.shutting_down
+
+
 def test_an_item_that_was_reported_is_neither_blamed_nor_run_again() -> None:
     bench = Bench(10, batch_size=2, workers=2)
     first, second = bench.workers
