@@ -17,6 +17,7 @@ import pytest
 
 from .distributed.processes import WORKER_PACKAGES, is_controller, is_worker
 from .distributed.remote.shard_plugin import SHARD
+from .options.reader import lists_only
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -29,11 +30,11 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
         from .distributed.controller_evaluation import ControllerEvaluation
 
         return ControllerEvaluation(config, spec)
-    if spec.cluster is not None and not config.option.collectonly:
+    if spec.cluster is not None and not lists_only(config):
         from .distributed.remote.driver_evaluation import DriverEvaluation
 
         return DriverEvaluation(config, spec, indifferent=WORKER_PACKAGES)
-    if not config.option.collectonly:
+    if not lists_only(config):
         from osmosis_ai.models.transport.import_ahead import import_ahead
 
         import_ahead()

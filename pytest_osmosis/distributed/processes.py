@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ..options.reader import OptionReader
+from ..options.reader import OptionReader, lists_only
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
 WORKER_PACKAGES = ("xdist", "__channelexec__")
@@ -21,7 +21,7 @@ def is_worker(config: pytest.Config) -> bool:
 def is_controller(config: pytest.Config) -> bool:
     """Return whether xdist makes this process a controller, whose workers run the items."""
     option = config.option
-    if is_worker(config) or option.collectonly:
+    if is_worker(config) or lists_only(config):
         return False
     return getattr(option, "dist", "no") != "no" and bool(getattr(option, "tx", None))
 
@@ -31,7 +31,7 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
     option = config.option
     if not config.pluginmanager.hasplugin("xdist") or not hasattr(option, "numprocesses"):
         return
-    if OptionReader(config).raw("ray") is not None:  # shards are the processes
+    if OptionReader(config).raw("ray") is not None or lists_only(config):  # no worker runs items
         option.numprocesses, option.dist, option.tx = 0, "no", []
         return
     if option.dist in REFUSED_DIST:
@@ -41,8 +41,8 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
     if getattr(option, "trace", False) and option.numprocesses:
         raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")
     if option.numprocesses is None:
-        alone = option.usepdb or getattr(option, "trace", False) or option.tx or option.collectonly
-        if batch_size > 1 and not alone:
+        debugs = getattr(option, "usepdb", False) or getattr(option, "trace", False)
+        if batch_size > 1 and not (debugs or option.tx):
             option.numprocesses = min(batch_size, cores())
     elif isinstance(option.numprocesses, int):
         option.numprocesses = min(option.numprocesses, batch_size)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids
+from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..session.evaluation import Evaluation
 from ..session.signals import leave_to_controller
@@ -44,7 +45,7 @@ class WorkerEvaluation(Evaluation):
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the rollouts that the controller says are coming."""
-        if self.config.option.collectonly or not any(run_ids(items)):
+        if lists_only(self.config) or not any(run_ids(items)):
             return
         places = self._worker.places
         cache = ResultCache(self.suites, lambda: places)

@@ -22,7 +22,7 @@ from .redaction import LogFilter
 def route(config: Any, redact: Redactor) -> Callable[[], None]:
     """Route the output of rollouts, secrets masked in the log, until the result is called."""
     undo = [_route_log(config, LogFilter(redact))]
-    if config.option.capture != "no":
+    if getattr(config.option, "capture", "no") != "no":
         undo += [_route_stream(stream, kind) for stream, kind in compat.captured_streams(config)]
 
     def end() -> None:

@@ -20,6 +20,11 @@ TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
 
 
+def lists_only(config: pytest.Config) -> bool:
+    """Return whether the session says what it would run, and runs nothing."""
+    return bool(config.option.collectonly or getattr(config.option, "setupplan", False))
+
+
 class OptionReader:
     """Reads options: command line before ini file before default, converted and checked."""
 

@@ -20,7 +20,7 @@ from ..items.collection import EmptyFile, EvalFile
 from ..items.gates import take_named
 from ..items.redaction import MaskedWarnings
 from ..items.runner import ItemRunner, run_id_of
-from ..options.reader import OptionReader
+from ..options.reader import OptionReader, lists_only
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
@@ -92,7 +92,7 @@ class Evaluation:
 
         `--collect-only -q` lists node ids and nothing ahead of them.
         """
-        listed = self.config.option.collectonly and self.config.get_verbosity() >= 0
+        listed = lists_only(self.config) and self.config.get_verbosity() >= 0
         if preflight.is_quiet(self.config) and not listed:
             return []
         if not selection_of(self.config).runs:
@@ -153,7 +153,7 @@ class Evaluation:
         """Find keys, read rows and import code for the evaluations that options name."""
         with preflight.usage_errors():
             key_variables = api_keys.key_variables(self.spec)
-            if not self.config.option.collectonly:
+            if not lists_only(self.config):
                 self.spec = api_keys.resolved(self.spec)
         self.spec = replace(self.spec, key_variables=key_variables)
         for spec in self.spec.evals:
@@ -184,7 +184,7 @@ class Evaluation:
         return [suite for suite in self.suites.values() if suite.spec.marked]
 
     def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
-        if not self.spec.keeping.journal or self.config.option.collectonly:
+        if not self.spec.keeping.journal or lists_only(self.config):
             return []
         return [
             fingerprint_of(

@@ -23,6 +23,7 @@ from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
 from ..options.gate_options import gate_mistake
+from ..options.reader import lists_only
 from ..run_result import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
 
@@ -157,7 +158,7 @@ class GatesPlugin:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Whose progress the gates are left out of."""
         self._session = session
-        self._lists_only = bool(session.config.option.collectonly)
+        self._lists_only = lists_only(session.config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:

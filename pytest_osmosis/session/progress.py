@@ -21,6 +21,7 @@ import pytest
 
 from .. import compat
 from ..escaping import counted
+from ..options.reader import lists_only
 from ..run_result import RunResult
 
 REDRAW_S = 0.2
@@ -149,7 +150,7 @@ def clock_time(seconds: float) -> str:
 def show(config: pytest.Config, counter: ProgressCounter) -> None:
     """Register the plugin that shows the counter in this session, if any does."""
     reporter: Any = config.pluginmanager.getplugin("terminalreporter")
-    if reporter is None or config.option.collectonly or config.get_verbosity() < -1:
+    if reporter is None or lists_only(config) or config.get_verbosity() < -1:
         return
     kind = LiveProgress if _can_live(config, reporter) else PlainProgress
     config.pluginmanager.register(kind(counter, reporter), "osmosis-progress")
@@ -300,6 +301,7 @@ def _can_live(config: pytest.Config, reporter: Any) -> bool:
     if not reporter.isatty or os.environ.get("CI") or os.environ.get("TERM", "dumb") == "dumb":
         return False
     option = config.option
-    others = option.capture == "no" or option.usepdb or getattr(option, "trace", False)
+    captured = getattr(option, "capture", "no") != "no"
+    others = not captured or getattr(option, "usepdb", False) or getattr(option, "trace", False)
     logs = config.getini("log_cli") or getattr(option, "log_cli_level", None) is not None
     return not (others or logs) and compat.is_own_terminal(reporter)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
+from ..options.reader import lists_only
 from ..run_result import AT_FIRST, DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo, whole_ms
 from .outputs import SessionOutputs
 
@@ -201,7 +202,7 @@ class Recorder:
         """Aggregate, write, and let the exit status say what could not be written."""
         if self._interrupted is not None:
             self._say_interrupted(self._interrupted)
-        if self._config.option.collectonly or not any(self._selected.values()):
+        if lists_only(self._config) or not any(self._selected.values()):
             return
         if self._spent is not None or self._halted == DECIDED:
             self._halted = self._left_undone()

@@ -19,6 +19,7 @@ from osmosis_ai.secret import Redactor
 from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
 from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
+from ..options.reader import lists_only
 from ..reports.formats import wants_conversations
 from ..rollouts.cached import StoreCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
@@ -29,7 +30,7 @@ from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
 from .recorder import Recorder
 from .result_sink import ResultSink
-from .signals import SignalHandlers
+from .signals import CancelOnInterrupt, SignalHandlers
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -72,21 +73,22 @@ class ReportingEvaluation(Evaluation):
         self._follow = self.gates.follow(self._halt)
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         config.pluginmanager.register(self.gates, "osmosis-decisions")
-        for shows in (
+        for plugin in (
             failed := self.recorder.failed,
             BeforeSummaries(failed),
             ShortSummary(failed),
+            CancelOnInterrupt(self.cancel),
         ):
-            config.pluginmanager.register(shows, f"osmosis-{type(shows).__name__}")
+            config.pluginmanager.register(plugin, f"osmosis-{type(plugin).__name__}")
 
     def start(self) -> None:
         """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""
-        if not self.config.option.collectonly:
+        if not lists_only(self.config):
             preflight.check(self.config, self.spec)
         self._prepare()
         with preflight.usage_errors():
             preflight.check_columns(self.spec.by, self.suites.values())
-        if self.config.option.collectonly:
+        if lists_only(self.config):
             return
         for persona in preflight.personas(self.spec):
             self._endpoints[persona] = preflight.start_embedded(persona)
@@ -187,7 +189,7 @@ class ReportingEvaluation(Evaluation):
     def plan(self) -> list[str]:
         """Return what is going to run, and what was found of earlier sessions."""
         lines = [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
-        return lines if self.config.option.collectonly else header.fitted(self.config, lines)
+        return lines if lists_only(self.config) else header.fitted(self.config, lines)
 
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
@@ -217,13 +219,13 @@ class LocalEvaluation(ReportingEvaluation):
         """Count the selected runs, and open what is kept of marked functions."""
         self.recorder.select(Counter(run.suite for run in run_ids(items)))
         leave_out_of_cache(self.config, items)
-        if not self.config.option.collectonly:
+        if not lists_only(self.config):
             self._open(self._marked())
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts."""
         counts = Counter(run.suite for run in run_ids(items))
-        if self.config.option.collectonly or not counts:
+        if lists_only(self.config) or not counts:
             return
         with preflight.usage_errors():
             self.sink.begin_keeping(counts)

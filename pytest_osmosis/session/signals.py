@@ -14,7 +14,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+import pytest
+
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 class SignalHandlers:
@@ -59,6 +63,18 @@ class SignalHandlers:
             self.repeated = True
             before = self._before[number]
             (before if callable(before) else signal.default_int_handler)(number, frame)
+
+
+class CancelOnInterrupt:
+    """A pytest plugin: an interrupt cancels rollouts before pytest formats its traceback."""
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Start nothing more, and cancel what is in flight."""
+        self._cancel()
 
 
 def leave_to_controller() -> None:

@@ -32,6 +32,7 @@ def three(project: Project) -> Project:
         ["-pno:cacheprovider"],
         ["-pno:logging"],
         ["-pno:junitxml"],
+        ["-pno:capture", "-pno:debugging"],
         ["-posmosis"],
         ["--import-mode=importlib"],
         ["-Werror"],

@@ -221,6 +221,14 @@ class TestPlan:
         assert "data.jsonl: 3 rows x 1 run x 1 eval function = 3 rollouts" in session.lines
         assert three.endpoint.connections == 0
 
+    @pytest.mark.parametrize("options", [[], ["-n2", "--batch-size=2"]])
+    def test_a_plan_lists_the_items_and_runs_none(self, three: Project, options: list[str]) -> None:
+        session = three.run("--setup-plan", *options, output=None)
+        assert session.ret == 0
+        assert "data.jsonl::row-0[run-0]" in session.out
+        assert "never reported" not in session.out
+        assert three.endpoint.connections == 0
+
     def test_an_embedded_endpoint_is_not_started_for_it(self, three: Project) -> None:
         session = three.run("--collect-only", model="embedded", base_url=None)
         assert session.ret == 0

@@ -144,6 +144,56 @@ def wait_for(marker: Path) -> None:
     pytest.fail(f"nobody has made {marker}")
 
 
+NOTING = """
+from pathlib import Path
+from osmosis_ai.rollout import RolloutAgentLoop
+
+class Noting(RolloutAgentLoop):
+    name = "noting"
+    def get_tools(self, request):
+        return []
+    async def run(self, ctx):
+        wish = ctx.request.messages[-1]["content"]
+        try:
+            Path(wish).touch()
+            return ctx.complete([(await ctx.chat(ctx.request.messages)).message])
+        finally:
+            Path(wish + "-left").touch()
+
+agent_loop = Noting()
+"""
+INTERRUPTING = """
+import time
+from pathlib import Path
+import pytest
+
+def seen(name):
+    for _ in range(1000):
+        if Path(name).exists():
+            return True
+        time.sleep(0.01)
+
+def pytest_runtest_logreport(report):
+    assert seen("wait")
+    pytest.exit("enough")  # to pytest an interrupt as well
+
+def pytest_keyboard_interrupt():
+    assert seen("wait-left"), "still in flight"
+    Path("noted").touch()
+"""
+
+
+def test_what_is_in_flight_is_cancelled_before_other_plugins_hear_of_an_interrupt(
+    project: Project, endpoint: Endpoint
+):
+    project.write("noting.py", NOTING)
+    project.write("conftest.py", INTERRUPTING)
+    project.rows("a", "wait")
+    session = project.run("--batch-size=2", agent="noting:agent_loop")
+    assert session.ret == 2
+    assert (project.path / "noted").exists()
+
+
 HOLDING = """
 from osmosis_ai.rollout import RolloutAgentLoop
 
