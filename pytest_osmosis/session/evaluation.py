@@ -64,15 +64,17 @@ class Evaluation:
         an agent too.
         """
         config, given = self.config, OptionReader(self.config)
-        files = list(dict.fromkeys(str(each.data) for each in self.spec.evals))
+        files = {str(each.data): preflight.argument(config, each.data) for each in self.spec.evals}
         if self.spec.deciding.gates and take_named(config):
-            config.args[:] = files
+            config.args[:] = files.values()
         has_paths = config.args_source is config.ArgsSource.ARGS
         if not has_paths or given.on_command_line("agent"):
             alone = given.on_command_line("data") or given("only") or self.spec.rescore
             if files and alone and not has_paths:
-                config.args[:] = files
-            config.args.extend(file for file in files if not is_below_any(file, config.args))
+                config.args[:] = files.values()
+            config.args.extend(
+                text for file, text in files.items() if not is_below_any(file, config.args)
+            )
         if not any(is_below_any(file, config.args) for file in files):
             self.gates.decide_on_marked()
 

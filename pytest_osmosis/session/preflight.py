@@ -5,6 +5,7 @@ Each check raises `pytest.UsageError` with the sentence for the user. Knows noth
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -41,6 +42,23 @@ def session_of(config: pytest.Config) -> SessionSpec:
 
     with usage_errors():
         return rescore.applied(spec, root=config.rootpath)
+
+
+def argument(config: pytest.Config, data: Path) -> str:
+    """Return a data file's path as pytest takes it: `[` and `::` would make a node id of it."""
+    path = str(data)
+    if _is_node_id(path):
+        path = os.path.relpath(data, config.invocation_params.dir)
+    if _is_node_id(path):
+        raise pytest.UsageError(
+            f"{OptionReader(config).spelled('data')} {data}: pytest takes a path with [ or :: for "
+            "a node id; rename the file or its folder"
+        )
+    return path
+
+
+def _is_node_id(path: str) -> bool:
+    return "[" in path or "::" in path
 
 
 def check(config: pytest.Config, spec: SessionSpec) -> None:

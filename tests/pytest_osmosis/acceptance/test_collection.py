@@ -42,6 +42,28 @@ def test_node_ids_are_stable_and_select_what_failed(three: Project) -> None:
     assert chosen(three.run("--lf", n="2")) == [(1, 0), (1, 1)]
 
 
+@pytest.mark.parametrize("folder", ["[b]", "a::b"])
+def test_a_folder_may_have_the_signs_of_node_ids(
+    three: Project, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    inside = three.path / folder
+    inside.mkdir()
+    for name in ("data.jsonl", "agent.py", "rewards.py"):
+        (three.path / name).rename(inside / name)
+    monkeypatch.chdir(inside)
+    session = three.run("--collect-only", "-q", "--rootdir=.")
+    assert session.ret == 0, session.out + session.err
+    assert session.lines[:3] == [f"data.jsonl::row-{row}[run-0]" for row in range(3)]
+
+
+def test_a_data_file_with_the_signs_of_node_ids_is_refused(three: Project) -> None:
+    (three.path / "data.jsonl").rename(three.path / "a [b].jsonl")
+    session = three.run(data="a [b].jsonl")
+    assert session.ret == 4
+    assert "--osmosis-data" in session.mistake and "a [b].jsonl: pytest takes" in session.mistake
+    assert three.endpoint.requests == 0
+
+
 def test_node_ids_do_not_depend_on_where_the_session_starts(
     three: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
