@@ -71,7 +71,7 @@ def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
         return given.resolved("trajectories", folder) / "trajectories.jsonl"
     if report is None or given("no-answers") or is_special(report) or given.output_is_temporary:
         return None
-    return report.with_name(f"{report.stem}.trajectories.jsonl")
+    return report.parent / f"{report.stem}.trajectories.jsonl"
 
 
 def _require_evaluation(config: pytest.Config, given: OptionReader) -> None:

@@ -65,6 +65,7 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
     """Check everything but the evaluations themselves, in the process that reports."""
     for report, path in asked_reports(spec):
         _check_output(report, path)
+    _check_overwriting(config, spec)
     _check_conflict()
     _check_keys(spec)
     _check_prices(spec)
@@ -86,6 +87,26 @@ def _check_output(report: ReportFormat, path: Path) -> None:
         raise pytest.UsageError(f"{report.flag} '-': name a file, or /dev/stdout")
     with _usable(report.flag, path):
         atomic_write.check_writable(path)
+
+
+def _check_overwriting(config: pytest.Config, spec: SessionSpec) -> None:
+    """Refuse a report that would take the place of what the session reads, or of another report."""
+    taken = {os.path.realpath(each.data): "is the data file" for each in spec.evals}
+    if config.inipath is not None:
+        taken[os.path.realpath(config.inipath)] = "is pytest's configuration"
+    outputs = [(report.flag, path) for report, path in asked_reports(spec)]
+    if spec.trajectories is not None:
+        outputs.append(("--osmosis-trajectories", spec.trajectories))
+    if junit := getattr(config.option, "xmlpath", None):
+        outputs.append(("--junitxml", Path(junit)))
+    for option, path in outputs:
+        why = "is a Python file" if path.suffix == ".py" else taken.get(os.path.realpath(path))
+        if why is not None:
+            raise pytest.UsageError(
+                f"{option} {str(path)!r}: this {why}, which would be overwritten; name another file"
+            )
+        if not atomic_write.is_special(path):
+            taken[os.path.realpath(path)] = f"is the file of {option} too"
 
 
 @contextmanager

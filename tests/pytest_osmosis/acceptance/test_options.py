@@ -550,3 +550,27 @@ def test_a_base_url_of_the_right_endpoint_is_used_whatever_its_slashes(
 ) -> None:
     project.rows("a")
     assert project.run(base_url=f"{endpoint.base_url}/").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--osmosis-output=data.jsonl"], "data.jsonl': this is the data file, which would be"),
+        (["--osmosis-markdown=agent.py"], "agent.py': this is a Python file, which would be"),
+        (["--osmosis-markdown=pytest.ini"], "this is pytest's configuration"),
+        (["--osmosis-output=r.json", "--osmosis-html=r.json"], "the file of --osmosis-output too"),
+        (["--osmosis-html=r.xml", "--junitxml=./r.xml"], "the file of --osmosis-html too"),
+        (["--osmosis-output=/"], "'/': cannot be written"),
+    ],
+)
+def test_a_report_takes_the_place_of_nothing_else(
+    project: Project, options: list[str], words: str
+) -> None:
+    project.rows("alpha")
+    project.write("pytest.ini", "[pytest]\n")
+    before = {path.name: path.read_bytes() for path in project.path.iterdir() if path.is_file()}
+    session = project.run(*options, output=None)
+    assert session.ret == 4
+    assert words in session.mistake
+    assert {name: (project.path / name).read_bytes() for name in before} == before
+    assert project.endpoint.requests == 0
