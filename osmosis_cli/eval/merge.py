@@ -83,6 +83,8 @@ def merge_command(
     from pytest_osmosis.reports import json_writer
     from pytest_osmosis.reports.terminal import COLUMNS, summary
 
+    if output.resolve() in {path.resolve() for path in reports}:
+        raise click.UsageError(f"-o {output}: this is one of the reports to merge; name another")
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
     asked = together([part.gates for part in parts])

@@ -118,7 +118,7 @@ REFUSED = {
     "missing": "missing: shard 2/3",
     "twice": "shard 1/2 is in both s1.json and again.json",
     "divisions": "they belong to different divisions",
-    "no shard": "whole.json is no shard of an evaluation: run it with --shard I/K",
+    "no shard": "all.json is no shard of an evaluation: run it with --shard I/K",
     "incomplete": "s2.json (shard 2/2) has 1 of 2 runs of ",
     "model": "the model is calc-7b in s1.json and other in s2.json",
     "n": "n is 2 in s1.json and 3 in s2.json",
@@ -149,7 +149,7 @@ def _mixed(what: str) -> list[str]:
         "missing": lambda: [write("s1.json", shard(1, 3)), write("s3.json", shard(3, 3))],
         "twice": lambda: [first, write("again.json", shard(1, 2))],
         "divisions": lambda: [first, write("other.json", shard(2, 3))],
-        "no shard": lambda: [first, write("whole.json", WHOLE)],
+        "no shard": lambda: [first, write("all.json", WHOLE)],
         "number": lambda: [first, write("s2.json", shard(2, 2), shard(2, 2, name="b", data="b"))],
     }[what]()
 
@@ -226,3 +226,12 @@ def test_an_output_that_cannot_be_written_is_told():
     done = CliRunner().invoke(cli, ["eval", "merge", name, "-o", "gone/whole.json"])
     assert done.exit_code == 1
     assert "cannot write gone/whole.json: No such file or directory" in done.output
+
+
+def test_an_output_that_is_one_of_the_reports_is_refused():
+    first, second = shards(2)
+    before = Path(second).read_bytes()
+    done = CliRunner().invoke(cli, ["eval", "merge", first, second, "-o", f"./{second}"])
+    assert done.exit_code == 2
+    assert "this is one of the reports to merge" in done.output
+    assert Path(second).read_bytes() == before
