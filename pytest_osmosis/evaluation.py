@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .distributed.processes import WORKER_PACKAGES, is_controller, is_worker
+from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
 from .distributed.remote.shard_plugin import SHARD
 from .options.reader import lists_only
 

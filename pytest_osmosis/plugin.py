@@ -214,9 +214,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _choose_processes(config: pytest.Config) -> None:
     from .distributed import processes
+    from .distributed.compat import is_worker
     from .options.process_options import batch_size
 
-    if not processes.is_worker(config):
+    if not is_worker(config):
         processes.choose_processes(config, batch_size(config))
 
 

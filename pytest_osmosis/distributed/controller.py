@@ -7,7 +7,8 @@ no item.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ class Controller:
         config.pluginmanager.register(self, "osmosis-controller")
 
     def begin(self, loaded: Mapping[str, Mapping[str, str]], base_urls: Mapping[str, str]) -> None:
-        """Take what workers must know, before any starts.
+        """Take what workers must be told, before any starts.
 
         `loaded`: digests of the files that they must load too, by suite and name; `base_urls`:
         where the embedded endpoint listens, by persona.
@@ -128,11 +129,13 @@ class Controller:
 
     # ---- what the scheduler asks and reports, in the main thread
 
-    def collected(self) -> None:
+    def collected(self, nodeids: Sequence[str]) -> None:
         """Open what is kept of the suites, before any item is given out."""
         store = self._sink.store
         if self._differs is not None:
             raise pytest.UsageError(self._differs)
+        if not self._selected:  # without a channel
+            self._select(self._suites_of(nodeids))
         with usage_errors():
             store.open(list(self._identities.values()))
             store.transcribe(self._sink.recorder.infos())
@@ -145,6 +148,14 @@ class Controller:
         for line in store.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
                 terminal.write_line(line)
+
+    def _suites_of(self, nodeids: Sequence[str]) -> Mapping[str, int]:
+        found = (self._names.find(nodeid, self._config.rootpath) for nodeid in nodeids)
+        return Counter(run.suite for run in found if run is not None)
+
+    def _select(self, selected: Mapping[str, int]) -> None:
+        self._selected = selected
+        self._sink.recorder.select(dict(selected))
 
     def other_items(self, worker: str) -> None:
         """Halt: the worker's files are not those of the session."""
@@ -234,8 +245,7 @@ class Controller:
             for info in json.loads(value):
                 self._sink.recorder.declare(SuiteInfo.from_dict(info))
         elif kind == channel.SELECTED:
-            self._selected = value
-            self._sink.recorder.select(dict(value))
+            self._select(value)
         elif kind == channel.IDENTITIES:
             found = [EvalFingerprint.from_json(json.loads(text)) for text in value]
             self._identities = {identity.info.name: identity for identity in found}

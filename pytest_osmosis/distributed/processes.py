@@ -1,4 +1,4 @@
-"""The processes of a session that xdist divides: how many there are, and what part this one has."""
+"""How many worker processes there are."""
 
 from __future__ import annotations
 
@@ -9,21 +9,6 @@ import pytest
 from ..options.reader import OptionReader, lists_only
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
-WORKER_PACKAGES = ("xdist", "__channelexec__")
-"""Packages of xdist's plugins; the second is what the plugin of a worker is called there."""
-
-
-def is_worker(config: pytest.Config) -> bool:
-    """Return whether this process is an xdist worker."""
-    return hasattr(config, "workerinput")
-
-
-def is_controller(config: pytest.Config) -> bool:
-    """Return whether xdist makes this process a controller, whose workers run the items."""
-    option = config.option
-    if is_worker(config) or lists_only(config):
-        return False
-    return getattr(option, "dist", "no") != "no" and bool(getattr(option, "tx", None))
 
 
 def choose_processes(config: pytest.Config, batch_size: int) -> None:

@@ -39,7 +39,7 @@ class CachedResult:
 class SchedulerListener(Protocol):
     """What the scheduler asks, and what it reports; in the main thread."""
 
-    def collected(self) -> None:
+    def collected(self, nodeids: Sequence[str]) -> None:
         """The items are known, and none has been given out."""
 
     def other_items(self, worker: str) -> None:
@@ -138,7 +138,7 @@ class WindowScheduling:
     def add_node(self, node: Any) -> None:
         """A worker is up; its items are not known yet."""
         with self._lock:
-            worker = self._workers[node] = _Worker(node, self._channels[node.gateway.id])
+            worker = self._workers[node] = _Worker(node, self._channels.get(node.gateway.id))
             if self.halted is not None:
                 send(worker.channel, HALT, self.halted)
 
@@ -161,7 +161,7 @@ class WindowScheduling:
                         "the workers did not collect the same items: has the data file changed?"
                     )
                 self.collection = first
-                self._listener.collected()
+                self._listener.collected(first)
                 self._pool.extend(i for i, name in enumerate(first) if not is_gate(name))
                 self._ready = True
             self._share_out()
@@ -344,6 +344,8 @@ class WindowScheduling:
     def _known(self, worker: _Worker, indices: list[int]) -> dict[int, CachedResult]:
         """Those of a worker's items whose runs need not be run: they are in flight nowhere."""
         assert self.collection is not None
+        if worker.channel is None:
+            return {}
         found = {
             index: self._rescued.get(index) or self._listener.cached(self.collection[index])
             for index in indices

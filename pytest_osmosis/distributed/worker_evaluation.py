@@ -13,7 +13,7 @@ from ..rollouts.cached import ResultCache
 from ..session.evaluation import Evaluation
 from ..session.signals import leave_to_controller
 from ..spec import SessionSpec
-from .processes import WORKER_PACKAGES
+from .compat import WORKER_PACKAGES
 from .worker import Worker
 
 

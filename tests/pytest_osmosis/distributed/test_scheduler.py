@@ -51,11 +51,11 @@ class Listener:
 
     kept: dict[str, CachedResult] = field(default_factory=dict)
     reported: set[str] = field(default_factory=set)
-    times_collected: int = 0
+    collections: list[list[str]] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
-    def collected(self) -> None:
-        self.times_collected += 1
+    def collected(self, nodeids: Sequence[str]) -> None:
+        self.collections.append(list(nodeids))
 
     def other_items(self, worker: str) -> None:
         self.others.append(worker)
@@ -147,7 +147,7 @@ def test_another_batch_size_is_shared_out_at_once_and_leaves_each_worker_one() -
 
 def test_the_items_are_known_before_any_is_given_out() -> None:
     bench = Bench(5, batch_size=2, workers=2)
-    assert bench.listener.times_collected == 1
+    assert bench.listener.collections == [bench.items]
     assert bench.scheduling.collection == bench.items
 
 
@@ -348,7 +348,7 @@ def test_workers_that_collected_different_items_are_a_usage_error() -> None:
 
 def test_a_replacement_with_other_items_is_sent_away_and_reported() -> None:
     bench = Bench(10, batch_size=2, workers=2)
-    worker = bench.channels["gw2"] = Worker("gw2")
+    worker = Worker("gw2")
     bench.scheduling.add_node(worker)
     bench.scheduling.add_node_collection(worker, [*bench.items, "one more"])
     assert worker.shutting_down
