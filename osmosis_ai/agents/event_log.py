@@ -37,7 +37,7 @@ def append_line(folder: str | os.PathLike[str], rollout_id: str, text: str) -> N
     """Append one line to the rollout's file, which only its owner can read; raise OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, name_for_file(rollout_id) + ".jsonl")
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
         os.write(descriptor, text.encode("ascii") + b"\n")

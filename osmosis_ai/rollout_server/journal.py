@@ -124,6 +124,8 @@ def _replace(path: Path, document: bytes) -> None:
 
 def _sync_folder(folder: Path) -> None:
     """Sync the directory entry: without it a power failure may restore the old file."""
+    if os.name != "posix":
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

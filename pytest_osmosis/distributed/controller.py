@@ -63,7 +63,7 @@ class Controller:
         config.pluginmanager.register(self, "osmosis-controller")
 
     def begin(self, loaded: Mapping[str, Mapping[str, str]], base_urls: Mapping[str, str]) -> None:
-        """Take what workers must be told, before any starts.
+        """Take what workers must know, before any starts.
 
         `loaded`: digests of the files that they must load too, by suite and name; `base_urls`:
         where the embedded endpoint listens, by persona.

@@ -21,7 +21,7 @@ class ControllerEvaluation(ReportingEvaluation):
         self._controller = Controller(config, spec, self.sink, self.gates, self.suites)
 
     def start(self) -> None:
-        """Check everything, and note what workers must be told of it."""
+        """Check everything, and note what workers must know of it."""
         super().start()
         self._controller.begin(self._loaded(), self.base_urls)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import resource
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -236,5 +235,9 @@ def _proxy_options(proxy: Proxy, url: URL) -> dict[str, Any]:
 
 
 def _affordable_connections() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 16
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1 << 16 if soft == resource.RLIM_INFINITY else max(1, soft - RESERVED_FILES)

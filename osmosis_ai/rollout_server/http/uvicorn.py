@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import socket
 import sys
 from collections.abc import Callable
@@ -161,6 +160,10 @@ def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
 
 def _connection_limit() -> int:
     """As many connections as there can be open files, after asking for more of those."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTION_LIMIT
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return CONNECTION_LIMIT
