@@ -175,12 +175,17 @@ def _hosts(host: str, public_url: str | None) -> frozenset[str]:
 
 def _vault(folder: Path, database: Database) -> Vault:
     """Return the vault whose key encrypted the stored secrets."""
-    from ..vault.cipher import KEY_VARIABLE, KeyProblem, open_vault
-    from ..vault.records import check_key
+    from ..vault.cipher import FILE_NAME, KEY_VARIABLE, KeyProblem, open_vault
+    from ..vault.records import check_key, has_secrets
 
+    key, file = os.environ.get(KEY_VARIABLE), folder / FILE_NAME
     try:
-        vault = open_vault(folder, os.environ.get(KEY_VARIABLE))
         with database.reading() as session:
+            if key is None and not file.exists() and has_secrets(session):
+                raise KeyProblem(
+                    f"{file}, which encrypted the stored secrets, is gone: put it back"
+                )
+            vault = open_vault(folder, key)
             check_key(session, vault)
     except KeyProblem as error:
         raise click.ClickException(str(error)) from None

@@ -62,7 +62,7 @@ def _decide(request: Request, fields: dict[str, str]) -> Response:
         grants.approve(grant, user.id, wanted)
     return _done(
         "You are logged in",
-        f"{grant.device_name} can now act in your name in the workspace {mine[0].name}. "
+        f"The device {grant.device_name} can now act in your name in the workspace {mine[0].name}. "
         "You can close this page and go back to the terminal.",
     )
 

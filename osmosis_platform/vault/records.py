@@ -103,6 +103,11 @@ def resolve(
     return found, absent
 
 
+def has_secrets(session: Session) -> bool:
+    """Return whether anything is stored that needs the key."""
+    return session.scalar(select(StoredSecret.id).limit(1)) is not None
+
+
 def check_key(session: Session, vault: Vault) -> None:
     """Raise KeyProblem when the stored secrets cannot be decrypted."""
     stored = session.scalar(select(StoredSecret.encrypted).limit(1))

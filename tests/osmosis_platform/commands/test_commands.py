@@ -133,6 +133,26 @@ def test_the_address_that_is_printed_is_that_of_users(
     assert found["public_url"] == "https://osmosis.example.com"
 
 
+def test_no_key_is_made_for_secrets_that_another_encrypted(
+    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
+    data = tmp_path / "data"
+    assert platform("workspace", "add", "agents", "--git", "acme/agents")[0] == 0
+    assert platform("user", "add", "ann")[0] == 0
+    database = Database.in_folder(data)
+    with database.writing() as session:
+        session.connection().exec_driver_sql(
+            "INSERT INTO secrets (id, workspace_id, owner, name, encrypted, creator_id, created_at,"
+            " updated_at) SELECT '1', w.id, '', 'KEY', 'x', u.id, w.created_at, w.created_at"
+            " FROM workspaces w, users u"
+        )
+    database.close()
+    status, _, err = platform("serve", "--port", "0", "--max-runs", "0")
+    assert (status, "put it back" in err) == (1, True)
+    assert not (data / "secret.key").exists()
+
+
 def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
