@@ -192,6 +192,7 @@ def pytest_sessionfinish(
     if evaluation is None:
         return (yield)
     try:
+        evaluation.check_interrupted_again()
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             evaluation.cancel()
         evaluation.report_ended(session)

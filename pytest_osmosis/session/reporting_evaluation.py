@@ -77,7 +77,7 @@ class ReportingEvaluation(Evaluation):
             failed := self.recorder.failed,
             BeforeSummaries(failed),
             ShortSummary(failed),
-            CancelOnInterrupt(self.cancel),
+            CancelOnInterrupt(self._signals, self.cancel),
         ):
             config.pluginmanager.register(plugin, f"osmosis-{type(plugin).__name__}")
 
@@ -193,6 +193,7 @@ class ReportingEvaluation(Evaluation):
 
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
+        self._signals.notes_only = False
         if self._signals.repeated:
             raise KeyboardInterrupt
 

@@ -32,6 +32,8 @@ class SignalHandlers:
         """The name of the first signal, once it has come."""
         self.repeated = False
         """Whether a SIGINT has come after the first signal."""
+        self.notes_only = False
+        """Whether a second SIGINT is noted and raises nothing; a third one does."""
 
     def install(self) -> None:
         """Set the handlers; do nothing outside the main thread, which alone can."""
@@ -60,20 +62,27 @@ class SignalHandlers:
 
     def _handle_again(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT:
-            self.repeated = True
+            is_second, self.repeated = not self.repeated, True
+            if is_second and self.notes_only:
+                return
             before = self._before[number]
             (before if callable(before) else signal.default_int_handler)(number, frame)
 
 
 class CancelOnInterrupt:
-    """A pytest plugin: an interrupt cancels rollouts before pytest formats its traceback."""
+    """A pytest plugin: an interrupt cancels rollouts before pytest formats its traceback.
 
-    def __init__(self, cancel: Callable[[], None]) -> None:
+    Another KeyboardInterrupt would end pytest there with a traceback: it is noted for what follows.
+    """
+
+    def __init__(self, signals: SignalHandlers, cancel: Callable[[], None]) -> None:
+        self._signals = signals
         self._cancel = cancel
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
         """Start nothing more, and cancel what is in flight."""
+        self._signals.notes_only = True
         self._cancel()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_osmosis.session.signals import SignalHandlers, leave_to_controller
+from pytest_osmosis.session.signals import CancelOnInterrupt, SignalHandlers, leave_to_controller
 
 NAMES = ["SIGINT", "SIGTERM", "SIGHUP"]
 
@@ -66,6 +66,21 @@ def test_a_second_sigint_is_noted_even_where_its_exception_is_lost(handlers: Han
     assert not handlers.repeated
     Finalized()
     assert handlers.repeated
+
+
+def test_while_pytest_notes_an_interrupt_a_second_sigint_waits_and_a_third_does_not(
+    handlers: Handlers,
+) -> None:
+    handlers.install()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    cancelled: list[bool] = []
+    CancelOnInterrupt(handlers, lambda: cancelled.append(True)).pytest_keyboard_interrupt()
+    assert cancelled == [True]
+    signal.raise_signal(signal.SIGINT)
+    assert handlers.repeated
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_a_second_sigint_goes_to_the_handler_that_was_there_before(handlers: Handlers) -> None:
