@@ -62,13 +62,18 @@ class Controller:
         self._is_cancelled = False
         config.pluginmanager.register(self, "osmosis-controller")
 
-    def begin(self, loaded: Mapping[str, Mapping[str, str]], base_urls: Mapping[str, str]) -> None:
+    def begin(
+        self,
+        spec: SessionSpec,
+        loaded: Mapping[str, Mapping[str, str]],
+        base_urls: Mapping[str, str],
+    ) -> None:
         """Take what workers must know, before any starts.
 
-        `loaded`: digests of the files that they must load too, by suite and name; `base_urls`:
-        where the embedded endpoint listens, by persona.
+        `spec`: with the batch size that agents allow; `loaded`: digests of the files that they must
+        load too, by suite and name; `base_urls`: where the embedded endpoint listens, by persona.
         """
-        self._loaded, self._base_urls = dict(loaded), base_urls
+        self._spec, self._loaded, self._base_urls = spec, dict(loaded), base_urls
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Take the session, which pytest and its plugins stop by its attributes."""

@@ -23,7 +23,7 @@ class ControllerEvaluation(ReportingEvaluation):
     def start(self) -> None:
         """Check everything, and note what workers must know of it."""
         super().start()
-        self._controller.begin(self._loaded(), self.base_urls)
+        self._controller.begin(self.spec, self._loaded(), self.base_urls)
 
     def _honour_limits(self) -> None:
         super()._honour_limits()
