@@ -15,7 +15,6 @@ from .highlights import shown
 
 VALUES_SHOWN = 20
 """Values of a column in a table."""
-"""Characters of a value."""
 
 
 @dataclass(frozen=True, slots=True)

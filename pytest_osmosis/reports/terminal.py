@@ -30,7 +30,6 @@ COLUMNS = 80
 """The width where there is no terminal."""
 NAME_LIMIT, SHORT_NAME = 36, 16
 """Characters of an eval function's name that the table shows, and in a wide table at least."""
-"""Characters of a row's name."""
 _GATE = "gate  "
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 _GO_ON = "run the same command again to go on"
