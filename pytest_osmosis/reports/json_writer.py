@@ -122,16 +122,23 @@ def _config(suite: SuiteResult) -> Config:
 
 
 def _summary(suite: SuiteResult, result: EvalResult) -> Summary:
-    as_they_are = ("total_tokens", "unknown_tokens", "cost_usd", "unknown_cost", "retries",
-                   "cached", "selected", "complete", "errors", "finish_reasons")  # fmt: skip
     return Summary(
-        **{name: getattr(suite, name) for name in as_they_are},
         total_rows=len(suite.rows),
         total_runs=suite.finished,
         eval_fns={function.name: _function(function) for function in suite.functions},
+        total_tokens=suite.total_tokens,
         total_duration_ms=result.duration_ms,
+        selected=suite.selected,
         total=suite.info.total_runs,
+        complete=suite.complete,
         incomplete_rows=suite.short_rows,
+        errors=dict(suite.errors),
+        finish_reasons=dict(suite.finish_reasons),
+        unknown_tokens=suite.unknown_tokens,
+        retries=suite.retries,
+        cached=suite.cached,
+        cost_usd=suite.cost_usd,
+        unknown_cost=suite.unknown_cost,
         halted=result.halted,
         interrupted=result.interrupted,
     )

@@ -23,6 +23,7 @@ from ..verdicts import (
     Comparison,
     Count,
     Difference,
+    GateOutcome,
     GateResult,
     Interval,
     Paired,
@@ -81,17 +82,26 @@ def _judged(
 def _verdict(gate: GateReport) -> GateResult:
     figure = gate.figure
     is_measured = figure is not None or gate.low is not None or gate.high is not None
-    as_they_are = ("gate", "metric", "eval_fn", "operator", "threshold", "outcome", "rows",
-                   "unknown", "more_rows", "confidence", "detail")  # fmt: skip
+    outcome: GateOutcome = gate.outcome  # type: ignore[assignment]
     return GateResult(
-        **{name: getattr(gate, name) for name in as_they_are},
+        gate=gate.gate,
+        metric=gate.metric,
+        eval_fn=gate.eval_fn,
+        operator=gate.operator,
+        threshold=gate.threshold,
+        outcome=outcome,
         figure=None if figure is None else figure.value,
         low=_limit(gate.low, -math.inf, is_measured),
         high=_limit(gate.high, math.inf, is_measured),
         interval=_interval(figure),
+        rows=gate.rows,
+        unknown=gate.unknown,
+        more_rows=gate.more_rows,
         is_measure=gate.eval_fn is None,
         reason=None if is_measured else gate.sentence,
+        confidence=gate.confidence,
         row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
+        detail=gate.detail,
     )
 
 
