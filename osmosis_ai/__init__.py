@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .rollout import *
     from .rubric import *
     from .rubric.errors import *
-    from .rubric.judge import RewardRubricRunResult
+    from .rubric.judge import RewardRubricRunResult as RewardRubricRunResult
 
 __version__ = "0.1.0"
 

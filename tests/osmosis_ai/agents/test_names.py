@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 
 import pytest
 
@@ -153,6 +155,20 @@ def test_every_lazy_name_is_declared_and_listed(package):
     assert set(package.__all__) <= set(dir(package))
     for name in package.__all__:
         assert getattr(package, name) is getattr(package, name)
+
+
+@pytest.mark.parametrize("package", [osmosis_ai, osmosis_ai.rollout])
+def test_type_checkers_may_take_every_name_from_the_package(package):
+    """`mypy --strict` takes what is imported with a star, or as itself, for re-exported."""
+    declared = next(
+        node
+        for node in ast.parse(inspect.getsource(package)).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    for statement in declared.body:
+        assert isinstance(statement, ast.ImportFrom)
+        if statement.level:  # from the package itself
+            assert all(each.name in ("*", each.asname) for each in statement.names)
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_the_package():
