@@ -7,7 +7,7 @@ import pytest
 from pytest_osmosis import compat
 from tests.project import Project
 
-IMPORTED = ("ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId")
+IMPORTED = ("ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId", "Expression")
 TEST = """
 import pytest
 
@@ -33,8 +33,9 @@ def test_an_evaluation_ends_right_without_a_private_name(
         compat, "_attribute", lambda owner, asked: None if asked == name else found(owner, asked)
     )
     junit = ["--junitxml=junit.xml"] if name in ("xml_key", "TerminalReporter", "NodeId") else []
+    words = ["-m", "osmosis"] if name == "Expression" else []
     session = project.run(
-        "--osmosis-gate=mean[rewards:exact] >= 0.5", *junit, "test_before.py", "data.jsonl"
+        "--osmosis-gate=mean[rewards:exact] >= 0.5", *junit, *words, "test_before.py", "data.jsonl"
     )
     assert session.ret == 0, session.out
     assert [(run["outcome"], run["scores"]) for run in session.runs] == [
