@@ -1,6 +1,6 @@
 """The terminal's summary: a result as lines of text of a width, without colour.
 
-What is said is decided in `view` and `highlights`; here is how it fits.
+What is said, and how many rows, is decided in `view` and `highlights`; here is how it fits.
 """
 
 from __future__ import annotations
