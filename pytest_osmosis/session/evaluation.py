@@ -28,7 +28,7 @@ from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
 from .gates_plugin import GatesPlugin
-from .selection import is_below_any, selection_of
+from .selection import argument_of, is_below_any, selection_of
 
 
 class Evaluation:
@@ -64,7 +64,7 @@ class Evaluation:
         an agent too.
         """
         config, given = self.config, OptionReader(self.config)
-        files = {str(each.data): preflight.argument(config, each.data) for each in self.spec.evals}
+        files = {str(each.data): argument_of(config, each.data) for each in self.spec.evals}
         if self.spec.deciding.gates and take_named(config):
             config.args[:] = files.values()
         has_paths = config.args_source is config.ArgsSource.ARGS

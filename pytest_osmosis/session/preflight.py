@@ -44,23 +44,6 @@ def session_of(config: pytest.Config) -> SessionSpec:
         return rescore.applied(spec, root=config.rootpath)
 
 
-def argument(config: pytest.Config, data: Path) -> str:
-    """Return a data file's path as pytest takes it: `[` and `::` would make a node id of it."""
-    path = str(data)
-    if _is_node_id(path):
-        path = os.path.relpath(data, config.invocation_params.dir)
-    if _is_node_id(path):
-        raise pytest.UsageError(
-            f"{OptionReader(config).spelled('data')} {data}: pytest takes a path with [ or :: for "
-            "a node id; rename the file or its folder"
-        )
-    return path
-
-
-def _is_node_id(path: str) -> bool:
-    return "[" in path or "::" in path
-
-
 def check(config: pytest.Config, spec: SessionSpec) -> None:
     """Check everything but the evaluations themselves, in the process that reports."""
     for report, path in asked_reports(spec):

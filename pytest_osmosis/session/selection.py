@@ -126,6 +126,23 @@ def _is_given(given: OptionReader, *names: str) -> bool:
     return any(map(given.on_command_line, names or ("agent", "data", "model", "rescore")))
 
 
+def argument_of(config: pytest.Config, data: Path) -> str:
+    """Return a data file's path as pytest takes it: `[` and `::` would make a node id of it."""
+    path = str(data)
+    if _is_node_id(path):
+        path = os.path.relpath(data, config.invocation_params.dir)
+    if _is_node_id(path):
+        raise pytest.UsageError(
+            f"{OptionReader(config).spelled('data')} {data}: pytest takes a path with [ or :: for "
+            "a node id; rename the file or its folder"
+        )
+    return path
+
+
+def _is_node_id(path: str) -> bool:
+    return "[" in path or "::" in path
+
+
 def is_below_any(file: str, arguments: list[str]) -> bool:
     """Return whether a file is one of the arguments, or in a folder that is."""
     # realpath, unlike `resolve`, accepts a loop of links, which is reported where the file is read

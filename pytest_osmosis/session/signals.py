@@ -2,8 +2,8 @@
 
 The signal becomes one KeyboardInterrupt in the main thread, which pytest turns into the end of the
 session with everything reported. A second SIGINT is noted, and goes to the handler that was there
-before: an exception that a handler raises is lost in a finalizer, the note is not. Workers leave
-SIGINT to the reporting process.
+before: an exception that a handler raises is lost in a finalizer, the note is not. While pytest
+formats the first one's traceback it is noted alone. Workers leave SIGINT to the reporting process.
 """
 
 from __future__ import annotations
