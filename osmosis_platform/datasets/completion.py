@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
+from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.errors import DatasetError
 from pytest_osmosis.dataset.opening import open_dataset
 
@@ -15,8 +16,11 @@ from ..errors import Refused, busy
 from .files import DatasetFiles, Part, upload_gone
 from .upload_urls import part_count, part_size
 
-JSON_LIMIT = 256 * 1024 * 1024
-"""A JSON array is read whole to be counted; of a larger one the rows are not counted."""
+CHECKED_WHOLE = 256 * 1024 * 1024
+"""Of a larger file only the first rows are checked; a larger JSON array, which is read whole, is
+neither checked nor counted."""
+CHECKED_ROWS = 10_000
+"""So many rows of a larger file are checked."""
 WAIT_S = 20.0
 """How long a request waits for those before it: it keeps a thread that others need."""
 _ONE_AT_A_TIME = threading.Lock()
@@ -46,7 +50,7 @@ def complete(
         _check(dataset, parts, etags)
         files.assemble(parts)
         try:
-            row_count = _count(files, dataset)
+            row_count = _checked_rows(files, dataset)
         except DatasetError as error:
             return _failed(database, files, dataset, error)
         return _ready(database, files, dataset, row_count)
@@ -77,11 +81,15 @@ def _refuse(code: str, problem: str, numbers: list[int]) -> None:
     )
 
 
-def _count(files: DatasetFiles, dataset: Dataset) -> int | None:
-    if dataset.extension == "json" and dataset.file_size > JSON_LIMIT:
+def _checked_rows(files: DatasetFiles, dataset: Dataset) -> int | None:
+    """Return how many rows there are, once they are checked as an evaluation checks them."""
+    if dataset.file_size <= CHECKED_WHOLE:
+        return len(load_dataset(files.rows))
+    if dataset.extension == "json":
         return None
+    load_dataset(files.rows, limit=CHECKED_ROWS)
     file, kind = open_dataset(files.rows)
-    with closing(kind.open(file, files.rows)) as source:
+    with file, closing(kind.open(file, files.rows)) as source:
         return source.count(None)
 
 
@@ -100,7 +108,9 @@ def _failed(
     database: Database, files: DatasetFiles, dataset: Dataset, error: DatasetError
 ) -> Dataset:
     # The path in the message is the platform's business.
-    told = str(error).replace(str(files.rows), dataset.file_name).splitlines()[0]
+    told, *rows = str(error).replace(str(files.rows), dataset.file_name).splitlines()
+    if rows:
+        told = f"{told}: {rows[0].strip()}; …"
     with database.writing() as session:
         found = session.get_one(Dataset, dataset.id)
         found.status = "failed"

@@ -220,7 +220,7 @@ def test_everything_but_the_following_works_without_scripts(
     assert "SET_BY_HAND" in page.get_by_role("table").inner_text()
     assert "a-value" not in page.content()
     page.get_by_role("link", name="Datasets").click()
-    rows = b'{"user_prompt": "1 + 1", "ground_truth": "2"}\n'
+    rows = b'{"system_prompt": "", "user_prompt": "1 + 1", "ground_truth": "2"}\n'
     file = {"name": "by-hand.jsonl", "mimeType": "application/json", "buffer": rows}
     page.get_by_label("Upload a dataset").set_input_files(file)
     page.get_by_role("button", name="Upload", exact=True).click()

@@ -10,11 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
+from osmosis_platform.datasets import completion
 from osmosis_platform.settings import Limits
 from tests.platform_server import Account, PlatformServer, serving
 
 DATASETS = "/api/cli/datasets"
-ROW = b'{"user_prompt": "a", "ground_truth": "b"}\n'
+ROW = b'{"system_prompt": "", "user_prompt": "a"}\n'
 LIMITS = Limits(simple_upload_bytes=100, part_bytes=64, dataset_bytes=10_000, datasets=30)
 
 
@@ -69,8 +70,8 @@ def stored(platform_server: PlatformServer, dataset: dict[str, Any]) -> list[str
     ("name", "content", "rows"),
     [
         ("rows.jsonl", ROW * 2, 2),
-        ("rows.CSV", b"user_prompt,ground_truth\na,b\n", 1),
-        ("rows.json", b'[{"user_prompt": "a"}]', 1),
+        ("rows.CSV", b"system_prompt,user_prompt\na,b\n", 1),
+        ("rows.json", b'[{"system_prompt": "", "user_prompt": "a"}]', 1),
     ],
 )
 def test_a_small_file_is_sent_in_one_piece_and_its_rows_are_counted(
@@ -177,6 +178,44 @@ def test_a_file_that_is_no_dataset_fails_with_the_reason_and_without_a_path(
     assert str(platform_server.settings.data) not in refused.text
     assert owner.get(DATASETS).json()["datasets"][0]["status"] == "failed"
     assert stored(platform_server, dataset) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"not json\n", "rows.jsonl:1: not JSON: Expecting value"),
+        (b'{"question": "a"}\n', "rows.jsonl:1: 'system_prompt' and 'user_prompt' are missing"),
+        (ROW + b"x\ny\n", "rows.jsonl: 2 rows cannot be used: line 2: not JSON"),
+    ],
+)
+def test_rows_are_checked_as_an_evaluation_checks_them(
+    owner: httpx.Client, content: bytes, reason: str
+) -> None:
+    dataset = create(owner, content)
+    put(dataset["upload"]["presigned_url"], content)
+    refused = finish(owner, dataset)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_dataset")
+    assert f"the file is no dataset: {reason}" in refused.json()["error"]
+    shown = owner.get(DATASETS).json()["datasets"][0]
+    assert (shown["status"], shown["row_count"]) == ("failed", None)
+    assert reason in shown["error"]
+
+
+def test_of_a_large_file_the_first_rows_are_checked_and_all_are_counted(
+    owner: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completion, "CHECKED_WHOLE", 10)
+    monkeypatch.setattr(completion, "CHECKED_ROWS", 1)
+
+    def uploaded(content: bytes, name: str = "rows.jsonl") -> dict[str, Any]:
+        dataset = create(owner, content, name)
+        put(dataset["upload"]["presigned_url"], content)
+        found: dict[str, Any] = finish(owner, dataset).json()
+        return found
+
+    assert uploaded(ROW + b"not json\n")["row_count"] == 2
+    assert uploaded(b"not json\n" + ROW)["code"] == "invalid_dataset"
+    assert uploaded(b"[" + b"x" * 20, "rows.json")["row_count"] is None
 
 
 def test_an_aborted_upload_leaves_nothing(

@@ -153,7 +153,7 @@ def upload(browser: Browser, name: str, content: bytes) -> httpx.Response:
 
 
 def test_a_dataset_is_uploaded_by_a_form(browser: Browser, platform_server: PlatformServer) -> None:
-    rows = b'{"user_prompt": "1 + 1", "ground_truth": "2"}\n' * 3
+    rows = b'{"system_prompt": "", "user_prompt": "1 + 1", "ground_truth": "2"}\n' * 3
     answer = upload(browser, "sums.jsonl", rows)
     assert answer.status_code == 303, answer.text
     page = browser.get(answer.headers["location"]).text
@@ -172,6 +172,7 @@ def test_what_is_no_dataset_is_refused_on_the_page(browser: Browser) -> None:
         ("a.jsonl", b"", "is empty"),
         ("..a.jsonl", b"{}", "cannot have"),
         ("a.json", b"not JSON\n", "no dataset"),
+        ("a.jsonl", b"not JSON\n", "a.jsonl:1: not JSON"),
         ("", b"{}", "Choose a file."),
     ):
         answer = upload(browser, name, content)
