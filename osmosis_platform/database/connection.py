@@ -60,10 +60,14 @@ class Database:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Session]:
-        """Open a session that is committed at its end, and rolled back when that is an error."""
+    def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Session]:
+        """Open a session that is committed at its end, and rolled back when that is an error.
+
+        On SQLite it waits so long for the transaction before it.
+        """
+        options = {"osmosis_writes": True, "osmosis_wait_ms": wait_ms}
         with (
-            self.engine.connect().execution_options(osmosis_writes=True) as connection,
+            self.engine.connect().execution_options(**options) as connection,
             Session(connection, expire_on_commit=False) as session,
             session.begin(),
         ):
@@ -84,8 +88,11 @@ def _tune_sqlite(engine: Engine) -> None:
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        wait_ms = options.get("osmosis_wait_ms", BUSY_TIMEOUT_MS)
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait_ms}")
         # One that reads first and writes later could be refused without waiting.
-        writes = connection.get_execution_options().get("osmosis_writes", False)
+        writes = options.get("osmosis_writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 

@@ -1,8 +1,20 @@
-"""Why the database refused: for the log, and whether its disk is full. No value is ever in it."""
+"""Why the database refused: for the log, and as a state. No value is ever in it."""
 
 from __future__ import annotations
 
 import sqlite3
+from typing import Literal
+
+State = Literal["locked", "full", "read-only", "unreachable"]
+_STATES: dict[str, State] = {
+    "database is locked": "locked",
+    "LockNotAvailable": "locked",
+    "database or disk is full": "full",
+    "DiskFull": "full",
+    "attempt to write a readonly database": "read-only",
+    "ReadOnlySqlTransaction": "read-only",
+}
+"""By what SQLite says, and by the type of error that psycopg has for it."""
 
 
 def cause(error: Exception) -> str:
@@ -16,6 +28,6 @@ def cause(error: Exception) -> str:
     return found if original is None else f"{found}: {type(original).__name__}"
 
 
-def is_disk_full(error: Exception) -> bool:
-    """Return whether there is no room to write."""
-    return cause(error).endswith((": database or disk is full", ": DiskFull"))
+def state(error: Exception) -> State:
+    """Return what keeps the database from serving."""
+    return _STATES.get(cause(error).partition(": ")[2], "unreachable")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, inspect, select, text
+from sqlalchemy import Connection, String, column, func, inspect, select, table
 
 from .connection import Database
 
@@ -10,6 +10,7 @@ NEWEST = "0003"
 """The revision of the tables that this version uses."""
 _LOCK = 0x05105150
 """The advisory lock of PostgreSQL under which tables are changed."""
+_VERSION = table("alembic_version", column("version_num", String))
 
 
 class SchemaProblem(Exception):
@@ -68,8 +69,12 @@ def upgrade_within(connection: Connection, to: str = "head") -> None:
 
 def revision(database: Database) -> str | None:
     """Return the revision of the tables; None where there are none."""
-    with database.engine.connect() as connection:
-        if not inspect(connection).has_table("alembic_version"):
-            return None
-        found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-        return found
+    with database.reading() as session:
+        has_one = inspect(session.connection()).has_table(_VERSION.name)
+        return session.scalar(select(_VERSION.c.version_num)) if has_one else None
+
+
+def writable_revision(database: Database, wait_ms: int) -> str | None:
+    """Return it where the tables can be written too; else the error says what prevents it."""
+    with database.writing(wait_ms) as session:
+        return session.scalar(select(_VERSION.c.version_num).with_for_update())

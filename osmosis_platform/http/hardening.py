@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..database.failure import cause, is_disk_full
+from ..database.failure import cause, state
 from ..errors import Refused, busy, no_room
 from ..identifiers import new_request_id
 
@@ -99,7 +99,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 async def on_database_error(request: Request, error: Exception) -> Response:
     """Answer a request for which the database is locked, full or away, or another was first."""
     _log(request, error)
-    return error_response(no_room() if is_disk_full(error) else busy())
+    return error_response(no_room() if state(error) == "full" else busy())
 
 
 async def on_data_error(request: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ Both need no token and say nothing of what the platform holds.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -14,11 +15,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ..database.connection import Database
-from ..database.schema import NEWEST, revision
+from ..database.failure import cause, state
+from ..database.schema import NEWEST, writable_revision
 from ..execution.scheduler import Scheduler
 from ..settings import MIB
 
 _LEAST_ROOM = 16 * MIB
+_WAIT_MS = 2000
+"""A database that another holds for longer is not ready."""
+_LOG = logging.getLogger("osmosis_platform")
 
 
 async def live(request: Request) -> Response:
@@ -28,12 +33,12 @@ async def live(request: Request) -> Response:
 
 async def ready(request: Request) -> Response:
     """Answer 200 where database and disk can be used and runs are taken, else 503."""
-    state = request.app.state
+    app = request.app.state
     checks = {
-        "database": await run_in_threadpool(_database, state.database),
-        "disk": await run_in_threadpool(_disk, state.settings.data),
+        "database": await run_in_threadpool(_database, app.database),
+        "disk": await run_in_threadpool(_disk, app.settings.data),
     }
-    scheduler: Scheduler | None = state.scheduler
+    scheduler: Scheduler | None = app.scheduler
     if scheduler is not None:
         checks["scheduler"] = "ok" if scheduler.takes_runs else "ended"
     is_ready = all(found == "ok" for found in checks.values())
@@ -43,9 +48,10 @@ async def ready(request: Request) -> Response:
 
 def _database(database: Database) -> str:
     try:
-        found = revision(database)
-    except SQLAlchemyError:
-        return "unreachable"
+        found = writable_revision(database, _WAIT_MS)
+    except SQLAlchemyError as error:
+        _LOG.error("not ready: the database: %s", cause(error))
+        return state(error)
     return "ok" if found == NEWEST else "of another version"
 
 

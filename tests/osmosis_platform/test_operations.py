@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from osmosis_ai.secret import Secret
@@ -73,20 +75,56 @@ def test_health_needs_no_token_and_says_nothing_more(connection: httpx.Client) -
     )
 
 
-@pytest.mark.parametrize("found", ["of another version", "unreachable"])
-def test_a_platform_whose_database_cannot_be_used_lives_and_is_not_ready(
-    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch, found: str
-) -> None:
-    def revision(database: object) -> str:
-        if found == "unreachable":
-            raise OperationalError("", {}, Exception(SECRET))
-        return "0000"
-
-    monkeypatch.setattr(health, "revision", revision)
+def said_of_the_database(connection: httpx.Client) -> tuple[int, str]:
     ready = connection.get("/health/ready")
-    assert (ready.status_code, ready.json()["checks"]["database"]) == (503, found)
-    assert SECRET not in ready.text
     assert connection.get("/health").status_code == 200
+    assert SECRET not in ready.text
+    return ready.status_code, ready.json()["checks"]["database"]
+
+
+def test_a_platform_whose_tables_are_others_lives_and_is_not_ready(
+    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "NEWEST", "0000")
+    assert said_of_the_database(connection) == (503, "of another version")
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (Exception(SECRET), "unreachable"),
+        (sqlite3.OperationalError("unable to open database file"), "unreachable"),
+        (sqlite3.OperationalError("database or disk is full"), "full"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "read-only"),
+        (type("LockNotAvailable", (Exception,), {})(SECRET), "locked"),
+        (type("ReadOnlySqlTransaction", (Exception,), {})(SECRET), "read-only"),
+    ],
+)
+def test_a_platform_whose_database_cannot_be_used_says_why(
+    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch, cause: Exception, told: str
+) -> None:
+    def refuse(*args: object) -> None:
+        raise OperationalError(SECRET, {}, cause)
+
+    monkeypatch.setattr(health, "writable_revision", refuse)
+    assert said_of_the_database(connection) == (503, told)
+
+
+def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
+    connection: httpx.Client,
+    platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: list[str],
+) -> None:
+    if not platform_server.database.is_sqlite:
+        pytest.skip("PostgreSQL locks rows, not databases")
+    monkeypatch.setattr(health, "_WAIT_MS", 1)
+    with platform_server.database.writing() as session:
+        session.execute(select(1))
+        assert said_of_the_database(connection) == (503, "locked")
+    assert said_of_the_database(connection) == (200, "ok")
+    told = [json.loads(line)["message"] for line in lines]
+    assert "not ready: the database: OperationalError: database is locked" in told
 
 
 def test_a_platform_whose_disk_is_full_is_not_ready(
