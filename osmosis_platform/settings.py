@@ -36,6 +36,8 @@ class Limits:
     """How long the URLs of an upload serve."""
     runs: int = 1000
     """Of a user that have not ended."""
+    evaluation_runs: int = 1_000_000
+    """Rows times `n` of one evaluation; each takes some memory from the start."""
     secret_bytes: int = 64 * 1024
     secrets: int = 1000
     """In a workspace."""

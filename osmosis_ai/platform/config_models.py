@@ -90,6 +90,13 @@ def _env_value(value: str) -> str:
 
 
 Count = Annotated[int, Field(ge=1, le=INT64_MAX), Rule("an integer, 1 or more")]
+MOST_AT_ONCE = 10_000
+"""Of runs per row and of rollouts in flight: more than a run can mean, or a machine can hold."""
+BoundedCount = Annotated[
+    int,
+    Field(ge=1, le=MOST_AT_ONCE),
+    Rule(f"an integer, 1 or more and {MOST_AT_ONCE:,} at most"),
+]
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False), Rule("a number above 0")]
 Finite = Annotated[float, Field(allow_inf_nan=False), Rule("a finite number")]
 Temperature = Annotated[float, Field(ge=0, allow_inf_nan=False), Rule("a number, 0 or more")]
@@ -144,8 +151,8 @@ class Evaluation(Section):
     """How an evaluation goes about it; what is left out is the platform's default."""
 
     limit: Count | None = _optional("First N rows; left out: a random tenth", 200)
-    n: Count | None = _optional("Runs per row", 1)
-    batch_size: Count | None = _optional("Rollouts in flight at once", 1)
+    n: BoundedCount | None = _optional("Runs per row", 1)
+    batch_size: BoundedCount | None = _optional("Rollouts in flight at once", 1)
     pass_threshold: Finite | None = _optional("A score that reaches it passes", 1.0)
     agent_workflow_timeout_s: Above0 | None = _optional("Agent timeout per run, seconds", 450)
     grader_timeout_s: Above0 | None = _optional("Grader timeout per run, seconds", 150)

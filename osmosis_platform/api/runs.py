@@ -10,15 +10,17 @@ from urllib.parse import quote
 from pydantic import Field
 
 from osmosis_ai.platform.config_models import Rule
+from pytest_osmosis.dataset.sampling import sample_size
 
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
+from ..execution.orders import SAMPLE
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields, Page, page_document
 from ..http.validation import refused_fields
 from ..runs import logs, records, wire
-from ..runs.kinds import TRAINING, RunKind
+from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
 from ..vault.records import missing
 
@@ -88,7 +90,7 @@ def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
             submission,
             caller=call.caller,
             workspace=call.workspace,
-            find_dataset=lambda: _checked_needs(call),
+            find_dataset=lambda: _checked_needs(kind, call),
             idempotency_key=key,
         )
         return Answer(wire.summary(run, _pages(call)), status=201 if is_new else 200)
@@ -96,7 +98,7 @@ def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
     return submit
 
 
-def _checked_needs(call: Call[Submission, None]) -> Dataset:
+def _checked_needs(kind: RunKind, call: Call[Submission, None]) -> Dataset:
     """Return the dataset that a submission names; refuse one that names what is not there."""
     limit = call.settings.limits.runs
     if records.count_going_on(call.session, call.caller) >= limit:
@@ -112,6 +114,8 @@ def _checked_needs(call: Call[Submission, None]) -> Dataset:
             "upload one with `osmosis dataset upload`",
             field="experiment_config.dataset",
         )
+    if kind is EVALUATION:
+        _check_size(call, dataset)
     names = missing(
         call.session, call.workspace.id, call.caller.user_id, call.body.required_secrets
     )
@@ -125,6 +129,25 @@ def _checked_needs(call: Call[Submission, None]) -> Dataset:
             details={"missing": names},
         )
     return dataset
+
+
+def _check_size(call: Call[Submission, None], dataset: Dataset) -> None:
+    """Refuse an evaluation of more runs than a process can hold."""
+    given = call.body.section.get("evaluation_config", {})
+    if dataset.row_count is None:
+        return
+    rows = sample_size(SAMPLE, dataset.row_count)
+    if "limit" in given:
+        rows = min(given["limit"], dataset.row_count)
+    n, most = given.get("n", 1), call.settings.limits.evaluation_runs
+    if rows * n > most:
+        raise Refused(
+            422,
+            "too_many_runs",
+            f"evaluation_config.n: {rows:,} rows x {n:,} are {rows * n:,} runs, and one evaluation "
+            f"has {most:,} at most: lower n or limit",
+            field="evaluation_config.n",
+        )
 
 
 def _idempotency_key(call: Call[Submission, None]) -> str | None:

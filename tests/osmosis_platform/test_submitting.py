@@ -35,6 +35,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (submission(training_config={}), "training_config", "is unknown"),
     (submission(evaluation_config={"n": 0}), "evaluation_config.n", "an integer, 1 or more"),
     (submission(evaluation_config={"n": True}), "evaluation_config.n", "an integer, 1 or more"),
+    (submission(evaluation_config={"n": 10_001}), "evaluation_config.n", "10,000 at most"),
+    (
+        submission(evaluation_config={"batch_size": 10**9}),
+        "evaluation_config.batch_size",
+        "10,000 at most",
+    ),
     (submission(evaluation_config={"limit": 1.0}), "evaluation_config.limit", "an integer"),
     (submission(env_config={"A": 1}), "env_config.A", "a string without line breaks"),
     (submission(env_config={"A": f"{KEY}\n"}), "env_config.A", "a string without line breaks"),
@@ -110,6 +116,25 @@ def test_secrets_that_neither_the_user_nor_the_workspace_has_are_named(
     assert client.get(EVALS).json()["total_count"] == 0
     body = submission(secrets={"required": ["MINE", "OURS"]})
     assert client.post(EVALS, json=body).status_code == 201
+
+
+def test_an_evaluation_of_more_runs_than_a_process_can_hold_is_refused(
+    client: httpx.Client, platform_server: PlatformServer, account: Account
+) -> None:
+    platform_server.add_dataset("large", account=account, row_count=1_010_000)
+
+    def submitted(**evaluation: int) -> httpx.Response:
+        body = {**experiment(dataset="large"), "evaluation_config": evaluation}
+        return client.post(EVALS, json=body)
+
+    refused = submitted(n=10)
+    assert (refused.status_code, refused.json()["code"]) == (422, "too_many_runs")
+    assert refused.json()["error"] == (
+        "evaluation_config.n: 101,000 rows x 10 are 1,010,000 runs, and one evaluation has "
+        "1,000,000 at most: lower n or limit"
+    )
+    assert submitted(n=10_000, limit=101).json()["field"] == "evaluation_config.n"
+    assert submitted(n=10_000, limit=100).status_code == 201
 
 
 def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.Client) -> None:

@@ -182,6 +182,7 @@ def test_names_of_variables(tmp_path: Path, name: str):
 NO_LINE = "must be one line of text without spaces around it"
 TOP_P = "must be a number above 0, and 1 at most"
 COUNT = "must be an integer, 1 or more"
+BOUNDED = f"{COUNT} and 10,000 at most"
 DIRECTORY = "must be the name of a directory in rollouts/"
 ENV_VALUE = "must be a string without line breaks and NUL characters"
 JSON_VALUE = "must be something that JSON can hold: no date, no time, no nan, no inf"
@@ -229,8 +230,10 @@ VALUES: list[tuple[str, str, str]] = [
     ("limit", "true", f"evaluation.limit: {COUNT}, not a boolean"),
     ("limit", "5.0", f"evaluation.limit: {COUNT}, not 5.0"),
     ("limit", "9" * 40, f"evaluation.limit: {COUNT}, not an integer of 40 digits"),
-    ("n", "-1", f"evaluation.n: {COUNT}, not -1"),
-    ("batch_size", "0", f"evaluation.batch_size: {COUNT}, not 0"),
+    ("n", "-1", f"evaluation.n: {BOUNDED}, not -1"),
+    ("n", "10001", f"evaluation.n: {BOUNDED}, not 10001"),
+    ("batch_size", "0", f"evaluation.batch_size: {BOUNDED}, not 0"),
+    ("batch_size", "10001", f"evaluation.batch_size: {BOUNDED}, not 10001"),
     ("pass_threshold", "nan", "evaluation.pass_threshold: must be a finite number, not nan"),
     ("pass_threshold", "-inf", "evaluation.pass_threshold: must be a finite number, not -inf"),
     ("pass_threshold", "true", "evaluation.pass_threshold: must be a finite number, not a boolean"),

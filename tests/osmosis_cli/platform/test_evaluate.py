@@ -262,7 +262,7 @@ def test_a_wrong_config_is_told_as_by_check(osmosis: Command, became: Became, wo
     (workspace / "configs/eval/one.toml").write_text(CONFIG.replace("n = 3", "n = 0"))
     status, _, err = osmosis("eval", "configs/eval/one.toml")
     assert (status, became.words) == (2, [])
-    assert "line 8: evaluation.n: must be an integer, 1 or more, not 0" in err
+    assert "line 8: evaluation.n: must be an integer, 1 or more and 10,000 at most, not 0" in err
 
 
 @pytest.mark.parametrize("files", [[], ["rows.jsonl", "rows.csv"]])
