@@ -1,15 +1,4 @@
 """The import path that workspaces use; the code is in `osmosis_ai.agents.workflow`."""
 
-from ..agents.workflow import (
-    AgentWorkflow,
-    AgentWorkflowConfig,
-    AgentWorkflowContext,
-    AgentWorkflowOutput,
-)
-
-__all__ = [
-    "AgentWorkflow",
-    "AgentWorkflowConfig",
-    "AgentWorkflowContext",
-    "AgentWorkflowOutput",
-]
+from ..agents.workflow import *
+from ..agents.workflow import __all__

@@ -11,33 +11,16 @@ from ..agents.workflow import (
     BaseConfig,
     ConcurrencyConfig,
 )
-from ..workflow_server.protocol import (
-    ExecutionRequest,
-    ExecutionResult,
-    GraderCompleteRequest,
-    GraderStatus,
-    RolloutCompleteRequest,
-    RolloutErrorCategory,
-    RolloutInitRequest,
-    RolloutInitResponse,
-    RolloutStatus,
-)
+from ..workflow_server.protocol import *
+from ..workflow_server.protocol import __all__ as _of_protocol
 
 __all__ = [
     "AgentWorkflowConfig",
     "AgentWorkflowOutput",
     "BaseConfig",
     "ConcurrencyConfig",
-    "ExecutionRequest",
-    "ExecutionResult",
-    "GraderCompleteRequest",
     "GraderConfig",
-    "GraderStatus",
     "MessageDict",
-    "RolloutCompleteRequest",
-    "RolloutErrorCategory",
-    "RolloutInitRequest",
-    "RolloutInitResponse",
     "RolloutSample",
-    "RolloutStatus",
+    *_of_protocol,
 ]
