@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..models.base import ProviderError
 from ..secret import Secret
 from .trajectory import Trajectory
 
@@ -37,11 +36,6 @@ class Account:
 
     def __repr__(self) -> str:
         return f"<Account at {self.url}, {self.llm.num_llm_calls} calls>"
-
-    @property
-    def last_error(self) -> ProviderError | None:
-        """Why the last call got no answer; None when it got one."""
-        return self.llm.last_error
 
     def close(self) -> None:
         """End the rollout: its key is refused, a call that is under way is cancelled."""

@@ -177,4 +177,4 @@ def test_refusals_have_the_clients_own_shape(endpoint: Endpoint, account: Accoun
     refused = posted(account, ASKED)
     assert (refused.status_code, refused.json()["error"]["type"]) == (429, "rate_limit_error")
     assert refused.headers["x-should-retry"] == "false"
-    assert account.last_error is not None
+    assert account.llm.last_error is not None

@@ -255,7 +255,7 @@ def test_the_providers_refusal_reaches_the_client_once(
     assert "busy" in str(caught.value)
     assert PROVIDER_KEY not in str(caught.value)
     assert endpoint.requests == 1
-    assert account.last_error is not None and account.last_error.kind == "overloaded"
+    assert account.llm.last_error is not None and account.llm.last_error.kind == "overloaded"
 
 
 def test_an_endpoint_that_is_gone_is_a_bad_gateway() -> None:
