@@ -125,9 +125,7 @@ class RolloutContext:
 
     async def chat(self, messages: list[dict[str, Any]], **params: Any) -> CompletionsResult:
         """Ask the model: `messages` is the whole history, `params` are sampling options."""
-        if self._llm is None:
-            raise self._lacks("llm")
-        return await self._llm.chat_completions(messages, **params)
+        return await self.llm.chat_completions(messages, **params)
 
     def complete(
         self,

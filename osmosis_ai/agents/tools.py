@@ -100,7 +100,7 @@ def _loads(text: str, call_id: str | None, name: str | None) -> Any:
 
 
 def get_tool_call_info(tool_call: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return id , function name and arguments of a tool call.
+    """Return id, function name and arguments of a tool call.
 
     A call without an id is given one, in place, so that the history stays consistent. Raises
     ToolArgumentError, which carries the id, when the arguments are wrong.
