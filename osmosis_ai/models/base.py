@@ -124,17 +124,6 @@ class RateLimit(Protocol):
 class ProviderError(Exception):
     """The endpoint gave no usable answer; `str()` is the one sentence that users see."""
 
-    kind: ErrorKind
-    status: int | None
-    """HTTP status of the last reply, None when there was none."""
-    endpoint: str
-    tries: int
-    elapsed_s: float
-    fatal: bool
-    """No other row can succeed either: stop instead of failing every row."""
-    detail: str
-    """The endpoint's own words, redacted and cut."""
-
     def __init__(
         self,
         message: str,
@@ -150,11 +139,14 @@ class ProviderError(Exception):
         super().__init__(message)
         self.kind = kind
         self.status = status
+        """HTTP status of the last reply, None when there was none."""
         self.endpoint = endpoint
         self.tries = tries
         self.elapsed_s = elapsed_s
         self.fatal = kind in FATAL_KINDS if fatal is None else fatal
+        """No other row can succeed either: stop instead of failing every row."""
         self.detail = detail
+        """The endpoint's own words, redacted and cut."""
 
 
 class CallFault(Exception):

@@ -207,10 +207,9 @@ def parse_retry_after(headers: Mapping[str, str], *, now: float | None = None) -
 
 def in_words(seconds: float) -> str:
     """Return `45 s`, `3 min` or `27 h`: in the largest unit of which it has several."""
-    for unit_s, unit in ((86400 * 3, "days"), (5400, "h"), (120, "min")):
-        if seconds >= unit_s:
-            size = {"days": 86400, "h": 3600, "min": 60}[unit]
-            return f"{int(seconds // size)} {unit}"
+    for from_s, unit_s, unit in ((3 * 86400, 86400, "days"), (5400, 3600, "h"), (120, 60, "min")):
+        if seconds >= from_s:
+            return f"{int(seconds // unit_s)} {unit}"
     return f"{seconds:.0f} s"
 
 

@@ -20,17 +20,6 @@ class MissingAPIKeyError(RuntimeError):
 class ProviderRequestError(RuntimeError):
     """The judge could not be asked, or what it said is not a verdict."""
 
-    provider: str
-    model: str
-    detail: str
-    """What went wrong, in the provider's words where it had any; redacted and cut."""
-    kind: str
-    """As in `osmosis_ai.models.base`, or "verdict" for a reply that holds no usable score."""
-    status: int | None
-    """HTTP status of the last reply, None when there was none."""
-    fatal: bool
-    """No other record can succeed either: wrong key, unknown model, exhausted quota."""
-
     def __init__(
         self,
         provider: str,
@@ -45,9 +34,13 @@ class ProviderRequestError(RuntimeError):
         self.provider = provider
         self.model = model
         self.detail = detail
+        """What went wrong, in the provider's words where it had any; redacted and cut."""
         self.kind = kind
+        """As in `osmosis_ai.models.base`, or "verdict" for a reply that holds no usable score."""
         self.status = status
+        """HTTP status of the last reply, None when there was none."""
         self.fatal = fatal
+        """No other record can succeed either: wrong key, unknown model, exhausted quota."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Rebuilding from the message alone, as exceptions do, would lose the parts of it.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PREPARATION_S = 30.0
 """Time that LiteLLM may take before its first request, mostly for imports."""
 
+_MOST_CONNECTIONS = 1 << 16
 _CHAT_ROUTES = {"ollama": "ollama_chat"}
 """Providers whose chat API LiteLLM reaches by another name: the plain one pastes a prompt."""
 
@@ -110,10 +111,11 @@ class LiteLLMClient:
             await client.aclose()
 
     def _exchange(self, turn: int) -> Exchange:
-        from .transport import Exchange, open_client  # imports aiohttp and httpx
+        from ..transport.client import HTTPClient  # imports aiohttp
+        from .transport import Exchange  # imports httpx
 
         if self._client is None:
-            self._client = open_client()
+            self._client = HTTPClient(size=_MOST_CONNECTIONS)
         return Exchange(client=self._client, model=self._name.model, turn=turn, policy=self._policy)
 
     def _arguments(

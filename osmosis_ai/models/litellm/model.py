@@ -10,7 +10,7 @@ from typing import Any
 
 from ...providers import ModelName, key_from_environment, key_variables, parse_model_name
 from ...secret import Redactor, Secret
-from ..base import NO_PARAMS, ChatCompletion, ProviderError, RateLimit
+from ..base import NO_PARAMS, ChatCompletion, RateLimit
 from ..errors import Wording
 from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy, Success
@@ -77,16 +77,15 @@ class LiteLLMModel:
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = NO_PARAMS
     ) -> Success[Answer]:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
-        failure: CallFailed | None = None
         try:
             return await self._retrier.run(
                 lambda limit_s: self._ask(messages, params, limit_s),
                 lambda fault: self._wording().of_fault(fault, self._redact),
             )
-        except CallFailed as call_failed:
-            failure = call_failed
+        except CallFailed as failed:
+            error = self._wording().error(failed, self._redact, succeeded=self._succeeded)
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
-        raise self._error(failure)
+        raise error
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
@@ -105,9 +104,6 @@ class LiteLLMModel:
             self._retrier.replied = self._client.replied
         self._succeeded = True
         return answer
-
-    def _error(self, failure: CallFailed) -> ProviderError:
-        return self._wording().error(failure, self._redact, succeeded=self._succeeded)
 
     def _wording(self) -> Wording:
         return Wording(

@@ -29,7 +29,6 @@ from ..transport.proxy import Proxy, find_proxy
 
 _NOT_FORWARDED = ("host", "content-length", "transfer-encoding", "accept-encoding")
 _ALREADY_DECODED = ("content-encoding", "content-length", "transfer-encoding")
-_MOST_CONNECTIONS = 1 << 16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,11 +90,6 @@ class Transport(httpx.AsyncBaseTransport):
         if self._outside is None:
             self._outside = httpx.AsyncHTTPTransport()
         return self._outside
-
-
-def open_client() -> HTTPClient:
-    """Return a client for the running loop; the caller bounds each request's time."""
-    return HTTPClient(size=_MOST_CONNECTIONS)
 
 
 async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Response:

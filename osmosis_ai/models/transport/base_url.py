@@ -45,13 +45,8 @@ class BaseURL:
         """Whether the host is this machine, in any spelling."""
         return is_loopback(self.host)
 
-    @property
-    def url(self) -> str:
-        """The normalised URL."""
-        return self.origin + self.path
-
     def __str__(self) -> str:
-        return self.url
+        return self.origin + self.path
 
 
 def normalise_base_url(text: str) -> BaseURL:
