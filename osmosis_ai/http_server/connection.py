@@ -27,10 +27,6 @@ Check = Callable[[Request], "Response | None"]
 """Refuses a request by its head alone, before its body is read."""
 
 
-def accept(request: Request) -> None:
-    """Refuse nothing."""
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -42,8 +38,8 @@ class Connection(asyncio.Protocol):
         handler: Handler,
         connections: set[Connection],
         *,
-        check: Check = accept,
-        max_body: int = MAX_BODY,
+        check: Check,
+        max_body: int,
     ) -> None:
         self._handler = handler
         self._check = check
@@ -132,7 +128,7 @@ class Connection(asyncio.Protocol):
         if self._refusal is not None:
             return
         expects = self._headers.get("expect", "").lower() == "100-continue"
-        if expects and self._transport is not None and self._is_idle():
+        if expects and self._transport is not None and not self._waiting and self._is_listening():
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, piece: bytes) -> None:
@@ -198,10 +194,6 @@ class Connection(asyncio.Protocol):
 
     def _too_large(self) -> Response:
         return problem(413, f"The request's body is longer than {self._max_body} bytes.")
-
-    def _is_idle(self) -> bool:
-        """Return whether every complete request is answered, and the connection goes on."""
-        return not self._waiting and self._is_listening()
 
     def _is_listening(self) -> bool:
         return self.answering is None and not (

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from .connection import MAX_BODY, Check, Connection, Handler, accept
+from .connection import MAX_BODY, Check, Connection, Handler
 
 GRACE_S = 2.0
 """How long a cancelled answer may take to clean up."""
@@ -34,7 +34,7 @@ class ThreadedServer:
         *,
         name: str,
         host: str = "127.0.0.1",
-        check: Check = accept,
+        check: Check,
         max_body: int = MAX_BODY,
         resources: AbstractAsyncContextManager[Any] | None = None,
     ) -> None:

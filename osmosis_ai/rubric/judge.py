@@ -198,7 +198,7 @@ class Judge:
         return {
             "score": score,
             "explanation": verdict.explanation,
-            "raw": _short(json.loads(self._model.redacted(_as_json(answer.raw)))),
+            "raw": _short(json.loads(self._model.redacted(json.dumps(answer.raw, default=str)))),
             "clamped": score != verdict.score,
         }
 
@@ -243,10 +243,6 @@ def _is_about_format(error: ProviderError) -> bool:
         return False
     said = error.detail.lower()
     return any(word in said for word in _FORMAT_WORDS)
-
-
-def _as_json(raw: Mapping[str, Any]) -> str:
-    return json.dumps(raw, default=str)
 
 
 def _short(value: Any) -> Any:

@@ -60,14 +60,14 @@ def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> Judge
     model_info = _overridden(model_info)
     name = _name(model_info)
     low, high = _bounds(model_info, overrides)
-    timeout_s = _number("timeout", _pick(overrides.timeout, model_info, "timeout"), None)
+    timeout_s = _timeout_s(_pick(overrides.timeout, model_info, "timeout"))
     return JudgeSettings(
         name=name,
         api_key=_key(name, model_info),
         api_base=_text(model_info, "api_base"),
         score_min=low,
         score_max=high,
-        timeout_s=_positive("timeout", DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s),
+        timeout_s=timeout_s,
         system_prompt=_text(model_info, "system_prompt"),
         original_input=_original_input(model_info, overrides),
         params={k: model_info[k] for k in PARAMS if model_info.get(k) is not None},
@@ -131,7 +131,6 @@ def _original_input(model_info: Mapping[str, Any], overrides: Overrides) -> str 
 def _bounds(model_info: Mapping[str, Any], overrides: Overrides) -> tuple[float, float]:
     low = _number("score_min", _pick(overrides.score_min, model_info, "score_min"), 0.0)
     high = _number("score_max", _pick(overrides.score_max, model_info, "score_max"), 1.0)
-    assert low is not None and high is not None  # both have a default
     if low >= high:
         raise ValueError(f"score_min ({low:g}) must be below score_max ({high:g})")
     return low, high
@@ -141,7 +140,7 @@ def _pick(given: object, model_info: Mapping[str, Any], key: str) -> object:
     return model_info.get(key) if given is None else given
 
 
-def _number(name: str, value: object, default: float | None) -> float | None:
+def _number(name: str, value: object, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -155,10 +154,11 @@ def _number(name: str, value: object, default: float | None) -> float | None:
     return number
 
 
-def _positive(name: str, value: float) -> float:
-    if value <= 0:
-        raise ValueError(f"{name} must be above 0 seconds, not {value:g}")
-    return value
+def _timeout_s(given: object) -> float:
+    seconds = _number("timeout", given, DEFAULT_TIMEOUT_S)
+    if seconds <= 0:
+        raise ValueError(f"timeout must be above 0 seconds, not {seconds:g}")
+    return seconds
 
 
 def _key(name: ModelName, model_info: Mapping[str, Any]) -> Secret | None:
