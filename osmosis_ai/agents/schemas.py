@@ -67,10 +67,9 @@ __all__ = [
     "set_max_metadata_size_bytes",
 ]
 
-SamplingParams = dict[str, Any]
+MessageDict = Message
+SamplingParamsDict = dict[str, Any]
 """Options of a model call: temperature, max_tokens, ..."""
-
-MessageDict, SamplingParamsDict = Message, SamplingParams
 
 
 def normalize_stop(stop: Any) -> list[str] | None:

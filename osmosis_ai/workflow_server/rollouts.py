@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -258,10 +257,6 @@ class _Calls:
         body = what.model_dump_json().encode("utf-8")
         policy = callback_retries(self.settings.client)
         try:
-            await channel.ask(where.path or "/", body, policy, _status)
+            await channel.ask(where.path or "/", body, policy, lambda reply: reply.status)
         except OsmosisRolloutError as error:
             logger.warning("a call back was not taken: %s", error)
-
-
-def _status(reply: Any) -> int:
-    return int(reply.status)

@@ -48,10 +48,6 @@ class Job(Generic[R, T]):
         if task is not None and not task.get_loop().is_closed():
             task.get_loop().call_soon_threadsafe(task.cancel)
 
-    def claim(self) -> bool:
-        """True for the one thread that is to run it."""
-        return self._claim.acquire(blocking=False)
-
     @property
     def started(self) -> bool:
         """Whether some thread has claimed it."""
@@ -59,7 +55,7 @@ class Job(Generic[R, T]):
 
     def start(self, worker: Worker[R]) -> None:
         """In the worker's thread: run it, unless another thread does."""
-        if not self.claim():
+        if not self._claim.acquire(blocking=False):
             return
         self._task = worker.loop.create_task(self._make(worker.resource))
         self._task.add_done_callback(self._done)
@@ -184,11 +180,6 @@ class Workers(Generic[R]):
         self._watch: asyncio.Task[None] | None = None
         self._warned = False
 
-    @property
-    def first(self) -> Worker[R]:
-        """Where rollouts run unless it is blocked."""
-        return self._all[0]
-
     def run(self, make: Callable[[R], Coroutine[Any, Any, T]]) -> Job[R, T]:
         """Run `make(resource)` in a thread that is free to."""
         job: Job[R, T] = Job(make)
@@ -223,9 +214,10 @@ class Workers(Generic[R]):
         worker.call(job.start, worker)
 
     def _free(self) -> Worker[R]:
-        if self.first not in self._blocked:
-            return self.first
-        for worker in self._all[1:]:
+        first, *others = self._all
+        if first not in self._blocked:
+            return first
+        for worker in others:
             if not worker.jobs and worker not in self._blocked:
                 return worker
         if len(self._all) > self._most:

@@ -82,7 +82,7 @@ class Refused(Exception):
 def busy(code: str, message: str, *, retry_after_s: float) -> Refused:
     """429: the same request may be sent again after `retry_after_s`."""
     seconds = str(max(1, round(retry_after_s)))
-    return Refused(429, code, message, headers={"retry-after": seconds}, hang_up=False)
+    return Refused(429, code, message, headers={"retry-after": seconds})
 
 
 class ByteBudget:
