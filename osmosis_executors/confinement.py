@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,10 @@ from .job import Job, JobLimits, RunAs
 
 NAME = "{name}"
 """A word of the wrapper that holds it is repeated for each variable of the program."""
+PLACES = ("{data}", "{room}", "{environment}", "{folder}")
+"""What stands for a folder in the wrapper."""
+_PLACEHOLDER = re.compile(r"(?<![${])\{[a-z_]+\}(?!\})")
+"""No ${VARIABLE} of a shell, and no {{template}}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,12 @@ class Confinement:
     """None: the user of this process."""
     wrapper: tuple[str, ...] = ()
     """The words of a command that runs the program, which follows it."""
+
+    @property
+    def unknown_placeholders(self) -> list[str]:
+        """What looks like a placeholder in the wrapper and would stay as it is."""
+        found = _PLACEHOLDER.findall(" ".join(self.wrapper))
+        return sorted({*found} - {NAME, *PLACES})
 
     @property
     def is_apart(self) -> bool:

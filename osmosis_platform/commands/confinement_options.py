@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from osmosis_executors.confinement import Confinement
+from osmosis_executors.confinement import NAME, PLACES, Confinement
 from osmosis_executors.job import JobLimits, RunAs
 
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -31,15 +31,28 @@ def as_bytes(context: click.Context, option: click.Parameter, text: str | None) 
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
+def program(option: str, command: str) -> tuple[str, ...]:
+    """Return the words of a command; raise UsageError where it cannot be started."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+    name = words[0] if words else ""
+    if shutil.which(name) is None:
+        raise click.UsageError(f"{option}: there is no program {name!r}")
+    # It is started in another folder.
+    return (os.path.abspath(name) if os.sep in name else name, *words[1:])
+
+
 def confinement(held: JobLimits, run_as: str | None, wrapper: str | None) -> Confinement:
     """Return how programs are held; raise UsageError for what cannot be."""
-    try:
-        words = tuple(shlex.split(wrapper or ""))
-    except ValueError as error:
-        raise click.UsageError(f"--wrapper: {error}") from None
-    if words and shutil.which(words[0]) is None:
-        raise click.UsageError(f"--wrapper: there is no program {words[0]!r}")
-    return Confinement(held, None if run_as is None else _user(run_as), words)
+    words = () if wrapper is None else program("--wrapper", wrapper)
+    found = Confinement(held, None if run_as is None else _user(run_as), words)
+    if unknown := found.unknown_placeholders:
+        raise click.UsageError(
+            f"--wrapper: there is no {unknown[0]}; placeholders are {', '.join((*PLACES, NAME))}"
+        )
+    return found
 
 
 def _user(name: str) -> RunAs:

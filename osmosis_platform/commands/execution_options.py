@@ -5,7 +5,6 @@ One decorator gathers them in one value, `Executing`.
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,14 +78,11 @@ class Executing:
             if self.trainer_origin:
                 raise click.UsageError("--trainer-origin is for --trainer")
             return None
+        words = confinement_options.program("--trainer", self.trainer)
         try:
-            words = tuple(shlex.split(self.trainer))
-            origins = tuple(map(check_origin, self.trainer_origin))
+            return Trainer(words, tuple(map(check_origin, self.trainer_origin)))
         except ValueError as error:
-            raise click.UsageError(f"--trainer: {error}") from None
-        if not words or shutil.which(words[0]) is None:
-            raise click.UsageError(f"--trainer: there is no program {self.trainer!r}")
-        return Trainer(words, origins)
+            raise click.UsageError(f"--trainer-origin: {error}") from None
 
     def _confinement(self) -> Confinement:
         held = JobLimits(

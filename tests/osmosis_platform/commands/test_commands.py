@@ -17,6 +17,7 @@ import pytest
 
 from osmosis_platform.accounts.passwords import matches
 from osmosis_platform.accounts.tokens import find_caller
+from osmosis_platform.commands.confinement_options import program
 from osmosis_platform.database.address import parse_address, shown
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import User
@@ -92,8 +93,16 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--run-as", "root"), 2, "--run-as: "),
         (("serve", "--wrapper", "a 'b"), 2, "--wrapper: No closing quotation"),
         (("serve", "--wrapper", "no-such x"), 2, "--wrapper: there is no program 'no-such'"),
+        (("serve", "--wrapper", ""), 2, "--wrapper: there is no program ''"),
+        (
+            ("serve", "--wrapper", "sh -c '${x} {{a}}' {foo} {room}"),
+            2,
+            "--wrapper: there is no {foo}; placeholders are {data}, {room}, {environment}, "
+            "{folder}, {name}",
+        ),
         (("serve", "--trainer", "no-such-program x"), 2, "there is no program"),
         (("serve", "--trainer-origin", "http://x"), 2, "--trainer-origin is for --trainer"),
+        (("serve", "--trainer", "sh", "--trainer-origin", "x"), 2, "--trainer-origin: "),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
         (
             ("serve", "--metrics-token-file", "/nowhere"),
@@ -116,6 +125,16 @@ def test_a_mistake_is_one_sentence(
     assert (found, out) == (status, "")
     assert told in err
     assert "hidden" not in err
+
+
+def test_a_program_beside_the_operator_is_found_from_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "box").write_text("#!/bin/sh\n")
+    (tmp_path / "box").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert program("--wrapper", "./box {room}") == (str(tmp_path / "box"), "{room}")
+    assert program("--wrapper", "sh -c x") == ("sh", "-c", "x")
 
 
 def test_the_address_that_is_printed_is_that_of_users(
