@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +92,7 @@ def serve_command(
     )
     logs.configure(operation.log_format, operation.log_level)
     with opened(place) as database:
+        _close_to_others(folder)
         vault = _vault(folder, database)
         remove_abandoned(database, folder)
         bound = _bind(host, port)
@@ -171,6 +174,26 @@ def _hosts(host: str, public_url: str | None) -> frozenset[str]:
             "https://osmosis.example.com; tokens and secrets must not travel over plain http"
         )
     return LOOPBACK | {host.lower()}
+
+
+def _close_to_others(folder: Path) -> None:
+    """Take from others what they may read or change in the data folder, and say so.
+
+    Copies of the folder come with other modes, and `--run-as` lets a user go through it.
+    """
+    from ..database.connection import FILE_NAME
+
+    for path in (folder, *(folder / name for name in (FILE_NAME, "datasets", "runs"))):
+        if not path.exists() or not (found := stat.S_IMODE(path.stat().st_mode)) & 0o066:
+            continue
+        mode = 0o700 if path.is_dir() else 0o600
+        try:
+            path.chmod(mode)
+        except PermissionError:
+            told = "others can use %s (mode %o), which is not this user's to change: chmod %o"
+        else:
+            told = "others could use %s (mode %o): it has the mode %o now"
+        logging.getLogger("osmosis_platform").warning(told, path, found, mode)
 
 
 def _vault(folder: Path, database: Database) -> Vault:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from subprocess import PIPE
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -170,6 +171,38 @@ def test_no_key_is_made_for_secrets_that_another_encrypted(
     status, _, err = platform("serve", "--port", "0", "--max-runs", "0")
     assert (status, "put it back" in err) == (1, True)
     assert not (data / "secret.key").exists()
+
+
+def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(
+    platform: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
+    data = tmp_path / "data"
+    (data / "runs").mkdir(mode=0o711)
+    words = ("serve", "--port", "0", "--max-runs", "0", "--log-format", "json")
+    data.chmod(0o755)
+    (data / FILE_NAME).chmod(0o640)
+    status, _, err = platform(*words)
+    assert status == 0
+    assert [json.loads(line)["message"] for line in err.splitlines()] == [
+        f"others could use {data} (mode 755): it has the mode 700 now",
+        f"others could use {data / FILE_NAME} (mode 640): it has the mode 600 now",
+    ]
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (data, data / FILE_NAME, data / "runs")]
+    assert modes == [0o700, 0o600, 0o711]
+
+    data.chmod(0o777)
+    monkeypatch.setattr(Path, "chmod", Mock(side_effect=PermissionError))
+    status, _, err = platform(*words)
+    assert (status, "which is not this user's to change: chmod 700" in err) == (0, True)
+    assert "secret.key" not in err
+
+    monkeypatch.undo()
+    (data / "secret.key").chmod(0o644)
+    status, _, err = platform("serve", "--data", str(data), "--port", "0")
+    assert (status, "can be read by others" in err) == (1, True)
 
 
 def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
