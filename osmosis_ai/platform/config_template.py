@@ -6,7 +6,7 @@ Made from the models, so that it names every key that there is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -15,15 +15,10 @@ from .config_file import section_fields
 from .config_models import RunConfig
 
 ENV_EXAMPLE = 'LOG_LEVEL = "INFO"'
+SECRETS_EXAMPLE = 'required = ["OPENAI_API_KEY"]'
 
 
-def config_template(
-    kind: type[RunConfig],
-    experiment: Mapping[str, str],
-    *,
-    secrets: Sequence[str],
-    schema: str,
-) -> str:
+def config_template(kind: type[RunConfig], experiment: Mapping[str, str], *, schema: str) -> str:
     """Return the text of a config file that can be used as it is.
 
     `experiment` has the required values of its table; `schema` is where an editor finds the JSON
@@ -33,13 +28,12 @@ def config_template(
     for name in kind.model_fields:
         if name not in ("experiment", "advanced", "env", "secrets"):
             blocks += _section(name, kind, {})
-    names = f"required = {_toml(list(secrets))}"
     blocks.append(f"# [env]\n# {ENV_EXAMPLE}  # Variables that are no secrets")
     comment = "Names of secrets, registered with `osmosis secret set`"
     if kind.needs_secrets:
-        blocks.append(f"[secrets]\n{names}  # {comment}")
+        blocks.append(f"[secrets]\n{SECRETS_EXAMPLE}  # {comment}")
     else:
-        blocks.append(f"# [secrets]\n# {names}  # {comment}")
+        blocks.append(f"# [secrets]\n# {SECRETS_EXAMPLE}  # {comment}")
     return "\n\n".join(blocks) + "\n"
 
 

@@ -23,7 +23,6 @@ _MODELS: dict[type[RunConfig], str] = {
     EvalConfig: "openai/gpt-5-mini",
     TrainingConfig: "Qwen/Qwen3.6-35B-A3B",
 }
-_SECRETS = ("OPENAI_API_KEY",)
 _PRIVATE = (".osmosis/", ".env")
 """Patterns; the names that they are about are the same without the slash."""
 _IGNORED = (*_PRIVATE, "__pycache__/")
@@ -44,8 +43,7 @@ def create_workspace(root: Path) -> list[Path]:
 def create_rollout(root: Path, name: str) -> list[Path]:
     """Create a rollout with its two config files and a dataset; return the new files.
 
-    Raises:
-        WorkspaceError: when the name cannot be one, or a file is there already; nothing is written.
+    Raise WorkspaceError for a wrong name, or when a file is there already; nothing is written.
     """
     if not ROLLOUT_NAME.fullmatch(name):
         raise NameRefused(
@@ -77,7 +75,7 @@ def _config(kind: type[RunConfig], name: str) -> str:
         "dataset": name,
     }
     schema = "../" + _schema_file(Path(), kind).name
-    return config_template(kind, experiment, secrets=_SECRETS, schema=schema)
+    return config_template(kind, experiment, schema=schema)
 
 
 def _schema_file(root: Path, kind: type[RunConfig]) -> Path:
@@ -99,11 +97,7 @@ def _create(path: Path, text: str) -> list[Path]:
 
 
 def _ignore(root: Path) -> list[Path]:
-    """Add the patterns that a .gitignore lacks; return the file if it was changed.
-
-    Raises:
-        WorkspaceError: when it cannot be read or written.
-    """
+    """Add the patterns that a .gitignore lacks; return the file if it was changed."""
     path = root / ".gitignore"
     try:
         before = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
