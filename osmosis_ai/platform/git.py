@@ -73,9 +73,7 @@ class PinnedCommit:
 def read_facts(start: Path) -> GitFacts:
     """Return the facts of the work tree around a directory, without a network.
 
-    Raises:
-        WorkspaceError: where there is no work tree.
-        GitError: with a sentence of its own for everything else that git cannot tell.
+    Raise WorkspaceError where there is none, GitError for everything else that git cannot tell.
     """
     root = _root(start)
     repository = origin_repository(root)
@@ -98,9 +96,7 @@ def read_facts(start: Path) -> GitFacts:
 def read_repository(start: Path) -> str:
     """Return the origin of the work tree around a directory as `owner/repo`, lower-case.
 
-    Raises:
-        WorkspaceError: where there is no work tree.
-        GitError: where it has no origin, or one that is no GitHub repository.
+    Raise WorkspaceError where there is no work tree, GitError unless its origin is at GitHub.
     """
     return origin_repository(_root(start))
 
@@ -108,8 +104,7 @@ def read_repository(start: Path) -> str:
 def find_commit(root: Path, name: str) -> PinnedCommit:
     """Return whether the origin has a commit; asks the origin where the work tree cannot tell.
 
-    Raises:
-        GitError: where the digits are those of several commits.
+    Raise GitError where the digits are those of several commits.
     """
     commit = _commit(root, name)
     if commit:

@@ -49,7 +49,7 @@ _DROPPED = (
 
 
 class GitError(WorkspaceError):
-    """What git cannot tell, in a sentence; `code` is for programs."""
+    """What git cannot tell, in a sentence."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -80,8 +80,7 @@ def ask(
     `settings` are configuration; they travel in the environment, as they may hold a credential.
     `protocols` are those that it may open connections with, as `https:ssh`.
 
-    Raises:
-        GitError: where there is no git, or it takes longer than the limit.
+    Raise GitError where there is no git, or it takes longer than the limit.
     """
     variables = environment(settings, protocols)
     if not looks_up:

@@ -91,8 +91,7 @@ def _behind_alias(url: str) -> str | None:
 def origin_repository(root: Path) -> str:
     """Return the origin of a work tree as `owner/repo`, lower-case.
 
-    Raises:
-        GitError: where there is no origin, or it is no GitHub repository.
+    Raise GitError where there is none, or it is no GitHub repository.
     """
     urls = list(_origin_urls(root))
     if not urls:
@@ -124,8 +123,7 @@ def _origin_urls(root: Path) -> Iterator[str]:
 def origin_tips(root: Path) -> tuple[str, ...]:
     """Return the commits that the origin's branches and tags point to; asks the origin.
 
-    Raises:
-        GitError: where it does not answer within `REMOTE_TIMEOUT_S`, or refuses.
+    Raise GitError where it does not answer within `REMOTE_TIMEOUT_S`, or refuses.
     """
     *_, written = _origin_urls(root)
     url, settings = _credentials_apart(written)

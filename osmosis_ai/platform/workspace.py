@@ -14,6 +14,9 @@ DATASETS = "datasets"
 class WorkspaceError(Exception):
     """There is no workspace, or a config file is in a place where none belongs."""
 
+    code = "workspace"
+    """For programs."""
+
 
 class NameRefused(WorkspaceError):
     """What was given cannot be a name."""
@@ -29,11 +32,7 @@ class EntrypointError(Exception):
 
 
 def find_root(start: Path) -> Path:
-    """Return the top of the Git work tree around a directory, resolved.
-
-    Raises:
-        WorkspaceError: when there is none.
-    """
+    """Return the top of the Git work tree around a directory, resolved; or raise WorkspaceError."""
     start = start.resolve()
     for folder in (start, *start.parents):
         if (folder / ".git").exists():
@@ -45,11 +44,7 @@ def find_root(start: Path) -> Path:
 
 
 def check_place(path: Path, root: Path, folder: str) -> None:
-    """Check that a config file is in its folder of the workspace.
-
-    Raises:
-        WorkspaceError: when it is elsewhere, also through a symlink, or no .toml file.
-    """
+    """Raise WorkspaceError unless a config file is a .toml in its folder, and no symlink out."""
     if path.suffix != ".toml":
         raise WorkspaceError(f"a config file ends in .toml, not in {path.suffix or 'nothing'!r}")
     home = root / folder
@@ -63,8 +58,7 @@ def check_place(path: Path, root: Path, folder: str) -> None:
 def find_entrypoint(root: Path, rollout: str, entrypoint: str) -> Path:
     """Return the entrypoint of a rollout, resolved.
 
-    Raises:
-        EntrypointError: when it is no regular file in the rollout's directory.
+    Raise EntrypointError unless it is a regular file in the rollout's directory.
     """
     home = root / ROLLOUTS / rollout
     if not home.is_dir():

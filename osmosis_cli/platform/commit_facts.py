@@ -41,16 +41,13 @@ class CommitFacts:
 def commit_facts(start: Path, pinned: str | None) -> CommitFacts:
     """Return what a run of the workspace around a directory uses; raise CommandError."""
     from osmosis_ai.platform.git import find_commit, read_facts
-    from osmosis_ai.platform.git_command import GitError
     from osmosis_ai.platform.workspace import WorkspaceError
 
     try:
         facts = read_facts(start)
         commit = find_commit(facts.root, pinned) if pinned else None
-    except GitError as error:
-        raise CommandError(str(error), code=error.code) from None
     except WorkspaceError as error:
-        raise CommandError(str(error), code="workspace") from None
+        raise CommandError(str(error), code=error.code) from None
     found = _pinned_findings(facts, commit) if commit else _unpinned_findings(facts)
     branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
     return CommitFacts(

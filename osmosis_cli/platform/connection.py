@@ -26,8 +26,7 @@ LIMITS: Limits | None = None
 def connect(repository: str | None = None) -> Iterator[PlatformClient]:
     """A client with the user's login, for a repository; None: that of the current directory.
 
-    Raises:
-        CommandError: without a login, and for every PlatformError inside.
+    Raise CommandError without a login, and for every PlatformError inside.
     """
     login = active_login()
     identity = repository or workspace_repository()
@@ -73,11 +72,9 @@ def active_login() -> Login:
 def workspace_repository() -> str:
     """Return the `owner/repo` of the work tree around the current directory, or CommandError."""
     from osmosis_ai.platform.git import read_repository
-    from osmosis_ai.platform.git_command import GitError
     from osmosis_ai.platform.workspace import WorkspaceError
 
     try:
         return read_repository(Path.cwd())
     except WorkspaceError as error:
-        code = error.code if isinstance(error, GitError) else "workspace"
-        raise CommandError(str(error), code=code) from None
+        raise CommandError(str(error), code=error.code) from None
