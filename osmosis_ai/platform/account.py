@@ -46,10 +46,8 @@ def verify(client: PlatformClient) -> Identity:
     answer = client.get("/api/cli/verify")
     workspace = table_of(answer, "workspace")
     expires = text_or_empty(answer, "expires_at")
-    try:
-        parse_moment(expires)
-    except ValueError:
-        raise client.bad_answer("does not say when the token expires") from None
+    if moment_of(expires) is None:
+        raise client.bad_answer("does not say when the token expires")
     return Identity(
         user=user_of(table_of(answer, "user")),
         workspace=text_or_empty(workspace, "name"),

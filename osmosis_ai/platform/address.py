@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 def platform_origin(text: str) -> str:
     """Return `scheme://host:port` of an address.
 
-    Raises:
-        ValueError: unless it is https, or http on loopback, without userinfo, path and query.
+    Raise ValueError unless it is https, or http on loopback, without userinfo, path and query.
     """
     parts = urlsplit(text)
     host = parts.hostname or ""

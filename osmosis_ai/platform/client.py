@@ -45,8 +45,7 @@ class Listing:
 def cli_path(*segments: str) -> str:
     """Return the path of the API with each segment percent-encoded.
 
-    Raises:
-        ValueError: for an empty segment, `.` and `..`, which name something else in a URL.
+    Raise ValueError for an empty segment, `.` and `..`, which name something else in a URL.
     """
     for segment in segments:
         if segment in ("", ".", ".."):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -84,14 +84,14 @@ class ConfigFile(Generic[C]):
 
     path: Path
     config: C
-    warnings: tuple[Problem, ...] = ()
+    source: TomlSource = field(repr=False)
+    warnings: tuple[Problem, ...]
 
 
 def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> ConfigFile[C]:
     """Return the config of a file in the workspace around `start`, the current directory.
 
-    Raises:
-        ConfigError: with every problem of the file, its place and its entrypoint.
+    Raise ConfigError with every problem of the file, its place and its entrypoint.
     """
     problems: list[Problem] = []
     root: Path | None = None
@@ -101,7 +101,7 @@ def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> Conf
     except workspace.WorkspaceError as error:
         problems.append(Problem(str(error)))
     try:
-        found, source = _read(kind, path)
+        found = read_config(kind, path)
     except ConfigError as error:
         raise ConfigError(path, [*problems, *error.problems]) from None
     if root is not None:
@@ -110,7 +110,7 @@ def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> Conf
             workspace.find_entrypoint(root, experiment.rollout, experiment.entrypoint)
         except workspace.EntrypointError as error:
             key = ("experiment", error.key)
-            problems.append(Problem(str(error), ".".join(key), source.line_of(key)))
+            problems.append(Problem(str(error), ".".join(key), found.source.line_of(key)))
     if problems:
         raise ConfigError(path, problems)
     return found
@@ -118,10 +118,6 @@ def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> Conf
 
 def read_config(kind: type[C], path: Path) -> ConfigFile[C]:
     """Return the config of a file, wherever it is; raise ConfigError with every problem of it."""
-    return _read(kind, path)[0]
-
-
-def _read(kind: type[C], path: Path) -> tuple[ConfigFile[C], TomlSource]:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -140,7 +136,7 @@ def _read(kind: type[C], path: Path) -> tuple[ConfigFile[C], TomlSource]:
     if config is None or problems:
         unique = dict.fromkeys(problems)
         raise ConfigError(path, sorted(unique, key=lambda problem: problem.line or 0))
-    return ConfigFile(path, config, tuple(_warnings(config, source))), source
+    return ConfigFile(path, config, source, tuple(_warnings(config, source)))
 
 
 # ---- what pydantic found

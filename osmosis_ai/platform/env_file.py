@@ -79,11 +79,7 @@ def find(start: Path) -> Path | None:
 
 
 def read(path: Path, *, interpolate: bool = True) -> EnvFile:
-    """Return what a file says.
-
-    Raises:
-        EnvFileError: when it cannot be read, or is no text of a reasonable size.
-    """
+    """Return what a file says; raise EnvFileError unless it is a text of a reasonable size."""
     from dotenv import dotenv_values  # 25 ms: only where there is such a file
     from dotenv.parser import parse_stream
 

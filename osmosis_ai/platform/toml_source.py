@@ -46,11 +46,7 @@ class TomlSource:
 
     @classmethod
     def parse(cls, raw: bytes) -> TomlSource:
-        """Parse the bytes of a file.
-
-        Raises:
-            TomlError: when they are no TOML, no UTF-8, or too many.
-        """
+        """Parse the bytes of a file; raise TomlError for no TOML, no UTF-8, or too many of them."""
         text = _decoded(raw)
         try:
             data = tomllib.loads(text)

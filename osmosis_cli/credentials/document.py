@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from osmosis_ai.platform.account import parse_moment, text_or_empty, user_of
+from osmosis_ai.platform.account import text_or_empty, user_of
+from osmosis_ai.platform.answers import moment_of
 from osmosis_ai.secret import check_token
 
 from .login import KeptLogin
@@ -117,10 +118,8 @@ def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
         raise ValueError(f"the token of the workspace {name!r} is no text")
     if not isinstance(expires, str):
         raise ValueError(f"the workspace {name!r} has no expires_at")
-    try:
-        parse_moment(expires)
-    except ValueError:
-        raise ValueError(f"the expires_at of the workspace {name!r} is no date") from None
+    if moment_of(expires) is None:
+        raise ValueError(f"the expires_at of the workspace {name!r} is no date")
     return KeptLogin(
         user=user_of(user),
         role=text_or_empty(entry, "role"),

@@ -26,8 +26,7 @@ _RUN = re.compile(r"(?P<row>.*)\[run-(?P<run>\d+)[^]]*\]")
 def row_lines(folder: Path, kept: Replay, asked: str) -> Iterator[str]:
     """Yield the runs of a row, a line each, then the conversation of the one to look at first.
 
-    Raises:
-        CommandError: when there is no such row or run.
+    Raise CommandError when there is no such row or run.
     """
     row, runs, chosen = _found(folder, kept, asked)
     for result, _ in runs:

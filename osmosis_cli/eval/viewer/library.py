@@ -139,12 +139,7 @@ class Library:
         return known[1]
 
     def view(self, entry: Entry) -> Viewed:
-        """Read an entry.
-
-        Raises:
-            UnreadableReport: when it is a damaged report.
-            JournalError: when it is a damaged evaluation.
-        """
+        """Read an entry; raise UnreadableReport or JournalError for a damaged one."""
         stamp = _stamp(entry.file)
         known = self._viewed.get(entry.key)
         if known is None or known[0] != stamp:
