@@ -251,7 +251,7 @@ def _repair_tool_calls(message: dict[str, Any], call_number: int) -> None:
         tool_call.setdefault("type", "function")
         function = tool_call.get("function")
         if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            function["arguments"] = json.dumps(function.get("arguments"))
+            function["arguments"] = json.dumps(function.get("arguments"), ensure_ascii=False)
 
 
 def _call_record(completion: ChatCompletion, usage: dict[str, Any]) -> dict[str, Any]:

@@ -95,10 +95,9 @@ class OpenAIModel:
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
         body = self._body(messages, tools, params)
-        turn = len(messages)
         try:
             found = await self._retrier.run(
-                lambda limit_s: self._ask(body, turn, limit_s),
+                lambda limit_s: self._ask(body, limit_s),
                 lambda fault: self._wording.of_fault(fault, self._redact),
             )
         except ClientClosed:
@@ -130,7 +129,7 @@ class OpenAIModel:
             raise TypeError(f"the request to {self.name} is not JSON: {error}") from None
         return text.encode("utf-8", "replace")
 
-    async def _ask(self, body: bytes, turn: int, timeout_s: float) -> ChatCompletion:
+    async def _ask(self, body: bytes, timeout_s: float) -> ChatCompletion:
         reply = await self._client.request(
             self._url, body, headers=self._headers, timeout_s=timeout_s, proxy=self._proxy
         )
@@ -141,6 +140,6 @@ class OpenAIModel:
             raise fault_of_status(
                 reply.status, reply.headers, reply.body, model=self.name, policy=self._policy
             )
-        answer = parse_completion(reply, model=self.name, turn=turn, policy=self._policy)
+        answer = parse_completion(reply, model=self.name, policy=self._policy)
         self._succeeded = True
         return answer

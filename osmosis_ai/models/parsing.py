@@ -26,14 +26,14 @@ def _no_number(name: str) -> None:
 _decode = json.JSONDecoder(parse_constant=_no_number).decode
 
 
-def parse_completion(reply: Reply, *, model: str, turn: int, policy: RetryPolicy) -> ChatCompletion:
-    """Return the completion in `reply`; `turn` makes the ids given to tool calls unique."""
+def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCompletion:
+    """Return the completion in `reply`; raise CallFault where there is none."""
     data = load_object(reply)
     error = data.get("error")
     if error:
         raise fault_of_error_object(error, model=model, policy=policy)
     choice = _first_choice(data)
-    message = _message(choice, turn)
+    message = _message(choice)
     usage, cost = _usage(data.get("usage"))
     reason = choice.get("finish_reason")
     named = data.get("model")
@@ -85,7 +85,7 @@ def _first_choice(data: Mapping[str, Any]) -> dict[str, Any]:
     return choice
 
 
-def _message(choice: Mapping[str, Any], turn: int) -> dict[str, Any]:
+def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise CallFault("protocol", summary="an answer without a message", retried=True)
@@ -98,8 +98,8 @@ def _message(choice: Mapping[str, Any], turn: int) -> dict[str, Any]:
         message["content"] = None
     if "role" not in message:
         message["role"] = "assistant"
-    if "tool_calls" in message:
-        _repair_tool_calls(message, turn)
+    if not _are_calls(message.get("tool_calls")):
+        raise CallFault("protocol", summary="an answer whose tool_calls is no list of calls")
     return message
 
 
@@ -108,23 +108,12 @@ def _joined(parts: list[Any]) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _repair_tool_calls(message: dict[str, Any], turn: int) -> None:
-    """Give each call an id, a type and its arguments as text; raise CallFault for anything else."""
-    calls = message["tool_calls"]
+def _are_calls(calls: object) -> bool:
     if not calls:  # SGLang sends null, others an empty list, with every plain answer
-        del message["tool_calls"]
-        return
-    if not isinstance(calls, list) or not all(
+        return True
+    return isinstance(calls, list) and all(
         isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
-    ):
-        raise CallFault("protocol", summary="an answer whose tool_calls is no list of calls")
-    for index, call in enumerate(calls):
-        if not isinstance(call.get("id"), str) or not call["id"]:
-            call["id"] = f"call_{turn}_{index}"
-        call.setdefault("type", "function")
-        function = call["function"]
-        if isinstance(function.get("arguments"), dict):
-            function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
+    )
 
 
 def _usage(usage: object) -> tuple[Usage, float | None]:

@@ -234,6 +234,8 @@ def _said(answer: Answer) -> str:
     last = calls[-1] if isinstance(calls, list) and calls else None
     function = last.get("function") if isinstance(last, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
+    if isinstance(arguments, dict):
+        return json.dumps(arguments)
     return arguments if isinstance(arguments, str) else ""
 
 

@@ -56,7 +56,7 @@ class LiteLLMClient:
         """
         _check_provider(await loaded(), self._name)
         self._check_address()
-        exchange = self._exchange(len(messages))
+        exchange = self._exchange()
         error: Exception | None = None
         response: Any = None
         asking = asyncio.ensure_future(complete(exchange, self._arguments(messages, params)))
@@ -110,13 +110,13 @@ class LiteLLMClient:
         if client is not None:
             await client.aclose()
 
-    def _exchange(self, turn: int) -> Exchange:
+    def _exchange(self) -> Exchange:
         from ..transport.client import HTTPClient  # imports aiohttp
         from .transport import Exchange  # imports httpx
 
         if self._client is None:
             self._client = HTTPClient(size=_MOST_CONNECTIONS)
-        return Exchange(client=self._client, model=self._name.model, turn=turn, policy=self._policy)
+        return Exchange(client=self._client, model=self._name.model, policy=self._policy)
 
     def _arguments(
         self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any]

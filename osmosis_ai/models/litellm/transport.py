@@ -38,8 +38,6 @@ class Exchange:
     client: HTTPClient
     model: str
     """The provider's own name of the model."""
-    turn: int
-    """Messages asked with: makes invented tool call ids unique."""
     policy: RetryPolicy
     host: str = ""
     """Where the last request went, printable."""
@@ -101,9 +99,7 @@ async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Respon
         )
     found = exchange.reply = load_object(reply)
     if "choices" in found:
-        exchange.completion = parse_completion(
-            reply, model=exchange.model, turn=exchange.turn, policy=exchange.policy
-        )
+        exchange.completion = parse_completion(reply, model=exchange.model, policy=exchange.policy)
     elif found.get("error"):
         raise fault_of_error_object(found["error"], model=exchange.model, policy=exchange.policy)
     headers = {

@@ -176,10 +176,9 @@ class TrainerModel:
     ) -> ChatCompletion:
         """Return the trainer's answer; raise an OsmosisRolloutError."""
         body = self._body(messages, tools, params)
-        turn = len(messages)
 
         def read(reply: Reply) -> ChatCompletion:
-            return parse_completion(reply, model=self.name, turn=turn, policy=self._policy)
+            return parse_completion(reply, model=self.name, policy=self._policy)
 
         channel = await self._channel()
         found = await channel.ask(COMPLETIONS_PATH, body, self._policy, read)

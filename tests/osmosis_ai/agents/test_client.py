@@ -169,6 +169,15 @@ def test_tool_calls_are_mended_so_that_the_history_can_be_sent_back():
     ]
 
 
+def test_invented_ids_of_tool_calls_are_unique_in_a_conversation():
+    said = [{"tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]}, None]
+    answers = [completion(message=each) for each in (*said, {"tool_calls": [{"function": {}}]})]
+    calls = [
+        call["id"] for answer in ask(ModelLLM(Told(*answers)), 3) for call in answer.tool_calls
+    ]
+    assert calls == ["call_1_0", "call_1_1", "call_3_0"]
+
+
 @pytest.mark.parametrize("nothing", [None, []])
 def test_tool_calls_that_are_none_are_left_out_of_the_message(nothing):
     message = {"role": "assistant", "content": "x", "tool_calls": nothing}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.agents.client import ModelLLM
 from osmosis_ai.models.base import ChatCompletion, ChatModel, ProviderError
 from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
@@ -655,19 +656,32 @@ def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str) ->
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (None,) * 3
 
 
+def said(endpoint: Endpoint, model: str) -> dict[str, Any]:
+    """The message of one answer as an agent gets it."""
+
+    async def main() -> dict[str, Any]:
+        chat = opened(endpoint, model)
+        try:
+            answer = await ModelLLM(chat).chat_completions([{"role": "user", "content": model}])
+        finally:
+            await chat.aclose()
+        return answer.message
+
+    return asyncio.run(main())
+
+
 def test_tool_calls_get_ids_and_arguments_as_text(shared: Endpoint) -> None:
-    (call,) = ask(shared, "fault-tool-no-id").message["tool_calls"]
+    (call,) = said(shared, "fault-tool-no-id")["tool_calls"]
     assert call["id"] == "call_1_0"
-    (call,) = ask(shared, "fault-tool-arguments-dict").message["tool_calls"]
+    (call,) = said(shared, "fault-tool-arguments-dict")["tool_calls"]
     assert json.loads(call["function"]["arguments"]) == {"a": 1}
-    (call,) = ask(shared, "fault-tool-arguments-bad").message["tool_calls"]
+    (call,) = said(shared, "fault-tool-arguments-bad")["tool_calls"]
     assert call["function"]["arguments"] == '{"a": '
 
 
 @pytest.mark.parametrize("kind", ["null", "empty"])
 def test_tool_calls_without_calls_are_none(shared: Endpoint, kind: str) -> None:
-    message = ask(shared, f"fault-tool-calls-{kind}").message
-    assert message == {"role": "assistant", "content": "42"}
+    assert said(shared, f"fault-tool-calls-{kind}") == {"role": "assistant", "content": "42"}
 
 
 # Sizes.

@@ -18,7 +18,7 @@ from tests.endpoints import completion
 
 def parse(body: bytes) -> ChatCompletion:
     reply = Reply(200, {"content-type": "application/json"}, body)
-    return parse_completion(reply, model="m", turn=3, policy=RetryPolicy())
+    return parse_completion(reply, model="m", policy=RetryPolicy())
 
 
 JSON = st.recursive(
@@ -76,13 +76,6 @@ def test_parts_without_text_are_left_out() -> None:
         "role": "assistant",
         "content": "42",
     }
-
-
-def test_invented_ids_of_tool_calls_are_unique_in_a_conversation() -> None:
-    calls = [{"function": {"name": "f", "arguments": None}}, {"id": "", "function": {"name": "f"}}]
-    message = parse(json.dumps(completion({"tool_calls": calls})).encode()).message
-    assert [call["id"] for call in message["tool_calls"]] == ["call_3_0", "call_3_1"]
-    assert [call["type"] for call in message["tool_calls"]] == ["function", "function"]
 
 
 def test_a_pair_of_surrogates_is_one_character() -> None:

@@ -155,9 +155,10 @@ def test_an_empty_solution_is_judged_like_any_other(judge: Endpoint) -> None:
         f"<think>Hm. {verdict(0)}</think>\n{verdict(0.8)}",
         f"First {verdict(0)}, then {verdict(0.8)}",
         tool_call("verdict", verdict(0.8)),
+        tool_call("verdict", json.loads(verdict(0.8))),
         {"role": "assistant", "content": [{"type": "text", "text": verdict(0.8)}]},
     ],
-    ids=["fenced", "thinking", "twice", "tool", "parts"],
+    ids=["fenced", "thinking", "twice", "tool", "tool-object", "parts"],
 )
 def test_a_verdict_is_read_however_it_is_wrapped(said: Any) -> None:
     with Endpoint(said if isinstance(said, str) else lambda ask: said) as judge:
