@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from osmosis_ai.agents.client import ModelLLM
-from osmosis_ai.models.base import ChatCompletion, ChatModel, ProviderError
+from osmosis_ai.models.base import CallOutcome, ChatCompletion, ChatModel, ProviderError
 from osmosis_ai.models.openai import OpenAIModel
+from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, completion, reply
@@ -449,24 +450,35 @@ def test_statuses_that_do_not_pass_end_with_tries_and_time(shared: Endpoint) -> 
     assert error(shared, "fault-429").kind == "rate_limited"
 
 
+class NotedReplies(RateLimiter):
+    """Tells when the first reply has come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replied = asyncio.Event()
+
+    def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
+        super().record_response(outcome, retry_after_s)
+        self.replied.set()
+
+
 @pytest.mark.parametrize("form", ["429-retry-after-0.2", "503-retry-after-ms-200"])
 def test_no_request_is_sent_before_its_retry_after(form: str) -> None:
-    model = f"fault-{form}-once"
+    question = [{"role": "user", "content": "42?"}]
 
     async def main(endpoint: Endpoint) -> None:
-        chat = opened(endpoint, model, pool_size=8)
-
-        async def again(row: int) -> None:
-            await asyncio.sleep(row * 0.02)
-            await chat.complete([{"role": "user", "content": "first" if row < 2 else "other"}])
-
-        await asyncio.gather(*(again(row) for row in range(8)))
+        limit = NotedReplies()
+        chat = opened(endpoint, f"fault-{form}-once", pool_size=8, rate_limit=limit)
+        first = asyncio.ensure_future(chat.complete(question))
+        await limit.replied.wait()
+        await asyncio.gather(first, *(chat.complete(question) for _ in range(7)))
         await chat.aclose()
 
     with Endpoint("42") as endpoint:
         asyncio.run(main(endpoint))
-    assert endpoint.early == 0
-    assert endpoint.requests >= 9
+    first, *others = (ask.at for ask in endpoint.seen)
+    assert len(others) == 8
+    assert min(others) >= first + 0.2
 
 
 def test_a_retry_after_that_is_a_date_is_waited_for() -> None:
