@@ -33,6 +33,14 @@ RESERVED_FILES = 256
 """Open files that are left to everything but clients."""
 GRACE_S = 5
 """How long a shutdown waits for requests that are being answered."""
+_LOG = logging.getLogger(__name__)
+_OF_CLIENTS = {
+    "Invalid HTTP request received.": "something that is no HTTP request was answered with 400",
+    "Unsupported upgrade request.": "a request for an upgrade was answered without one",
+    "No supported WebSocket library detected.": "",
+}
+"""What uvicorn warns of when a client errs, as if the operator did, by its beginning; in our words,
+which are no warning."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -141,6 +149,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
     """uvicorn's configuration for an application, or for the name of a function that makes one."""
+    logging.getLogger("uvicorn.error").addFilter(_is_for_operators)
     return uvicorn.Config(
         app,
         http=GuardedProtocol,
@@ -158,6 +167,15 @@ def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
     )
 
 
+def _is_for_operators(record: logging.LogRecord) -> bool:
+    for begin, ours in _OF_CLIENTS.items():
+        if record.getMessage().startswith(begin):
+            if ours:
+                _LOG.info("%s", ours)
+            return False
+    return True
+
+
 def _connection_limit() -> int:
     """As many connections as there can be open files, after asking for more of those."""
     try:
@@ -173,6 +191,6 @@ def _connection_limit() -> int:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         except (OSError, ValueError) as error:
-            logging.getLogger(__name__).debug("open files stay limited: %s", error)
+            _LOG.debug("open files stay limited: %s", error)
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return max(16, min(CONNECTION_LIMIT, soft - RESERVED_FILES))
