@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from osmosis_platform.accounts import browsers, passwords
-from osmosis_platform.database.models import User, now
+from osmosis_platform.database.models import Token, User, now
 from osmosis_platform.execution.figures import metrics_of
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.live import Streams
@@ -27,6 +28,22 @@ WIDTHS = {"dark": (1280, 375), "light": (375, 1280)}
 SAMPLE = ("runs", "runs/slow-run", "runs/bad-run", "tokens")
 """Pages that have every colour."""
 Open = Callable[..., Any]
+BROKEN_WORDS = """() => {
+  const found = [];
+  for (const list of document.querySelectorAll(".list")) {
+    const texts = document.createTreeWalker(list, NodeFilter.SHOW_TEXT);
+    for (let text; (text = texts.nextNode()); )
+      for (const word of text.data.matchAll(/(?<![\\w.@-])\\w{2,16}(?![\\w.@-])/g)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map(each => each.top)).size > 1)
+          found.push(word[0]);
+      }
+  }
+  return found;
+}"""
+"""The words of tables, of an ordinary length, that are broken over two lines."""
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +67,9 @@ def ann(platform_server: PlatformServer) -> Account:
     platform_server.add_run(account=ann, name="bad-run", status="failed", results={"error": NASTY})
     platform_server.add_dataset("a-name-that-is-rather-long-" * 5, account=ann)
     platform_server.add_secret("A_NAME_THAT_IS_RATHER_LONG_FOR_A_SECRET" * 2, account=ann)
+    with platform_server.database.writing() as session:
+        for token in session.scalars(select(Token)):
+            token.label = "created"
     platform_server.add_user("bob-who-looks", workspace="agents", role="viewer")
     return ann
 
@@ -119,6 +139,7 @@ def test_pages_fit_and_nothing_is_wrong_with_them(
         for width in WIDTHS[scheme]:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.evaluate(BROKEN_WORDS) == [], path
         if scheme == "dark" or path in SAMPLE:
             assert violations(page) == [], path
 
