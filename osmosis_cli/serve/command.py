@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ import click
 from click.core import ParameterSource
 
 from osmosis_ai.escaping import printable
+from osmosis_ai.rollout_server.api_key import generate_api_key
 from osmosis_ai.secret import Secret, check_api_key
 
 from ..buffered_output import BufferedStreams
@@ -198,7 +198,7 @@ def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | No
         return None, "none; only this machine can reach the server"
     value = given if typed else exported
     if value is None:
-        return Secret(secrets.token_urlsafe(32), GENERATED), "generated, shown only here"
+        return Secret(generate_api_key(), GENERATED), "generated, shown only here"
     name = "--api-key" if typed else KEY_VARIABLE
     with usage_errors(ValueError):
         key = check_api_key(value, name)

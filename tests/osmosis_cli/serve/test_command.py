@@ -164,7 +164,7 @@ class Running:
 
     @property
     def key(self) -> str:
-        found = re.search(r"API key: (\S+)  \(generated", self.told)
+        found = re.search(r"API key: (osm_rollout_\S+)  \(generated", self.told)
         assert found, self.told
         return found[1]
 
