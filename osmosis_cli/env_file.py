@@ -58,11 +58,13 @@ def read_env_file(ctx: click.Context, named: Path | None, *, none: bool) -> None
     """Add the variables of the named file, or of the nearest `.env`, to the environment."""
     if named is not None and none:
         raise click.UsageError(f"{OPTION} and {NO_OPTION} contradict each other: give one of them")
-    path = named if named is not None else None if none else _nearest()
-    if path is None:
+    if none:
         return
     from osmosis_ai.platform import env_file
 
+    path = named if named is not None else env_file.find(Path.cwd())
+    if path is None:
+        return
     try:
         loaded = env_file.load(env_file.read(path), os.environ, named=named is not None)
     except env_file.EnvFileError as error:
@@ -79,9 +81,3 @@ def values_read(ctx: click.Context) -> Mapping[str, str]:
     """Return what the environment has from such a file alone."""
     found: Mapping[str, str] = ctx.meta.get(_READ, {})
     return found
-
-
-def _nearest() -> Path | None:
-    from osmosis_ai.platform.env_file import find
-
-    return find(Path.cwd())

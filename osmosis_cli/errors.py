@@ -19,7 +19,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -91,9 +91,9 @@ class Outcome:
     status: int
     failure: click.ClickException | None = None
     code: str = "failed"
-    is_complete: bool = field(default=False)
+    is_complete: bool = False
     """Whether stdout is complete output although the status is not 0."""
-    is_usual: bool = field(default=False)
+    is_usual: bool = False
     """Whether it is how the command is meant to end: then only `--json` has the error."""
 
     @property

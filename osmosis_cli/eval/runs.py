@@ -101,7 +101,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
     suite = kept_suite(folder, kept)
     told = {
-        **{key: value for key, value in asdict(run).items() if key not in ("problem",)},
+        **{key: value for key, value in asdict(run).items() if key != "problem"},
         "sessions": len(kept.sessions),
         "outcomes": dict(sorted(_outcomes(kept).items())),
         "asked": dict(identity.asked),
@@ -184,10 +184,7 @@ def _tell_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
 
 
 def _runs_folder(ctx: click.Context) -> Path:
-    given: Path | None = ctx.meta[_RUN_DIR]
-    if given is not None:
-        return given
-    return nearest_runs(Path.cwd())
+    return ctx.meta[_RUN_DIR] or nearest_runs(Path.cwd())
 
 
 def _named(folder: Path, name: str) -> Path:

@@ -69,7 +69,7 @@ def document_of(
         "counts": counts(runs),
         "overall_statistics": statistics,
         **totals(runs),
-        "records": [_record_document(list(group)) for group in by_record(runs)],
+        "records": [_record_document(group) for group in by_record(runs)],
     }
     if baseline is not None:
         document["baseline_comparison"] = baseline.document(statistics)
@@ -98,18 +98,17 @@ def totals(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def by_record(runs: Sequence[Run]) -> Iterator[Iterator[Run]]:
+def by_record(runs: Sequence[Run]) -> Iterator[list[Run]]:
     """Yield the runs of each record."""
     for _, group in groupby(runs, key=lambda run: run.record.index):
-        yield group
+        yield list(group)
 
 
 def lines(
     config: RubricConfig, plan: Plan, runs: Sequence[Run], baseline: Baseline | None = None
 ) -> Iterator[str]:
     """Yield the lines for the terminal: each run, then the statistics."""
-    for group in by_record(runs):
-        of_record = list(group)
+    for of_record in by_record(runs):
         yield printable(of_record[0].record.name)
         for run in of_record:
             yield f"  run {run.number:<3} {_run_line(run)}"

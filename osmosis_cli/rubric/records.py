@@ -98,9 +98,8 @@ def _records(source: Source, problems: Problems) -> Iterator[Record]:
 def _record(index: int, row: dict[str, Any]) -> Record:
     solution, rest = row.get("solution_str"), None
     if row.get("messages") is not None:
-        conversation = read_conversation(row["messages"])
-        rest = conversation.rest
-        solution = conversation.answer if solution is None else solution
+        answer, rest = _conversation(row["messages"])
+        solution = answer if solution is None else solution
     if solution is None:
         columns = ", ".join(row) or "none"
         raise RecordError(f"'solution_str' or 'messages' is missing (columns: {columns})")
@@ -127,18 +126,8 @@ def _mapping(row: dict[str, Any], key: str) -> Any:
     raise RecordError(f"{key!r} is {json_type(value)}; expected an object")
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """A conversation, taken apart for the judge."""
-
-    answer: str
-    """The text of the last assistant message."""
-    rest: str | None
-    """The other messages, a paragraph each; None where there are none."""
-
-
-def read_conversation(messages: object) -> Conversation:
-    """Return the parts of a list of chat messages; RecordError says what is wrong with it."""
+def _conversation(messages: object) -> tuple[str, str | None]:
+    """Return the text of the last assistant message, and the other messages, a paragraph each."""
     if not isinstance(messages, list):
         raise RecordError(f"'messages' is {json_type(messages)}; expected a list of messages")
     for number, message in enumerate(messages):
@@ -151,7 +140,7 @@ def read_conversation(messages: object) -> Conversation:
     if not answer.strip():
         raise RecordError("the last assistant message of 'messages' has no text to judge")
     others = [one for number, one in enumerate(messages) if number != places[-1]]
-    return Conversation(answer, "\n\n".join(_paragraphs(others)) or None)
+    return answer, "\n\n".join(_paragraphs(others)) or None
 
 
 def _paragraphs(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -81,12 +81,12 @@ class Library:
         self._viewed: dict[str, tuple[Stamp, Viewed]] = {}
         if place is not None and not place.exists():
             raise CommandError(f"{place}: there is no such file or folder", code="not_found")
-        if self._report is None and not self._folder.is_dir():
-            raise CommandError(f"{place}: is neither a file nor a folder", code="not_found")
-        if self._report is None:
-            self._check_readable()
         if self._report is not None:
             read_report(self._report)
+        elif not self._folder.is_dir():
+            raise CommandError(f"{place}: is neither a file nor a folder", code="not_found")
+        else:
+            self._check_readable()
 
     def _check_readable(self) -> None:
         closed = None if os.access(self._folder, os.R_OK | os.X_OK) else self._folder
