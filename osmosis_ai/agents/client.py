@@ -51,7 +51,7 @@ class ModelLLM:
         "_under_way",
         "calls",
         "cost_usd",
-        "finish_reasons",
+        "finish_reason",
         "last_answer",
         "last_asked",
         "last_error",
@@ -99,8 +99,8 @@ class ModelLLM:
         """The answer to the last call; None when it failed."""
         self.last_error: ProviderError | None = None
         """The last call's error; None when it was answered."""
-        self.finish_reasons: dict[str, int] = {}
-        """The number of calls by finish reason; "none" when the endpoint reported none."""
+        self.finish_reason: str | None = None
+        """Of the last answer; "none" when the endpoint reported none, None before the first."""
 
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
@@ -154,7 +154,7 @@ class ModelLLM:
             "llm_calls": self.num_llm_calls,
             "retries": self.retries,
             "cost_usd": self.cost_usd,
-            "finish_reason": next(reversed(self.finish_reasons), None),
+            "finish_reason": self.finish_reason,
         }
 
     def close(self) -> None:
@@ -173,8 +173,7 @@ class ModelLLM:
         cost = completion.cost_usd
         self.cost_usd = cost if first else _add(self.cost_usd, cost)
         reason = completion.finish_reason
-        key = "none" if reason is None else reason
-        self.finish_reasons[key] = self.finish_reasons.get(key, 0) + 1
+        self.finish_reason = "none" if reason is None else reason
         known = self._note_usage(completion.usage)
         if self._record:
             self.calls.append(_call_record(completion, known))

@@ -94,12 +94,21 @@ def test_totals_are_those_of_all_calls():
     assert second.usage == {"prompt_tokens": 20, "completion_tokens": 1, "total_tokens": 21}
     assert (llm.prompt_tokens, llm.response_tokens, llm.total_tokens) == (30, 6, 36)
     assert (llm.num_llm_calls, llm.retries, llm.cost_usd) == (2, 2, 0.75)
-    assert llm.finish_reasons == {"tool_calls": 1, "stop": 1}
     assert [call["total_tokens"] for call in llm.calls] == [15, 21]
     assert llm.calls[0]["finish_reason"] == "tool_calls"
     took = llm.get_metrics()
     assert (took.num_llm_calls, took.prompt_tokens, took.max_context_tokens) == (2, 30, 21)
     assert took is not llm.get_metrics()
+
+
+def test_the_finish_reason_is_that_of_the_last_answer():
+    reasons = ["length", "stop", "length", None]
+    llm = ModelLLM(Told(*(completion(finish_reason=reason) for reason in reasons)))
+    seen = [llm.measures()["finish_reason"]]
+    for _ in reasons:
+        ask(llm)
+        seen.append(llm.measures()["finish_reason"])
+    assert seen == [None, "length", "stop", "length", "none"]
 
 
 def test_a_rollout_without_a_call_took_nothing():
@@ -114,7 +123,6 @@ def test_what_one_call_does_not_tell_is_unknown_in_all():
     assert second.finish_reason == "stop"
     assert (llm.prompt_tokens, llm.response_tokens, llm.total_tokens) == (None, 4, None)
     assert (llm.cost_usd, llm.max_context_tokens) == (None, None)
-    assert llm.finish_reasons == {"none": 2}
     assert llm.calls == []
 
 
