@@ -1,7 +1,8 @@
 """Messages of the plugin in the command's words: `--n`, where they say `--osmosis-n`.
 
 The plugin, its workers and pytest write for people who type `pytest`. What they print passes
-through here, so that no message has to know which program was typed. Knows no option by name.
+through here, so that no message has to know which program was typed. Of options it knows only
+`--mcp` by name, which the plugin has not.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any, TextIO, cast
 KEY_VARIABLE = "OSMOSIS_EVAL_API_KEY"
 """Where a key given as `--api-key` travels, so that no argument list of ours holds it."""
 _OPTION = re.compile(r"--osmosis-(?=[a-z])")
+_MCP = re.compile(r"""--osmosis-agent (['"])mcp:""")
+"""The agent that `--mcp` names."""
 
 
 def own_words(text: str) -> str:
     """Return the text with the options of the plugin as the command spells them."""
     if "osmosis" not in text.lower():
         return text
-    return _OPTION.sub("--", text).replace(KEY_VARIABLE, "--api-key")
+    return _OPTION.sub("--", _MCP.sub(r"--mcp \1", text)).replace(KEY_VARIABLE, "--api-key")
 
 
 class _OwnWords:

@@ -80,7 +80,7 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
     try:
         if spec.startswith(MCP):
             tools = load_mcp_agent(spec, option=option, roots=roots)
-            return Check("loads", True, f"{spec} is an MCP server"), tools
+            return Check("loads", True, f"{spec.removeprefix(MCP)} is an MCP server"), tools
         found = load_object(spec, option=option, roots=roots)
     except ImportingError as error:
         return Check("loads", False, str(error)), None

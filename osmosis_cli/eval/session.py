@@ -34,8 +34,9 @@ class Guard:
             and OptionReader(config).raw("data") is None
         ):
             raise pytest.UsageError(
-                "osmosis eval needs a dataset: -d/--dataset FILE with -m/--agent MODULE:ATTR and "
-                "--model NAME, or osmosis_data, osmosis_agent and osmosis_model in the ini file"
+                "osmosis eval needs a dataset: -d/--dataset FILE with -m/--agent MODULE:ATTR "
+                "or --mcp DIR, and --model NAME, or osmosis_data, osmosis_agent and osmosis_model "
+                "in the ini file"
             )
 
 

@@ -92,7 +92,8 @@ def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
     if validation.agent is None or failed:
         details = "\n".join(f"  {check.name}: {check.detail}" for check in failed)
         raise CommandError(
-            f"{plan.module} cannot be served (--no-validate skips these checks)\n{details}",
+            f"{plan.module.removeprefix('mcp:')} cannot be served "
+            f"(--no-validate skips these checks)\n{details}",
             code="invalid",
             details={"checks": [asdict(check) for check in validation.checks]},
         )

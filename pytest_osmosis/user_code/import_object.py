@@ -32,10 +32,18 @@ def load_object(
 
 
 def load_module(
-    spec: str, *, option: str, roots: Sequence[Path], deadline_s: float = DEADLINE_S
+    spec: str,
+    *,
+    option: str,
+    roots: Sequence[Path],
+    deadline_s: float = DEADLINE_S,
+    prefix: str | None = None,
 ) -> ModuleType:
-    """The module in which `spec` names an object, or that of a .py file; `roots` as above."""
-    prefix = f"{option} {spec!r}"
+    """The module in which `spec` names an object, or that of a .py file; `roots` as above.
+
+    Messages begin with `prefix`; by default they name the option and `spec`.
+    """
+    prefix = prefix or f"{option} {spec!r}"
     source = spec.strip() if names_file_alone(spec) else _split(spec, prefix)[0]
     for root in reversed(roots):
         put_on_path(root)

@@ -32,7 +32,8 @@ def load_mcp_agent(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutA
     entry = _folder(spec, prefix, roots) / ENTRY
     if not entry.is_file():
         raise ImportingError(f"{prefix}: no {ENTRY}, which makes the MCP server, in {entry.parent}")
-    server = _server(load_module(str(entry), option=option, roots=roots), prefix)
+    module = load_module(str(entry), option=option, roots=roots, prefix=prefix)
+    server = _server(module, prefix)
     from osmosis_ai.agents.mcp_agent import McpAgent, connect_to
 
     try:

@@ -321,6 +321,8 @@ def test_json_is_the_report_alone_on_stdout(
             "OPENAI_API_KEY is not set: export it, or name another variable with --api-key-env; "
             "without --base-url, 'embeded' is taken for a provider's: did you mean 'embedded'?",
         ),
+        (("--mcp", "tools"), "-m/--agent MODULE:ATTR or --mcp DIR, and --model NAME"),
+        (("--mcp", "tools", "-d", "data.jsonl", "--model", "embedded"), "--mcp 'tools': "),
         ((*ASKED, "--eval-fn", "server:always", "--n", "0"), "--n '0': expected"),
         ((*ASKED, "--", "--no-such-option"), "unrecognized arguments: --no-such-option"),
     ],

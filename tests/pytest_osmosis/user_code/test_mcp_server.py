@@ -75,13 +75,17 @@ class FastMCP:
     [
         ("", "main.py makes no MCP server; expected one, such as mcp = FastMCP('tools')"),
         ("a, b = FastMCP(), FastMCP()", "main.py has several MCP servers (a, b)"),
+        ("raise KeyError('x')", "--mcp 'tools': 'main.py' cannot be imported"),
         ("raise KeyError('x')", "KeyError: 'x'"),
+        ("import gone", "--mcp 'tools': 'main.py' imports 'gone', which is missing"),
     ],
 )
 def test_an_entry_without_one_server_is_told(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "main.py").write_text(SERVERS + text)
-    assert said in refused("tools", tmp_path)
+    told = refused("tools", tmp_path)
+    assert said in told
+    assert "-m/--module" not in told
 
 
 def test_the_files_of_the_folder_belong_to_the_evaluation(tmp_path: Path) -> None:

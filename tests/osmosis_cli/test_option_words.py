@@ -1,0 +1,20 @@
+"""What the plugin prints, in the command's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from osmosis_cli.option_words import own_words
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("--osmosis-n 0: expected 1 or more", "--n 0: expected 1 or more"),
+        ("--osmosis-agent 'server:loop': no", "--agent 'server:loop': no"),
+        ("--osmosis-agent 'mcp:./tools': no folder", "--mcp './tools': no folder"),
+        ('--osmosis-agent "mcp:it\'s": no', '--mcp "it\'s": no'),
+    ],
+)
+def test_options_are_named_as_the_command_spells_them(said: str, told: str) -> None:
+    assert own_words(said) == told
