@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ import click
 from pytest_osmosis.reports.formats import REPORTS, format_named, write_as
 from pytest_osmosis.reports.text_table import columns
 
-from ..errors import CommandError
+from ..errors import CommandError, usage_errors
 from .lines import say
 from .report_files import readable
 
@@ -61,9 +62,7 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     to_stdout = [form for form, path in asked.items() if path == _STDOUT]
     if len(to_stdout) + as_json > 1:
         raise click.UsageError(f"--{to_stdout[-1]} -: standard output takes one document")
-    for form, path in asked.items():
-        if path != _STDOUT:
-            _check(form, path, report)
+    _check(asked, report, saved)
     notes: list[str] = []
     if any(format_named(form).needs_rows for form in asked):
         from pytest_osmosis.reports.saved_rows import with_dataset
@@ -105,9 +104,17 @@ def _write(form: str, path: Path, saved: SavedReport) -> None:
             click.echo(target.read_bytes(), nl=False)
 
 
-def _check(form: str, path: Path, report: Path) -> None:
-    """Refuse to write over the report itself, and a table under another form's ending."""
-    if path.resolve() == report.resolve():
-        raise click.UsageError(f"--{form} {path}: this is the report that is read")
-    if format_named(form).suffixes and path.suffix.lower() != f".{form}":
-        raise click.UsageError(f"--{form} {path}: name a file that ends in .{form}")
+def _check(asked: Mapping[str, Path], report: Path, saved: SavedReport) -> None:
+    """Refuse to write over what is read or another form, and a table under another's ending."""
+    from pytest_osmosis.errors import ConfigurationError
+    from pytest_osmosis.storage.atomic_write import check_overwriting
+
+    taken = {Path(suite.info.data): "is the dataset" for suite in saved.result.suites}
+    taken[report.with_name(f"{report.stem}.trajectories.jsonl")] = "has its conversations"
+    taken[report] = "is the report that is read"
+    files = {f"--{form}": path for form, path in asked.items() if path != _STDOUT}
+    with usage_errors(ConfigurationError):
+        check_overwriting(files.items(), taken)
+    for form, path in asked.items():
+        if path != _STDOUT and format_named(form).suffixes and path.suffix.lower() != f".{form}":
+            raise click.UsageError(f"--{form} {path}: name a file that ends in .{form}")

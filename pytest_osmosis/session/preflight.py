@@ -5,7 +5,6 @@ Each check raises `pytest.UsageError` with the sentence for the user. Knows noth
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -74,22 +73,16 @@ def _check_output(report: ReportFormat, path: Path) -> None:
 
 def _check_overwriting(config: pytest.Config, spec: SessionSpec) -> None:
     """Refuse a report that would take the place of what the session reads, or of another report."""
-    taken = {os.path.realpath(each.data): "is the data file" for each in spec.evals}
+    taken = {each.data: "is the data file" for each in spec.evals}
     if config.inipath is not None:
-        taken[os.path.realpath(config.inipath)] = "is pytest's configuration"
+        taken[config.inipath] = "is pytest's configuration"
     outputs = [(report.flag, path) for report, path in asked_reports(spec)]
     if spec.trajectories is not None:
         outputs.append(("--osmosis-trajectories", spec.trajectories))
     if junit := getattr(config.option, "xmlpath", None):
         outputs.append(("--junitxml", Path(junit)))
-    for option, path in outputs:
-        why = "is a Python file" if path.suffix == ".py" else taken.get(os.path.realpath(path))
-        if why is not None:
-            raise pytest.UsageError(
-                f"{option} {str(path)!r}: this {why}, which would be overwritten; name another file"
-            )
-        if not atomic_write.is_special(path):
-            taken[os.path.realpath(path)] = f"is the file of {option} too"
+    with usage_errors():
+        atomic_write.check_overwriting(outputs, taken)
 
 
 @contextmanager

@@ -10,8 +10,10 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from ..errors import ConfigurationError
 
 
 def write_whole(path: Path, data: bytes | Iterable[bytes], *, mode: int | None = None) -> None:
@@ -94,6 +96,25 @@ def check_writable(path: Path) -> None:
     handle, name = tempfile.mkstemp(prefix=".osmosis-probe.", dir=path.parent)
     os.close(handle)
     os.unlink(name)
+
+
+def check_overwriting(files: Iterable[tuple[str, Path]], taken: Mapping[Path, str]) -> None:
+    """Refuse a file, named by its option, that would take the place of another.
+
+    `taken` says what the other is, as "is the data file"; each file is taken for those that follow.
+
+    Raises:
+        ConfigurationError: with the option and the file.
+    """
+    known = {os.path.realpath(path): what for path, what in taken.items()}
+    for option, path in files:
+        why = "is a Python file" if path.suffix == ".py" else known.get(os.path.realpath(path))
+        if why is not None:
+            raise ConfigurationError(
+                f"{option} {str(path)!r}: this {why}, which would be overwritten; name another file"
+            )
+        if not is_special(path):
+            known[os.path.realpath(path)] = f"is the file of {option} too"
 
 
 def _sync_folder(folder: Path) -> None:

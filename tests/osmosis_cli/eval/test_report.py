@@ -171,6 +171,10 @@ def test_what_is_no_report_is_named(
     [
         ("--csv=runs.txt", "name a file that ends in .csv"),
         ("--html=out.json", "this is the report that is read"),
+        ("--html=x --markdown=./x", "this is the file of --html too, which would be overwritten"),
+        ("--csv=runs.csv --html=runs.csv", "--html 'runs.csv': this is the file of --csv too"),
+        ("--html=out.trajectories.jsonl", "this has its conversations"),
+        ("--html=data.jsonl", "this is the dataset, which would be overwritten"),
         ("--html=- --markdown=-", "--markdown -: standard output takes one document"),
         ("--html=- --json", "--html -: standard output takes one document"),
     ],
