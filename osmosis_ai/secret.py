@@ -107,12 +107,14 @@ class Redactor:
     unmaskable: list[str]
     """Names of the secrets that are too short or too common to be masked by value."""
 
-    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+    def __init__(self, secrets: Iterable[Secret | None] = ()) -> None:
+        """Mask these; None, for a key that was not given, is passed over."""
         self._values: set[str] = set()
         self._spellings: list[str] = []
         self.unmaskable = []
         for secret in secrets:
-            self.add(secret)
+            if secret is not None:
+                self.add(secret)
 
     def add(self, secret: Secret) -> None:
         """Mask this secret too, from now on."""

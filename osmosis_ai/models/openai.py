@@ -71,8 +71,8 @@ class OpenAIModel:
         self._headers = dict(JSON_HEADERS)
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key.reveal()}"
-        secrets = [api_key, self._proxy.authorization if self._proxy is not None else None]
-        self._redact = Redactor(secret for secret in secrets if secret is not None)
+        proxy_key = None if self._proxy is None else self._proxy.authorization
+        self._redact = Redactor([api_key, proxy_key])
         self._wording = Wording(
             where=address.netloc,
             origin=address.origin,

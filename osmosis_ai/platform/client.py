@@ -84,7 +84,7 @@ class PlatformClient:
         self._git_identity = git_identity
         self._clock = clock
         self._sleep = sleep
-        self._mask = Redactor([token] if token else [])
+        self._mask = Redactor([token])
         self._policy = RetryPolicy(
             max_tries=self.limits.tries, statuses=PASSING_STATUSES, tries_for={}
         )

@@ -180,12 +180,11 @@ class Rollouts:
             await calls.tell_grader(request.rollout_id, failed)
 
     def _ambient(self, request: RolloutInitRequest, calls: _Calls) -> RolloutContext:
-        secrets = [key for key in (self._key, calls.key) if key is not None]
         return RolloutContext(
             rollout_id=request.rollout_id,
             chat_completions_url=request.chat_completions_url,
             api_key=request.controller_api_key or "none",  # clients do not take an empty one
-            redact=Redactor(secrets),
+            redact=Redactor([self._key, calls.key]),
         )
 
     def _forget_old(self) -> None:

@@ -200,7 +200,6 @@ def _function(
 
     from .function import RubricFunction, load_function
 
-    key = plan.settings.api_key
     threads = CallThreads()
     try:
         yield RubricFunction(
@@ -208,7 +207,7 @@ def _function(
             config=chosen,
             score_min=plan.settings.score_min,
             score_max=plan.settings.score_max,
-            redact=Redactor([] if key is None else [key]),
+            redact=Redactor([plan.settings.api_key]),
             threads=threads,
         )
     finally:

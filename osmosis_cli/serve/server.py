@@ -228,7 +228,7 @@ def app_to_reload() -> RolloutApp:
 def log_to_stderr(plan: Plan, key: Secret | None) -> None:
     """Log lines with a UTC time and a level, and without the key."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(Redactor([key] if key else [])))
+    handler.setFormatter(_Formatter(Redactor([key])))
     level = getattr(logging, plan.log_level.upper())
     logging.basicConfig(level=max(level, logging.INFO), handlers=[handler], force=True)
     logging.getLogger("osmosis").setLevel(level)

@@ -51,7 +51,7 @@ class LiteLLMModel:
             request_timeout_s=request_timeout_s,
             total_timeout_s=total_timeout_s,
         )
-        self._redact = Redactor([self._api_key] if self._api_key is not None else [])
+        self._redact = Redactor([self._api_key])
         self._succeeded = False
 
     def __repr__(self) -> str:

@@ -144,12 +144,11 @@ class Runner:
         return why
 
     def _redactor(self, key: Secret | None) -> Callable[[str], str]:
-        known = [secret for secret in (self._options.api_key, key) if secret is not None]
         built: list[Redactor] = []
 
         def redact(text: str) -> str:
             if not built:  # it takes a while to build, and most rollouts need none
-                built.append(Redactor(known))
+                built.append(Redactor([self._options.api_key, key]))
             return built[0](text)
 
         return redact

@@ -127,7 +127,7 @@ class TrainerChannel:
 
     def _error(self, call_failed: CallFailed) -> OsmosisRolloutError:
         fault, tried = call_failed.fault, efforts(call_failed.tries, call_failed.elapsed_s)
-        redact = Redactor([self.key] if self.key else [])
+        redact = Redactor([self.key])
         detail = clip(redact(fault.detail))
         where = f"the trainer at {self._trainer.netloc}"
         status = fault.status

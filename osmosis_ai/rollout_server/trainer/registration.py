@@ -38,7 +38,6 @@ async def register(options: AppOptions) -> None:
     login, host, port = options.login, options.host, options.port
     if login is None or host is None or port is None:
         return
-    secrets = [login.token, *([options.api_key] if options.api_key else [])]
     try:
         await _until_healthy(host, port, options.settings)
         answer = await _register(options, login, host, port)
@@ -47,7 +46,7 @@ async def register(options: AppOptions) -> None:
             "registration_failed",
             logging.WARNING,
             platform=login.platform_url,
-            error=clip(Redactor(secrets)(str(error)), 300),
+            error=clip(Redactor([login.token, options.api_key])(str(error)), 300),
             next="the server goes on; use --skip-register to do without the platform",
         )
         return
