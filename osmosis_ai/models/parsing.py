@@ -157,13 +157,9 @@ def _type(value: object) -> str:
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else _replaced(value)
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
     return value
-
-
-def _replaced(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -192,7 +192,7 @@ def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
     *tables, name = path
     noun = "unknown key" if tables else "unknown key or table"
     known = section_fields(kind, path[0]) if tables else kind.model_fields
-    elsewhere = [table for table in _sections(kind) if name in section_fields(kind, table)]
+    elsewhere = [table for table in kind.model_fields if name in section_fields(kind, table)]
     if elsewhere:
         return f"{noun}; it belongs into [{elsewhere[0]}]", (elsewhere[0], name)
     others = [other for other in KINDS if other is not kind and name in other.model_fields]
@@ -224,10 +224,6 @@ def _described(value: object, *, hidden: bool) -> str:
         return _quoted(value)
     text = repr(value) if isinstance(value, int | float) else kind
     return text if len(text) < 30 else f"an integer of {len(text)} digits"
-
-
-def _sections(kind: type[RunConfig]) -> list[str]:
-    return [name for name in kind.model_fields if section_fields(kind, name)]
 
 
 def section_fields(kind: type[RunConfig], name: str) -> Mapping[str, FieldInfo]:

@@ -125,21 +125,18 @@ class Judge:
     async def _vote(self, case: Case) -> _Asked:
         messages = judge_messages(case)
         answers = [await self._ask(messages)]
-        said = _said(answers[0].value)
-        verdict = self._first_verdict(answers[0].value)
+        verdict = self._verdict(answers[0].value)
         if verdict is None:
+            said = _said(answers[0].value)
             again = [{"role": "assistant", "content": said[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
             again.append({"role": "user", "content": ASK_AGAIN})
             answers.append(await self._ask([*messages, *again]))
-            verdict = self._verdict(answers[1].value, final=True)
+            verdict = self._verdict(answers[1].value)
+        if verdict is None:
+            answer = answers[1].value
+            reason = answer.completion.finish_reason
+            raise self._no_verdict(f"twice no JSON object (finish_reason {reason})", _said(answer))
         return _Asked(self._clamped(verdict, case, answers[-1].value), answers)
-
-    def _first_verdict(self, answer: Answer) -> Verdict | None:
-        """Return the verdict; None where the judge is to be reminded of JSON."""
-        try:
-            return self._verdict(answer)
-        except NotJSON:
-            return None
 
     async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> Success[Answer]:
         """One answer, in the schema if the provider has such a mode; raises our own errors."""
@@ -160,21 +157,18 @@ class Judge:
             failure = error
         raise self._error(failure)
 
-    def _verdict(self, answer: Answer, *, final: bool = False) -> Verdict:
+    def _verdict(self, answer: Answer) -> Verdict | None:
+        """Return the verdict; None where the reply holds no JSON object."""
         message = answer.completion.message
         refusal = message.get("refusal")
         if isinstance(refusal, str) and refusal:
             raise self._no_verdict("the judge refused", refusal)
-        said = self._model.redacted(_said(answer))
         try:
-            return read_verdict(said)
+            return read_verdict(self._model.redacted(_said(answer)))
         except NotJSON:
-            if not final:
-                raise
+            return None
         except BadVerdict as error:
             raise self._no_verdict(str(error)) from None
-        reason = answer.completion.finish_reason
-        raise self._no_verdict(f"twice no JSON object (finish_reason {reason})", said)
 
     def _no_verdict(self, detail: str, said: str = "") -> ProviderRequestError:
         name = self._settings.name

@@ -76,7 +76,10 @@ def judge_messages(case: Case) -> list[dict[str, Any]]:
     system = _SYSTEM.format(token=token, **bounds)
     if case.system_prompt:
         system = f"{encodable(case.system_prompt)}\n\n{system}"
-    blocks = "\n\n".join(_block(name, text, token) for name, text in quoted.items())
+    blocks = "\n\n".join(
+        f"<<<BEGIN {name} {token}>>>\n{text}\n<<<END {name} {token}>>>"
+        for name, text in quoted.items()
+    )
     user = _USER.format(rubric=encodable(case.rubric), blocks=blocks, **bounds)
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
@@ -113,10 +116,6 @@ def _unknown_token(texts: Iterable[str]) -> str:
     while (token := secrets.token_hex(_TOKEN_BYTES)) in whole:
         pass
     return token
-
-
-def _block(name: str, text: str, token: str) -> str:
-    return f"<<<BEGIN {name} {token}>>>\n{text}\n<<<END {name} {token}>>>"
 
 
 def _number(value: float) -> str:

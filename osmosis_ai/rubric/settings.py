@@ -109,7 +109,8 @@ def _required(model_info: Mapping[str, Any], key: str) -> str:
         return value.strip()
     if value is None:
         raise TypeError(f"model_info has no {key!r}: name the judge's {key}")
-    raise TypeError(f"model_info[{key!r}] must be a non-empty string, not {_kind(value)}")
+    found = "an empty one" if isinstance(value, str) else type(value).__name__
+    raise TypeError(f"model_info[{key!r}] must be a non-empty string, not {found}")
 
 
 def _text(model_info: Mapping[str, Any], key: str) -> str | None:
@@ -206,7 +207,3 @@ def _missing(name: ModelName, variable: str) -> str:
         f"no API key for {name.provider}: the environment variable {variable} is not set. "
         f'Run: export {variable}="..." (or name another variable in model_info["api_key_env"])'
     )
-
-
-def _kind(value: object) -> str:
-    return "an empty one" if isinstance(value, str) else type(value).__name__

@@ -23,7 +23,7 @@ from pytest_osmosis.reports.terminal import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint
-from pytest_osmosis.storage.journal import FILE, Replay, replay
+from pytest_osmosis.storage.journal import FILE, replay
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.suite_results import SuiteResult
 
@@ -100,10 +100,13 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
         return
     identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
     suite = kept_suite(folder, kept)
+    outcomes = Counter(
+        place.error_type or ("passed" if place.passed else "failed") for place in kept.runs.values()
+    )
     told = {
         **{key: value for key, value in asdict(run).items() if key != "problem"},
         "sessions": len(kept.sessions),
-        "outcomes": dict(sorted(_outcomes(kept).items())),
+        "outcomes": dict(sorted(outcomes.items())),
         "asked": dict(identity.asked),
         "eval_fns": list(identity.info.eval_fns),
         "sources": dict(identity.sources),
@@ -221,12 +224,6 @@ def _row(run: Run, trend: str) -> tuple[str, ...]:
 
 def _when(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-
-
-def _outcomes(kept: Replay) -> Counter[str]:
-    return Counter(
-        place.error_type or ("passed" if place.passed else "failed") for place in kept.runs.values()
-    )
 
 
 def _describe(told: dict[str, Any], suite: SuiteResult) -> None:

@@ -118,7 +118,8 @@ def _planned(
         required = file.config.secrets.required if file.config.secrets else []
         scopes = resolve_secrets(client, required)
         missing = [name for name in required if name not in scopes]
-        found = [*_missing(missing), *_config_findings(file), *commit.findings]
+        config = [warning("config", str(problem)) for problem in file.warnings]
+        found = [*_missing(missing), *config, *commit.findings]
         _refuse(found)
         if asks:  # else the answer to the submission says it as early
             found += _dataset_findings(client, file.config.experiment.dataset)
@@ -165,11 +166,6 @@ def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
             f"the platform lists no dataset {printable(name)!r}",
             "upload it with `osmosis dataset upload FILE`",
         )
-
-
-def _config_findings(file: ConfigFile[RunConfig]) -> Iterator[Finding]:
-    for problem in file.warnings:
-        yield warning("config", str(problem))
 
 
 def _refuse(findings: Sequence[Finding]) -> None:

@@ -77,13 +77,10 @@ class Callbacks:
             self._tell(rollout, "callback_failed", rounds, why)
             if final:
                 return
-            await self._pause(pause_s)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._last_round.wait(), pause_s)
         await self._note(rollout, delivery)
         self._tell(rollout, f"callback_{delivery}", rounds, why)
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._last_round.wait(), seconds)
 
     async def _round(self, rollout: Rollout) -> tuple[Delivery, str]:
         assert rollout.outcome is not None
