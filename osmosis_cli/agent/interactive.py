@@ -22,6 +22,7 @@ import click
 from osmosis_ai.error_text import named_error
 from osmosis_ai.escaping import printable
 from osmosis_ai.models.base import NO_PARAMS, WrappedModel
+from pytest_osmosis.escaping import counted
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
 
@@ -202,9 +203,9 @@ def _unknown(word: str) -> str:
 
 def result_line(result: TrialResult) -> str:
     """Return a result on one line; on a terminal the answer, never an error, is cut to fit."""
-    turns = f"{result.model_calls} call{'' if result.model_calls == 1 else 's'}"
+    calls = counted(result.model_calls, "call")
     tokens = "? tokens" if result.tokens is None else f"{result.tokens:,} tokens"
-    head = f"{printable(result.row):<10}{result.status:<11}{turns:<9}{tokens:<14}"
+    head = f"{printable(result.row):<10}{result.status:<11}{calls:<9}{tokens:<14}"
     head += f"{result.duration_s:6.2f} s  "
     room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
     what = result.error or cut(result.answer, max(20, min(100, room)))

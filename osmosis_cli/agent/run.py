@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from osmosis_ai.secret import Redactor, Secret
+from pytest_osmosis.escaping import counted
 from pytest_osmosis.options.table import OPTIONS, Option
 
 from ..errors import CommandError, command_errors, wrong_use
@@ -278,8 +279,7 @@ def _run(
 
 def _summary(trial: Trial, ended: list[TrialResult], failed: list[TrialResult]) -> str:
     known = [one.tokens for one in ended if one.tokens is not None]
-    plural = "" if len(ended) == 1 else "s"
-    parts = [f"{len(ended)} rollout{plural}", f"{len(ended) - len(failed)} completed"]
+    parts = [counted(len(ended), "rollout"), f"{len(ended) - len(failed)} completed"]
     if failed:
         parts.append(f"{len(failed)} in error")
     if left := len(trial.dataset) - len(ended):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.escaping import counted, escape_control_chars
 from pytest_osmosis.reports.line_markup import hanging
 from pytest_osmosis.reports.text_table import columns
 from pytest_osmosis.rollouts.failure_text import conversation
@@ -110,7 +110,7 @@ def _record(folder: Path, result: RunResult) -> RolloutRecord | None:
 def _summary(result: RunResult) -> str:
     """What became of a run: outcome, scores, what it took."""
     scores = [f"{name} {score:g}" for name, score in result.scores.items()]
-    turns = "1 turn" if result.llm_calls == 1 else f"{result.llm_calls} turns"
+    turns = counted(result.llm_calls, "turn")
     tokens = [] if result.tokens is None else [f"{result.tokens} tokens"]
     took = f"{result.duration_ms / 1000:.2f} s"
     error = [result.error.partition("\n")[0]] if result.error else []

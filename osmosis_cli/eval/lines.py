@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 import click
@@ -42,6 +43,14 @@ def _can_print(text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def when_text(at: float) -> str:
+    """Return the local time of a moment, to the minute."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    except (OverflowError, ValueError, OSError):  # a report may say anything
+        return "at no known time"
 
 
 def size_text(count: float) -> str:

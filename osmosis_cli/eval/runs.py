@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from osmosis_ai.escaping import printable
-from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.escaping import counted, escape_control_chars
 from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
@@ -30,7 +30,7 @@ from pytest_osmosis.suite_results import SuiteResult
 from ..errors import CommandError
 from ..lazy_group import nearest
 from .kept_runs import Run, nearest_runs, read_run
-from .lines import say, say_facts, say_table, size_text
+from .lines import say, say_facts, say_table, size_text, when_text
 
 EPILOG = """\b
 Examples:
@@ -182,8 +182,7 @@ def _tell_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
     for run in runs:
         click.echo(f"{'would delete' if dry_run else 'deleted'} {run.name}")
     size = size_text(sum(run.bytes for run in runs))
-    number = "1 evaluation" if len(runs) == 1 else f"{len(runs)} evaluations"
-    click.echo(f"{number}, {size}")
+    click.echo(f"{counted(len(runs), 'evaluation')}, {size}")
 
 
 def _runs_folder(ctx: click.Context) -> Path:
@@ -218,12 +217,8 @@ def _row(run: Run, trend: str) -> tuple[str, ...]:
     done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
     state = f"{run.state} ({run.pid})" if run.pid else run.state
     mean, pass_at_1 = shown(run.mean), shown(run.pass_at_1)
-    began, size = _when(run.started_at), size_text(run.bytes)
+    began, size = when_text(run.started_at), size_text(run.bytes)
     return printable(run.name), state, done, mean, trend, pass_at_1, began, size
-
-
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
 def _describe(told: dict[str, Any], suite: SuiteResult) -> None:
@@ -231,7 +226,7 @@ def _describe(told: dict[str, Any], suite: SuiteResult) -> None:
     outcomes = ", ".join(f"{number} {kind}" for kind, number in told["outcomes"].items())
     facts = {
         "runs": outcomes or "none yet",
-        "started": f"{_when(told['started_at'])}, sessions: {told['sessions']}",
+        "started": f"{when_text(told['started_at'])}, sessions: {told['sessions']}",
         "data": told["data"],
         **{name: _told(value) for name, value in told["asked"].items()},
         "journal": f"{told['journal']} ({size_text(told['bytes'])})",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+from pytest_osmosis.escaping import counted
 from pytest_osmosis.options.config_run import dataset_files
 
 from ..env_file import NO_OPTION
@@ -105,7 +106,7 @@ def _of_report(
     elif not told:
         yield checked(
             "rows_ran",
-            f"{'1 row' if len(runs) == 1 else f'{len(runs)} rows'} ran {where}"
+            f"{counted(len(runs), 'row')} ran {where}"
             + ("" if model == EMBEDDED else f", {sum(run['passed'] for _, run in runs)} passed"),
         )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.escaping import printable
+from pytest_osmosis.escaping import counted
 
 from .baseline import Baseline
 from .config import RubricConfig
@@ -114,7 +115,8 @@ def lines(
             yield f"  run {run.number:<3} {_run_line(run)}"
     yield ""
     by = plan.settings.name if plan.function is None else plan.function.function.name
-    yield f"{printable(config.id)}: {by}, {_amount(plan)}"
+    amount = f"{counted(len(plan.records), 'record')} x {counted(plan.runs, 'run')}"
+    yield f"{printable(config.id)}: {by}, {amount}"
     yield _statistics_line(statistics_of(runs), counts(runs))
     spent = totals(runs)
     if spent["prompt_tokens"] is not None:
@@ -136,14 +138,9 @@ def _run_line(run: Run) -> str:
     return f"{run.result['score']:<8g} {printable(short)}{clamped}"
 
 
-def _amount(plan: Plan) -> str:
-    records = len(plan.records)
-    return f"{records} record{'s' * (records != 1)} x {plan.runs} run{'s' * (plan.runs != 1)}"
-
-
-def _statistics_line(found: Statistics, counted: dict[str, int]) -> str:
+def _statistics_line(found: Statistics, numbers: dict[str, int]) -> str:
     if found.average is None:
-        return f"no scores ({counted['failed']} failed, {counted['not_run']} not run)"
+        return f"no scores ({numbers['failed']} failed, {numbers['not_run']} not run)"
     values = {
         "average": found.average,
         "variance": found.variance,
@@ -152,8 +149,8 @@ def _statistics_line(found: Statistics, counted: dict[str, int]) -> str:
         "max": found.max,
     }
     shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-    missing = counted["runs"] - counted["scored"]
-    return f"{shown}  (over {counted['scored']} of {counted['runs']} runs)" if missing else shown
+    missing = numbers["runs"] - numbers["scored"]
+    return f"{shown}  (over {numbers['scored']} of {numbers['runs']} runs)" if missing else shown
 
 
 def _record_document(runs: list[Run]) -> dict[str, Any]:

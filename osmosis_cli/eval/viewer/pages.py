@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.page_assets import style
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
+from ..lines import when_text
 from ..report_files import same_suites
 from .library import Entry, Library, Viewed
 
@@ -72,7 +72,7 @@ def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
     )
     environment.filters["visible"] = escape_control_chars
     environment.filters["figure"] = shown
-    environment.filters["when"] = _when
+    environment.filters["when"] = when_text
     found = families(entries)
     newest = next((each.entries for each in found if len(each.entries) > 1), entries)
     return environment.get_template("index.html").render(
@@ -83,13 +83,6 @@ def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
         style=Markup(style().text),
         style_source=Markup(style().source),
     )
-
-
-def _when(at: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-    except (OverflowError, ValueError, OSError):  # a report may say anything
-        return "at no known time"
 
 
 def entry_page(entry: Entry, viewed: Viewed, base: str) -> str:
