@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
@@ -63,6 +64,10 @@ class Engine(Generic[T]):
         self._halted = False
         self._abandoned = False
         self._pumping = False
+        self._jobs_context = contextvars.copy_context()
+        """What each job starts with: what one sets for itself, the next does not see."""
+        self._own_context = contextvars.copy_context()
+        """Where the engine's own callbacks run."""
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name="osmosis-engine", daemon=True)
         self._thread.start()
@@ -209,9 +214,9 @@ class Engine(Generic[T]):
 
     def _start(self, key: Hashable) -> None:
         self._started.add(key)
-        task = self.loop.create_task(self._run(key))
+        task = self._jobs_context.run(self.loop.create_task, self._run(key))
         self._tasks[task] = key
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._ended, context=self._own_context)
 
     async def _run(self, key: Hashable) -> None:
         """Run a job; its place is free at once, not a turn of the loop after its task has ended."""
@@ -223,7 +228,7 @@ class Engine(Generic[T]):
     def _pump_soon(self) -> None:
         if not self._pumping:
             self._pumping = True
-            self.loop.call_soon(self._pump)
+            self.loop.call_soon(self._pump, context=self._own_context)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         key = self._tasks.pop(task, None)

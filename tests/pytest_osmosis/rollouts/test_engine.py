@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -250,6 +251,24 @@ def test_a_job_that_is_left_has_the_result_that_it_was_left_with(jobs: Jobs, sta
     jobs.wait_for(jobs.started, 2)
     jobs.finish(engine, "a", "b")
     assert engine.wait("b") == "result b"
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_what_a_job_sets_in_its_context_no_other_sees(window: int) -> None:
+    seen: ContextVar[int] = ContextVar("seen", default=0)
+
+    async def counts(key: Hashable) -> int:
+        seen.set(seen.get() + 1)
+        await asyncio.sleep(0)
+        return seen.get()
+
+    engine: Engine[int] = Engine(counts, window=window, run_ahead=100)
+    try:
+        engine.offer(range(6))
+        assert [engine.wait(key) for key in range(6)] == [1] * 6
+        assert engine.wait("out of turn") == 1
+    finally:
+        engine.close()
 
 
 def test_closing_cancels_what_is_in_flight_then_closes_what_was_opened(
