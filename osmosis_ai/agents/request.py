@@ -132,19 +132,16 @@ class RolloutRequest(WireModel):
 
         Only the rollout's id is checked, and nothing is copied: pass fresh lists and dicts.
         """
-        return cls.model_construct(
-            _REQUEST_FIELDS,
-            rollout_id=check_rollout_id(rollout_id),
-            server_url=EVAL_SERVER_URL,
-            messages=messages,
-            completion_params={} if completion_params is None else completion_params,
-            tool_server_url=None,
-            max_turns=max_turns,
-            max_tokens_total=max_tokens_total,
-            metadata={} if metadata is None else metadata,
-            api_key=None,
-            idempotency_key=None,
+        return _EVAL_REQUEST.model_copy(
+            update={
+                "rollout_id": check_rollout_id(rollout_id),
+                "messages": messages,
+                "completion_params": {} if completion_params is None else completion_params,
+                "max_turns": max_turns,
+                "max_tokens_total": max_tokens_total,
+                "metadata": {} if metadata is None else metadata,
+            }
         )
 
 
-_REQUEST_FIELDS = set(RolloutRequest.model_fields)
+_EVAL_REQUEST = RolloutRequest(rollout_id="eval", server_url=EVAL_SERVER_URL, messages=[])

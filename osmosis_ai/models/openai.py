@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from yarl import URL
 
 from ..secret import Redactor, Secret
-from .base import NO_PARAMS, ChatCompletion, RateLimit
+from .base import NO_PARAMS, CallFault, ChatCompletion, RateLimit
 from .errors import Wording, fault_of_status
 from .parsing import parse_completion
 from .rate_limiter import RateLimiter
@@ -94,12 +95,9 @@ class OpenAIModel:
         params: Mapping[str, Any] = NO_PARAMS,
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
-        body = self._body(messages, tools, params)
+        ask = partial(self._ask, self._body(messages, tools, params))
         try:
-            found = await self._retrier.run(
-                lambda limit_s: self._ask(body, limit_s),
-                lambda fault: self._wording.of_fault(fault, self._redact),
-            )
+            found = await self._retrier.run(ask, self._described)
         except ClientClosed:
             raise RuntimeError("the model is closed") from None
         except CallFailed as failed:
@@ -128,6 +126,9 @@ class OpenAIModel:
         except (TypeError, ValueError, RecursionError) as error:
             raise TypeError(f"the request to {self.name} is not JSON: {error}") from None
         return text.encode("utf-8", "replace")
+
+    def _described(self, fault: CallFault) -> str:
+        return self._wording.of_fault(fault, self._redact)
 
     async def _ask(self, body: bytes, timeout_s: float) -> ChatCompletion:
         reply = await self._client.request(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.embedded import start_embedded
@@ -21,6 +21,7 @@ from pytest_osmosis.rollouts.shared_rate_limit import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.spec import EvalSpec, SessionSpec
+from pytest_osmosis.user_code.agent import WrappedServices
 from pytest_osmosis.user_code.agent_loop import LoopAgent
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.run_result import RolloutRecord
-    from pytest_osmosis.user_code.agent import AgentResult, AgentRun
+    from pytest_osmosis.user_code.agent import AgentResult, AgentRun, Services
 
 WrapModel = Callable[["ChatModel"], "ChatModel"]
 
@@ -127,6 +128,17 @@ def opened(
         yield pool
 
 
+class _TrialServices(WrappedServices):
+    """The services of a run, with the trial's model."""
+
+    def __init__(self, services: Services, wrap: WrapModel) -> None:
+        super().__init__(services)
+        self._wrap = wrap
+
+    async def model(self) -> ChatModel:
+        return self._wrap(await super().model())
+
+
 class _TrialAgent(LoopAgent):
     """The agent loop, with the ids of a trial and the trial's model."""
 
@@ -136,15 +148,10 @@ class _TrialAgent(LoopAgent):
         self._event_loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, run: AgentRun) -> AgentResult:
-        services = run.services
         self._event_loop = asyncio.get_running_loop()
-
-        async def model() -> ChatModel:
-            return self._wrap(await services.model())
-
         run.rollout_id = f"test-{run.metadata['row_index']}"
         run.metadata["execution_mode"] = "test"
-        run.services = replace(services, model=model)
+        run.services = _TrialServices(run.services, self._wrap)
         return await super().run(run)
 
     def end_tasks(self) -> None:

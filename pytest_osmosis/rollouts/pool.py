@@ -6,24 +6,23 @@ Knows nothing of pytest, nor of other processes.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
 from .engine import Engine
 from .guards.captured import Captured, capture
-from .guards.isolation import Isolation
+from .guards.isolation import Call, Isolation
 from .guards.loop_watchdog import Blocked
 from .guards.thread_calls import CallThreads
 from .guards.timeouts import TaskDeadline
 from .prepare import open_model, ready_for
-from .services import RolloutServices
 from .shared_rate_limit import SharedRateLimit
 from .suite import Suite
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel
 
     from ..spec import ModelSpec
+
+T = TypeVar("T")
 
 
 class RolloutPool:
@@ -145,31 +146,8 @@ class RolloutPool:
         if id(suite.spec.model) not in self._ready:
             await ready_for(suite.spec.model)
             self._ready.add(id(suite.spec.model))
-
-        async def model() -> ChatModel:
-            return self._model(suite.spec.model)
-
-        async def bridge() -> Bridge:
-            return self._bridge(suite.spec.model)
-
-        task = asyncio.current_task()
-        assert task is not None
-
-        def leave(finished: RolloutRecord) -> None:
-            self._engine.leave(task, self._ended(key, captured, finished))
-
-        services = RolloutServices(
-            model=model,
-            bridge=bridge,
-            run_sync=self._threads.run,
-            deadline=partial(TaskDeadline, task),
-            isolate=partial(self._isolation.run, job=key),
-            write=captured.write,
-            leave=leave,
-            is_ending=self._ending.is_set,
-        )
-        finished = await suite.run(key, services=services)
-        return self._ended(key, captured, finished)
+        services = _RunServices(self, key, captured)
+        return self._ended(key, captured, await suite.run(key, services=services))
 
     def _ended(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         if sections := captured.sections(self._suites[key.suite].redact):
@@ -205,3 +183,50 @@ class RolloutPool:
             bridge.close()
         for model in self._models.values():
             await model.aclose()
+
+
+class _RunServices:
+    """`RolloutServices` of one run of a pool; to be made in the run's task."""
+
+    __slots__ = ("_captured", "_key", "_pool", "_task")
+
+    def __init__(self, pool: RolloutPool, key: RunId, captured: Captured) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._pool = pool
+        self._key = key
+        self._captured = captured
+        self._task = task
+
+    async def model(self) -> ChatModel:
+        return self._pool._model(self._spec)
+
+    async def bridge(self) -> Bridge:
+        return self._pool._bridge(self._spec)
+
+    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        return self._pool._threads.run(call, within_s)
+
+    def write(self, kind: str, text: str, /) -> None:
+        self._captured.write(kind, text)
+
+    def deadline(
+        self, seconds: float, /, *, leave: Callable[[], None], expired: Callable[[], None]
+    ) -> TaskDeadline:
+        return TaskDeadline(self._task, seconds, leave=leave, expired=expired)
+
+    def isolate(
+        self, owner: object, name: str, call: Call[T], /, *, within_s: float = math.inf
+    ) -> Awaitable[T]:
+        return self._pool._isolation.run(owner, name, call, within_s=within_s, job=self._key)
+
+    def leave(self, record: RolloutRecord, /) -> None:
+        pool = self._pool
+        pool._engine.leave(self._task, pool._ended(self._key, self._captured, record))
+
+    def is_ending(self) -> bool:
+        return self._pool._ending.is_set()
+
+    @property
+    def _spec(self) -> ModelSpec:
+        return self._pool._suites[self._key.suite].spec.model

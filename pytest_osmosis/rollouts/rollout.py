@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors
 from .errors import AgentEnded, Failure
 from .failure_text import explanation
-from .guards.isolation import RunInMainLoop, proxied, run_directly
+from .guards.isolation import LoopProxyServices, RunInMainLoop, run_directly
 from .guards.loop_watchdog import LoopHeld
 from .guards.timeouts import DeadlineExceeded, LeftBehind, is_current
 from .scoring import Scoring
@@ -45,8 +46,12 @@ class Rollout:
         self.run_index = run_index
         self.outcome: AgentResult | None = None
         self.failure: Failure | None = None
-        self._late = Failure("timeout", "the agent timed out")
-        """The failure if the agent's time is up."""
+        self.leave = services.leave
+        """Takes the record where the agent goes on after a failure."""
+        self._late: Failure | None = None
+        """The failure since the agent's time is up."""
+        self._started_at, self._started = 0.0, 0.0
+        """The wall clock, and one that only advances, when the agent began."""
         self._services = services
         self._scoring = Scoring(suite, row, self._position, services)
         self._agent_run = self._for_agent(services)
@@ -78,24 +83,11 @@ class Rollout:
 
     # ---- the agent
 
-    async def rollout(self, leave: Callable[[], None]) -> None:
-        """Run the agent; afterwards there is an outcome or a failure.
-
-        `leave` is called where there is a failure, and the agent goes on all the same.
-        """
-
+    async def rollout(self) -> None:
+        """Run the agent; afterwards there is an outcome or a failure."""
+        self._started_at, self._started = time.time(), time.perf_counter()
         limit_s = self.suite.spec.agent_timeout_s
-
-        def expired() -> None:
-            self._late = errors.timed_out(limit_s, self._agent_run)
-
-        def left() -> None:
-            self.failure = self._late
-            self._late.message += "; the agent ignored its cancellation and was left behind"
-            self._agent_run.close()
-            leave()
-
-        deadline = self._services.deadline(limit_s, leave=left, expired=expired)
+        deadline = self._services.deadline(limit_s, leave=self._leave, expired=self._expired)
         try:
             self.outcome = await deadline.within(self._guarded())
         except LeftBehind:
@@ -110,6 +102,17 @@ class Rollout:
             self._agent_run.close()
         if self.outcome is not None and self.outcome.error is not None:
             self.failure = errors.agent_reported(self.outcome.error, self._agent_run)
+
+    def _expired(self) -> None:
+        self._late = errors.timed_out(self.suite.spec.agent_timeout_s, self._agent_run)
+
+    def _leave(self) -> None:
+        """End the run while the agent goes on all the same."""
+        assert self._late is not None
+        self.failure = self._late
+        self._late.message += "; the agent ignored its cancellation and was left behind"
+        self._agent_run.close()
+        self.leave(self.finished())
 
     async def _guarded(self) -> AgentResult:
         """The rollout, with what would end more than the run turned into an error of the agent."""
@@ -146,9 +149,9 @@ class Rollout:
 
     async def _attempt(self, run_in_main_loop: RunInMainLoop) -> AgentResult:
         """Run the agent, in the main loop or in another."""
-        services = self._services
+        services: Services = self._services
         if run_in_main_loop is not run_directly:
-            services = proxied(services, run_in_main_loop)
+            services = LoopProxyServices(services, run_in_main_loop)
         if self._agent_run.services is not services:  # it was moved, or is moved back
             self._agent_run.close()
             self._agent_run = self._for_agent(services)
@@ -162,9 +165,10 @@ class Rollout:
 
     # ---- the value
 
-    def finished(self, started_at: float, duration_ms: float) -> RolloutRecord:
+    def finished(self) -> RolloutRecord:
         """Return everything that is known of the run, redacted."""
         failure = self.failure
+        duration_ms = (time.perf_counter() - self._started) * 1000.0
         return self._record(
             RunResult(
                 suite=self.suite.spec.name,
@@ -173,7 +177,7 @@ class Rollout:
                 row_id=self.row.row_id,
                 success=failure is None,
                 model=self.suite.info.model,
-                started_at=started_at,
+                started_at=self._started_at,
                 duration_ms=whole_ms(duration_ms),
                 fatal=failure is not None and failure.fatal,
                 thresholds=_NONE,

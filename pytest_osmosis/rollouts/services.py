@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from ..run_result import RolloutRecord
 from ..user_code.agent import Services
-from .guards.isolation import Isolate, run_unwatched
+from .guards.isolation import Call
 from .guards.timeouts import TaskDeadline
 
-
-class SetDeadline(Protocol):
-    """Makes a deadline of the run's task."""
-
-    def __call__(
-        self, seconds: float, /, *, leave: Callable[[], None], expired: Callable[[], None]
-    ) -> TaskDeadline:
-        """One that has not begun."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutServices(Services):
+class RolloutServices(Services, Protocol):
     """What the process offers to a run: that to its agent, and what holds the run to its limits."""
 
-    deadline: SetDeadline
-    """Holds the run's task to a deadline."""
-    isolate: Isolate = run_unwatched
-    """Runs a section of user code where it delays no other run."""
-    leave: Callable[[RolloutRecord], None] = lambda finished: None
-    """Ends the run with this, while its task is in code that ignores its cancellation."""
-    is_ending: Callable[[], bool] = lambda: False
-    """Whether the session cancels what is in flight: then a cancellation is not an error."""
+    def deadline(
+        self, seconds: float, /, *, leave: Callable[[], None], expired: Callable[[], None]
+    ) -> TaskDeadline:
+        """Return a deadline of the run's task, which has not begun."""
+
+    def isolate(
+        self, owner: object, name: str, call: Call[T], /, *, within_s: float = math.inf
+    ) -> Awaitable[T]:
+        """Run a section of user code where it delays no other run, and await what it returns.
+
+        `name` is the owner's in messages.
+
+        Raises:
+            LoopHeld: when it blocked the loop beyond `within_s` seconds.
+        """
+
+    def leave(self, record: RolloutRecord, /) -> None:
+        """End the run with this, while its task is in code that ignores its cancellation."""
+
+    def is_ending(self) -> bool:
+        """Return whether the session cancels what is in flight: then a cancellation is no error."""

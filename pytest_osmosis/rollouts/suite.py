@@ -7,8 +7,7 @@ run. Knows no pytest.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
@@ -71,31 +70,29 @@ class Suite:
             gone = self.lost(run_id, error=str(changed), error_type="internal")
             return RolloutRecord(gone, gone.error or "")
         run = Rollout(self, row, run_id.run_index, services)
-        if self._slots is None:
-            return await self._run(run, services.leave)
-        await self._slots.acquire()
-        slots = [self._slots]
+        return await (self._run(run) if self._slots is None else self._in_slot(run, self._slots))
 
-        def leave(finished: RolloutRecord) -> None:
-            slots.pop().release()
-            services.leave(finished)
+    async def _in_slot(self, run: Rollout, slots: asyncio.Semaphore) -> RolloutRecord:
+        """Run it once the agent takes one more."""
+        await slots.acquire()
+        taken, leave = [slots], run.leave
 
+        def leave_slot(record: RolloutRecord) -> None:
+            taken.pop().release()
+            leave(record)
+
+        run.leave = leave_slot
         try:
-            return await self._run(run, leave)
+            return await self._run(run)
         finally:
-            if slots:
-                slots.pop().release()
+            if taken:
+                taken.pop().release()
 
-    async def _run(self, run: Rollout, leave: Callable[[RolloutRecord], None]) -> RolloutRecord:
-        started_at, started = time.time(), time.perf_counter()
-
-        def finished() -> RolloutRecord:
-            return run.finished(started_at, (time.perf_counter() - started) * 1000.0)
-
-        await run.rollout(lambda: leave(finished()))
+    async def _run(self, run: Rollout) -> RolloutRecord:
+        await run.rollout()
         if run.failure is None:
             await run.score(self.dataset.row_name(run.row.row_index))
-        return finished()
+        return run.finished()
 
     def lost(self, run_id: RunId, *, error: str, error_type: Any) -> RunResult:
         """The result of a run that something other than its own code ended."""

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RunSync(Protocol):
-    """Runs a synchronous call off the event loop."""
-
-    def __call__(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
-        """Await the result of `call`.
-
-        Raises:
-            DeadlineExceeded: when there was none after `within_s` seconds; its result is dropped.
-        """
-
-
 PROGRAM = "cmd:"
 """What is written before an agent that is a program."""
 
@@ -48,18 +37,47 @@ class WrongTools(AgentFailed):
     """What the agent gives for tools are none; `str()` says what is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Protocol):
     """What the process offers to an agent."""
 
-    model: Callable[[], Awaitable[ChatModel]]
-    """The model under test, opened in the event loop that runs agents."""
-    bridge: Callable[[], Awaitable[Bridge]]
-    """The same model behind a URL on loopback."""
-    run_sync: RunSync
-    """Runs a synchronous call off the event loop."""
-    write: Callable[[str, str], None] = lambda kind, text: None
-    """Appends text (`stdout`, `stderr`) to the section of the run's item."""
+    async def model(self) -> ChatModel:
+        """Return the model under test, opened in the event loop that runs agents."""
+
+    async def bridge(self) -> Bridge:
+        """Return the same model behind a URL on loopback."""
+
+    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Run a synchronous call off the event loop and await its result.
+
+        Raises:
+            DeadlineExceeded: when there was none after `within_s` seconds; its result is dropped.
+        """
+
+    def write(self, kind: str, text: str, /) -> None:
+        """Append text (`stdout`, `stderr`) to the section of the run's item."""
+
+
+class WrappedServices:
+    """`Services` that are another's; what differs is overridden."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def model(self) -> ChatModel:
+        """Return the model under test."""
+        return await self._services.model()
+
+    async def bridge(self) -> Bridge:
+        """Return the same model behind a URL on loopback."""
+        return await self._services.bridge()
+
+    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Run a synchronous call off the event loop."""
+        return self._services.run_sync(call, within_s)
+
+    def write(self, kind: str, text: str, /) -> None:
+        """Append text to the section of the run's item."""
+        self._services.write(kind, text)
 
 
 @dataclass(slots=True)

@@ -14,15 +14,13 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from osmosis_ai.error_text import error_text
 from osmosis_ai.models.base import NO_PARAMS, WrappedModel
 from osmosis_ai.thread_frames import frame_of
 
-from ...user_code.agent import Services
+from ...user_code.agent import Services, WrappedServices
 from .loop_watchdog import (
     BLOCKED_S,
     INTERRUPT_RETRY_S,
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
 
 T = TypeVar("T")
-AnyServices = TypeVar("AnyServices", bound=Services)
 
 _OTHER_LOOP = ("different loop", "different event loop", "should be used inside a task")
 
@@ -57,26 +54,6 @@ def run_directly(coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
 
 
 Call = Callable[[RunInMainLoop], Coroutine[Any, Any, T]]
-
-
-class Isolate(Protocol):
-    """Runs user code where it delays no other run."""
-
-    def __call__(
-        self, owner: object, name: str, call: Call[T], /, *, within_s: float = math.inf
-    ) -> Awaitable[T]:
-        """Await what `call` returns; `name` is the owner's in messages.
-
-        Raises:
-            LoopHeld: when it blocked the loop beyond `within_s` seconds.
-        """
-
-
-async def run_unwatched(
-    owner: object, name: str, call: Call[T], *, within_s: float = math.inf
-) -> T:
-    """`Isolate` that runs everything in the main loop and watches nothing."""
-    return await call(run_directly)
 
 
 class Isolation:
@@ -113,7 +90,10 @@ class Isolation:
         within_s: float = math.inf,
         job: Any = None,
     ) -> T:
-        """`Isolate`, from the main loop; `job` is what `on_stuck` gets.
+        """Await what `call` returns, from the main loop; `job` is what `on_stuck` gets.
+
+        `owner` is whose code it is, and `name` what messages call it. Raises LoopHeld when the
+        code blocked the loop beyond `within_s` seconds.
 
         A call that turns out to need the main loop, since it shares a lock or a client between
         runs, is made a second time, in that loop.
@@ -134,7 +114,7 @@ class Isolation:
                 long_block_s=self._long_block_s,
             )
         section = Section(id(owner), name, time.monotonic() + within_s, job)
-        return await run_watched(section, partial(call, run_directly))
+        return await run_watched(section, call, run_directly)
 
     def interrupt_blocking(self) -> None:
         """Interrupt code that blocks the loop: the session ends; from any thread."""
@@ -263,20 +243,25 @@ def _shut_down(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def proxied(services: AnyServices, run_in_main_loop: RunInMainLoop) -> AnyServices:
-    """Return the services of a run for use in another loop: each call is made in the main loop."""
+class LoopProxyServices(WrappedServices):
+    """The services of a run for use in another loop: each call is made in the main loop."""
 
-    async def model() -> ChatModel:
-        found = await run_in_main_loop(_awaited(services.model))
-        return LoopProxyModel(found, run_in_main_loop)
+    def __init__(self, services: Services, run_in_main_loop: RunInMainLoop) -> None:
+        super().__init__(services)
+        self._run_in_main_loop = run_in_main_loop
 
-    async def bridge() -> Bridge:
-        return await run_in_main_loop(_awaited(services.bridge))
+    async def model(self) -> ChatModel:
+        """Return the model, whose calls are made in the main loop as well."""
+        found = await self._run_in_main_loop(self._services.model())
+        return LoopProxyModel(found, self._run_in_main_loop)
 
-    def run_sync(call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
-        return run_in_main_loop(_awaited(lambda: services.run_sync(call, within_s)))
+    async def bridge(self) -> Bridge:
+        """Return the bridge, opened in the main loop."""
+        return await self._run_in_main_loop(self._services.bridge())
 
-    return replace(services, model=model, bridge=bridge, run_sync=run_sync)
+    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Make the call as one of the main loop."""
+        return self._run_in_main_loop(_awaited(lambda: self._services.run_sync(call, within_s)))
 
 
 class LoopProxyModel(WrappedModel):

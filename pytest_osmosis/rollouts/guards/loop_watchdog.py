@@ -26,6 +26,7 @@ from osmosis_ai.thread_frames import frame_of
 from .timeouts import excuse
 
 T = TypeVar("T")
+Given = TypeVar("Given")
 
 POLL_INTERVAL_S = 0.02
 """How often the watchdog samples the stack."""
@@ -95,10 +96,10 @@ class Section:
     """Why it was interrupted, once it was."""
 
 
-async def run_watched(section: Section, call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call()`; the watchdog finds the section by this frame's argument `section`."""
+async def run_watched(section: Section, call: Callable[[Given], Awaitable[T]], given: Given) -> T:
+    """Await `call(given)`; the watchdog finds the section by this frame's argument `section`."""
     try:
-        return await call()
+        return await call(given)
     except LoopInterrupted:
         if section.held:
             raise LoopHeld(section.held) from None

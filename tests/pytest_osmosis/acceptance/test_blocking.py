@@ -14,8 +14,6 @@ import pytest
 from pytest_osmosis.rollouts.guards.isolation import (
     Isolation,
     RunInMainLoop,
-    run_directly,
-    run_unwatched,
 )
 from pytest_osmosis.rollouts.guards.loop_watchdog import Blocked
 from tests.modes import each_mode
@@ -205,13 +203,6 @@ def test_what_a_section_leaves_behind_is_cancelled() -> None:
 
     run_blocked(Told(), section)
     assert ended.wait(30)
-
-
-def test_without_an_isolation_a_section_runs_where_it_is() -> None:
-    async def section(main_loop: RunInMainLoop) -> bool:
-        return main_loop is run_directly and threading.current_thread() is threading.main_thread()
-
-    assert asyncio.run(run_unwatched("owner", "agent", section))
 
 
 BLOCKING = """
