@@ -53,12 +53,11 @@ def read_run(folder: Path, *, with_figures: bool = True, locks: bool = True) -> 
 
     Without `locks` no lock is tried: a session that starts at that moment would find it taken.
     """
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     user = run_directory.user_of if locks else run_directory.holder_of
     pid = None if run_directory.is_archived(folder) else user(folder)
     common: dict[str, Any] = {
         "archived": run_directory.is_archived(folder),
-        "bytes": size,
+        "bytes": sum(map(_size, folder.rglob("*"))),
         "pid": pid,
     }
     try:
@@ -85,6 +84,13 @@ def read_run(folder: Path, *, with_figures: bool = True, locks: bool = True) -> 
         pass_at_1=figures.get("pass@1"),
         **common,
     )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # a session that is running has renamed it meanwhile
+        return 0
 
 
 def _figures(folder: Path, kept: Replay) -> Mapping[str, float | None]:

@@ -53,6 +53,24 @@ def test_the_list_has_a_line_an_evaluation_the_newest_last(runs):
     ]
 
 
+def test_a_file_that_a_session_renames_meanwhile_has_no_size(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = document("list")
+    temporary = runs / "e-m" / ".trajectories.jsonl.tmp"
+    temporary.write_bytes(b"{}")
+    is_file = Path.is_file
+
+    def asked(path: Path, **options: Any) -> bool:
+        found = is_file(path, **options)
+        if path == temporary:
+            path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "is_file", asked)
+    assert document("list") == before
+
+
 def test_the_list_as_json_has_all_there_is(runs):
     found = document("list")
     assert found["folder"] == str(runs)
