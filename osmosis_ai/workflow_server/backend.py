@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from ..agents.context import RolloutContext, get_rollout_context
-from ..agents.errors import OsmosisValidationError
+from ..agents.errors import OsmosisRolloutError, OsmosisValidationError
 from ..agents.grader import Grader, GraderConfig, GraderContext, run_grader
 from ..agents.schemas import RolloutSample
 from ..agents.workflow import (
@@ -177,13 +177,21 @@ class LocalBackend(ExecutionBackend):
     ) -> ExecutionResult:
         """Await the user's code; what it raises is the result."""
         try:
-            return await asyncio.wait_for(work, timeout_s)
+            return await asyncio.wait_for(_without_exit(work), timeout_s)
         except Exception as error:  # noqa: BLE001  the boundary: a rollout's failure is a result
             ambient = get_rollout_context()
             redact = str if ambient is None else ambient.redacted
             trace = redact(traceback.format_exc())
             logger.error("a rollout of %s failed\n%s", self.workflow_cls.__name__, trace)
             return _failed(error, redact(error_text(error)), timeout_s, sample)
+
+
+async def _without_exit(work: Awaitable[ExecutionResult]) -> ExecutionResult:
+    """Await the user's code; its `sys.exit()` would end the event loop with all rollouts."""
+    try:
+        return await work
+    except SystemExit as error:
+        raise OsmosisRolloutError(f"sys.exit({error.code!r}) was called") from error
 
 
 def _failed(

@@ -94,6 +94,11 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
     ("fields", "completion", "grading", "said", "category"),
     [
         ({"wish": "raise"}, "failure", "failure", "no such drawer", "agent_error"),
+        ({"wish": "leave"}, "failure", "failure", "sys.exit(3) was called", "agent_error"),
+        (
+            {"label": "leave", "grader_timeout_sec": 60.0},
+            "success", "failure", "sys.exit(4) was called", "agent_error",
+        ),
         (
             {"wish": "wait", "agent_timeout_sec": 0.05},
             "failure", "failure", "it did not end within 0.05 s", "timeout",
@@ -104,7 +109,7 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
             "validation_error",
         ),
     ],
-    ids=["raises", "too slow", "no reward"],
+    ids=["raises", "leaves", "grader leaves", "too slow", "no reward"],
 )  # fmt: skip
 def test_a_failure_is_reported_and_says_why(
     serve: Callable[..., Served],

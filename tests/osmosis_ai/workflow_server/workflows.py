@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import httpx
 from pydantic import Field
@@ -30,6 +31,8 @@ class Asking(AgentWorkflow[Config]):
         wish = ctx.prompt[-1]["content"]
         if wish == "raise":
             raise LookupError("no such drawer")
+        if wish == "leave":
+            sys.exit(3)
         if wish == "leak":
             rollout = get_rollout_context()
             assert rollout is not None
@@ -56,6 +59,8 @@ class Matching(Grader):
 
     async def grade(self, ctx: GraderContext) -> None:
         assert ctx.sample is not None
+        if ctx.label == "leave":
+            sys.exit(4)
         if ctx.label != "ungraded":
             ctx.set_reward(float(ctx.sample.messages[-1]["content"] == ctx.label))
 
