@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from ..items.nodeids import RunNames
 from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates_plugin import GatesPlugin
-from ..session.preflight import is_quiet, usage_errors
+from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.result_sink import ResultSink
 from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
@@ -96,11 +96,23 @@ class Controller:
         }
         self._link.open(node, json.dumps(given))
 
-    @pytest.hookimpl(trylast=True)  # xdist's own comes after it, that of a conftest.py before
-    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> WindowScheduling | None:
-        """Return the scheduler that keeps every worker's window full."""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Generator[None, Any, Any]:
+        """Return the scheduler that keeps every worker's window full, in place of any other.
+
+        No other opens what is kept, or tells workers what to run ahead.
+        """
+        found = yield
         if config.getvalue("dist") not in ("load", "worksteal"):
-            return None
+            return found
+        kind = type(found)
+        if kind.__module__.partition(".")[0] != "xdist":
+            warn(
+                config,
+                f"{kind.__module__}.{kind.__name__}, which pytest_xdist_make_scheduler gives, is "
+                "not used: pytest-osmosis feeds the workers of this session itself, so that "
+                "--batch-size rollouts are in flight",
+            )
         self._scheduling = WindowScheduling(
             config, self, batch_size=self._spec.batch_size, channels=self._link.channels
         )

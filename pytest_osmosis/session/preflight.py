@@ -220,15 +220,18 @@ def _no_price(asked: EvalSpec) -> str:
 
 
 def _warn_of_key(config: pytest.Config) -> None:
-    """Warn of a key on the command line; where warnings are errors, raise a usage error."""
-    if not OptionReader(config).on_command_line("api-key"):
-        return
-    text = (
-        "--osmosis-api-key: every user of this machine can read a command line; "
-        "put the key into a variable and name that with --osmosis-api-key-env"
-    )
+    if OptionReader(config).on_command_line("api-key"):
+        warn(
+            config,
+            "--osmosis-api-key: every user of this machine can read a command line; "
+            "put the key into a variable and name that with --osmosis-api-key-env",
+        )
+
+
+def warn(config: pytest.Config, text: str) -> None:
+    """Warn; where warnings are errors, raise a usage error."""
     try:
-        config.issue_config_time_warning(pytest.PytestWarning(text), stacklevel=2)
+        config.issue_config_time_warning(pytest.PytestWarning(text), stacklevel=3)
     except pytest.PytestWarning as error:
         raise pytest.UsageError(str(error)) from None
 

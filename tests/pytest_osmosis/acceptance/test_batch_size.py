@@ -30,6 +30,31 @@ def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size:
     assert set(slow.endpoint.by_row.values()) == {1}
 
 
+SCHEDULER = """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScheduling
+
+    class Own(LoadScheduling):
+        pass
+
+    return Own(config, log)
+"""
+
+
+@pytest.mark.slow
+def test_a_scheduler_of_the_project_is_not_used_and_this_is_said(slow: Project) -> None:
+    slow.write("conftest.py", SCHEDULER)
+    slow.endpoint.full_at = 5
+    session = slow.run("--batch-size=5", workers=2)
+    assert session.outcomes == {"passed": 24, "warnings": 1}
+    assert slow.endpoint.max_in_flight == 5
+    assert "conftest.Own, which pytest_xdist_make_scheduler gives, is not used" in session.out
+    assert len(session.runs) == 24
+
+
 @pytest.mark.slow
 def test_few_runs_are_divided_so_that_all_are_in_flight(slow: Project) -> None:
     slow.endpoint.full_at = 24
