@@ -276,6 +276,12 @@ def show_verbatim(report: pytest.TestReport) -> None:
         report._id = _VerbatimId.of(report.nodeid)
 
 
+def node_id(item: pytest.Item) -> Any:
+    """Return the id of an item for its report: parsed already, where pytest keeps it so."""
+    found = getattr(item, "id", None)
+    return found if NodeId is not None and isinstance(found, NodeId) else item.nodeid
+
+
 if NodeId is not None:
 
     class _VerbatimId(NodeId):

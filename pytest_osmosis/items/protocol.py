@@ -184,7 +184,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     ihook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
-        nodeid=nodeid,
+        nodeid=compat.node_id(item),
         location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
