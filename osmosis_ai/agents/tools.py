@@ -147,8 +147,9 @@ async def _execute(tool_call: dict[str, Any], executor: ToolExecutor) -> dict[st
             result = await result
     except ToolArgumentError as exc:
         return create_tool_error_result(call_id, str(exc))
-    except Exception as exc:
-        # The boundary where a tool's failure becomes something that the model reads.
+    except (Exception, SystemExit) as exc:
+        # The boundary where a tool's failure becomes something that the model reads. Its sys.exit()
+        # would end the event loop, and every rollout with it.
         logger.warning("tool call %s failed", call_id, exc_info=True)
         return create_tool_error_result(call_id, named_error(exc))
     if isinstance(result, dict) and result.get("role") == "tool":

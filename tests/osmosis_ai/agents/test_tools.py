@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import sys
 
 import pytest
 from hypothesis import given
@@ -116,6 +117,17 @@ async def add(call):
 
 def execute(calls, executor=add):
     return asyncio.run(execute_tool_calls(calls, executor))
+
+
+def test_a_call_that_exits_is_an_error_result_and_ends_nothing_else():
+    async def executor(call):
+        if call["id"] == "leaves":
+            sys.exit(3)
+        return "stays"
+
+    calls = [tool_call("{}", call_id="leaves"), tool_call("{}", call_id="other")]
+    contents = [result["content"] for result in execute(calls, executor)]
+    assert contents == ["Error: SystemExit: 3", "stays"]
 
 
 def test_calls_run_at_once_and_results_come_in_call_order():
