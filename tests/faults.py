@@ -1502,6 +1502,32 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
+            "`osmosis platform key change` is killed half-way",
+            "all can be read by the two keys that the file has then; the next change completes it",
+            [
+                "osmosis_platform/vault/test_key_change.py"
+                "::test_a_change_that_is_killed_loses_nothing_and_the_next_completes_it"
+            ],
+        ),
+        Fault(
+            "the database is locked, read-only or full",
+            "503 or 507; `GET /health/ready` and the log say which",
+            [
+                "osmosis_platform/test_operations.py"
+                "::test_a_platform_whose_database_cannot_be_used_says_why",
+                "osmosis_platform/test_operations.py"
+                "::test_a_database_that_another_writes_for_long_is_said_to_be_locked",
+            ],
+        ),
+        Fault(
+            "a dataset that is uploaded holds rows that no evaluation takes",
+            "422 with the line; the dataset is `failed`",
+            [
+                "osmosis_platform/test_datasets.py"
+                "::test_rows_are_checked_as_an_evaluation_checks_them"
+            ],
+        ),
+        Fault(
             "the database is of an older version",
             "the platform does not start, and names `osmosis platform db upgrade`",
             [

@@ -14,6 +14,7 @@ import click
 COMMANDS: Mapping[str, str] = {
     "backup": "backup:backup_command",
     "db": "database:database_group",
+    "key": "key:key_group",
     "member": "members:member_group",
     "restore": "backup:restore_command",
     "serve": "serve:serve_command",

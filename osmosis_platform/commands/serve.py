@@ -7,6 +7,8 @@ import logging
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +93,7 @@ def serve_command(
         limits=replace(Limits(), dataset_bytes=executing.max_upload),
     )
     logs.configure(operation.log_format, operation.log_level)
-    with opened(place) as database:
+    with opened(place) as database, _with_its_key(folder):
         _close_to_others(folder)
         vault = _vault(folder, database)
         remove_abandoned(database, folder)
@@ -196,6 +198,19 @@ def _close_to_others(folder: Path) -> None:
         logging.getLogger("osmosis_platform").warning(told, path, found, mode)
 
 
+@contextmanager
+def _with_its_key(folder: Path) -> Iterator[None]:
+    """Keep the key from being changed meanwhile."""
+    from ..vault.cipher import KeyProblem
+    from ..vault.key_change import serving
+
+    try:
+        with serving(folder):
+            yield
+    except KeyProblem as error:
+        raise click.ClickException(str(error)) from None
+
+
 def _vault(folder: Path, database: Database) -> Vault:
     """Return the vault whose key encrypted the stored secrets."""
     from ..vault.cipher import FILE_NAME, KEY_VARIABLE, KeyProblem, open_vault
@@ -210,8 +225,6 @@ def _vault(folder: Path, database: Database) -> Vault:
                 )
             vault = open_vault(folder, key)
             check_key(session, vault)
-    except KeyProblem as error:
-        raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"--data {folder}: the key: {error.strerror}") from None
     return vault

@@ -12,9 +12,9 @@ from pathlib import Path
 from osmosis_executors.job import Executor, Job, JobLimits
 from osmosis_executors.waiting import wait_for_end
 
+from ..locks import locked, locked_if_free
 from .failure import reason
 from .installed import installed
-from .locks import locked, locked_if_free
 from .project import FILE_NAME, EnvironmentProblem, Project, Wanted, read_project, select
 from .recipe import REQUIREMENTS, BuildSettings, Recipe, environment_key
 from .store import FOLDER, EnvironmentStore

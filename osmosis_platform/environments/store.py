@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .locks import locked, locked_if_free
+from ..locks import locked, locked_if_free
 
 COMPLETE = "complete"
 FOLDER = "environments"

@@ -16,7 +16,7 @@ from osmosis_ai.platform.answers import ENDED
 
 from ..database.connection import Database
 from ..database.models import Run, now
-from ..environments.locks import locked_if_free
+from ..locks import locked_if_free
 from .room import Room
 
 _IMPORTING = timedelta(hours=1)

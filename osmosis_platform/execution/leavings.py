@@ -14,8 +14,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ..database.models import Dataset, Run
-from ..environments.locks import locked_if_free
 from ..environments.store import DOWNLOADS, FOLDER
+from ..locks import locked_if_free
 from .room import Room
 
 

@@ -12,12 +12,16 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from ..identifiers import new_id
 
 KEY_VARIABLE = "OSMOSIS_PLATFORM_SECRET_KEY"
 FILE_NAME = "secret.key"
+_OTHER_KEY = (
+    f"the stored secrets were encrypted with another key than that of {KEY_VARIABLE} or "
+    f"{FILE_NAME}: give the platform the key that it had"
+)
 
 
 class KeyProblem(Exception):
@@ -25,17 +29,21 @@ class KeyProblem(Exception):
 
 
 class Vault:
-    """Encrypts, decrypts and signs."""
+    """Encrypts, decrypts and signs.
 
-    def __init__(self, key: str) -> None:
+    By the first of several keys with spaces between; the others decrypt what they encrypted.
+    """
+
+    def __init__(self, keys: str) -> None:
         try:
-            self._fernet = Fernet(key)
+            self._fernet = MultiFernet([Fernet(key) for key in keys.split()])
         except (ValueError, TypeError):
             raise KeyProblem(
                 f"the key is not one of Fernet: 32 bytes in URL-safe base64; make one with "
                 f"`{_GENERATE}`"
             ) from None
-        self._signing_key = hmac.digest(key.encode("ascii"), b"upload urls", "sha256")
+        first = keys.split(maxsplit=1)[0].encode("ascii")
+        self._signing_key = hmac.digest(first, b"upload urls", "sha256")
 
     def __repr__(self) -> str:
         return "Vault(****)"
@@ -49,10 +57,14 @@ class Vault:
         try:
             return self._fernet.decrypt(stored).decode("utf-8")
         except InvalidToken:
-            raise KeyProblem(
-                f"the stored secrets were encrypted with another key than that of {KEY_VARIABLE} "
-                f"or {FILE_NAME}: give the platform the key that it had"
-            ) from None
+            raise KeyProblem(_OTHER_KEY) from None
+
+    def rotate(self, stored: bytes) -> bytes:
+        """Return what is stored of a value by the first key; KeyProblem as above."""
+        try:
+            return self._fernet.rotate(stored)
+        except InvalidToken:
+            raise KeyProblem(_OTHER_KEY) from None
 
     def sign(self, text: str) -> str:
         """Return the signature of a text."""
@@ -77,7 +89,7 @@ def _read_or_make(path: Path) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         _make(path)
-    return _read(path)
+    return read_keys(path)
 
 
 def _make(path: Path) -> None:
@@ -94,7 +106,8 @@ def _make(path: Path) -> None:
         own.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> str:
+def read_keys(path: Path) -> str:
+    """Return what a key file says; KeyProblem where others can read it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, encoding="ascii") as file:
         status = os.fstat(file.fileno())

@@ -14,8 +14,8 @@ from sqlalchemy import func, select
 
 from osmosis_platform.accounts import browsers
 from osmosis_platform.database.models import Base, Run, User
-from osmosis_platform.environments.locks import locked
 from osmosis_platform.execution.room import Room
+from osmosis_platform.locks import locked
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from tests.platform_server import Account, PlatformServer
 

@@ -22,6 +22,7 @@ from osmosis_platform.commands.confinement_options import program
 from osmosis_platform.database.address import parse_address, shown
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import User
+from osmosis_platform.vault.cipher import open_vault
 
 from .conftest import Command
 
@@ -171,6 +172,33 @@ def test_no_key_is_made_for_secrets_that_another_encrypted(
     status, _, err = platform("serve", "--port", "0", "--max-runs", "0")
     assert (status, "put it back" in err) == (1, True)
     assert not (data / "secret.key").exists()
+
+
+def test_the_key_is_changed_by_a_command_that_shows_none(
+    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, _, err = platform("key", "change")
+    assert (status, f"{tmp_path / 'data' / 'secret.key'}: No such file" in err) == (1, True)
+    open_vault(tmp_path / "data", None)
+    before = (tmp_path / "data" / "secret.key").read_text()
+    status, out, _ = platform("key", "change")
+    assert (status, out) == (
+        0,
+        f"0 values are encrypted by the new key of {tmp_path / 'data' / 'secret.key'}: keep a copy."
+        " Older backups need the old key.\n",
+    )
+    after = (tmp_path / "data" / "secret.key").read_text()
+    assert after != before
+    monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", before)
+    status, _, err = platform("key", "change")
+    assert (status, "put a new one before it" in err) == (2, True)
+    monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", f"{after} {before}")
+    status, out, err = platform("key", "change", "--json")
+    assert (status, json.loads(out)) == (0, {"key": "OSMOSIS_PLATFORM_SECRET_KEY", "values": 0})
+    monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", "not-a key")
+    status, _, told = platform("key", "change")
+    assert (status, "is not one of Fernet" in told) == (1, True)
+    assert not [key for key in (before, after, "not-a") if key in out + err + told]
 
 
 def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(

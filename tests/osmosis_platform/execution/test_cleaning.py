@@ -12,12 +12,12 @@ import pytest
 
 from osmosis_executors.local import LocalExecutor
 from osmosis_platform.database.models import now
-from osmosis_platform.environments.locks import locked
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.cleaning import Cleaning
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.scheduler import Scheduler
 from osmosis_platform.execution.services import Services
+from osmosis_platform.locks import locked
 from tests.platform_server import PlatformServer
 
 LONG_AGO = timedelta(days=8)
