@@ -119,7 +119,7 @@ def _check_tools(agent: RolloutAgentLoop) -> tuple[Check, tuple[Mapping[str, Any
         tools = tuple(tool_schemas(agent, request))
     except OsmosisValidationError as error:
         return Check("get_tools", False, str(error)), ()
-    except Exception as error:  # noqa: BLE001  the user's code: data
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
         return Check("get_tools", False, f"raised {named_error(error)}"), ()
     names = ", ".join(tool["function"]["name"] for tool in tools)
     return Check("get_tools", True, names or "no tools"), tools

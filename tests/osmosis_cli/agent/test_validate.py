@@ -35,6 +35,10 @@ class Raising(Calculator):
     def get_tools(self, request):
         raise KeyError("no such tool")
 
+class Leaving(Calculator):
+    def get_tools(self, request):
+        raise SystemExit(0)
+
 class Sync(Calculator):
     def run(self, ctx):
         return None
@@ -111,6 +115,7 @@ def test_the_checks_are_one_json_document(project: Path):
         ("Twice", "get_tools", "two tools are named 'add'"),
         ("NotASchema", "get_tools", "tool 0 is str"),
         ("Raising", "get_tools", "raised KeyError"),
+        ("Leaving", "get_tools", "raised SystemExit"),
         ("Sync", "run", "must be async"),
         ("Generator", "run", "instead of yielding"),
         ("nameless", "name", "non-empty string"),
