@@ -88,7 +88,7 @@ def _found(
     match = _RUN.fullmatch(name)
     row = match["row"] if match else name
     rows = plan.row_of_name
-    index = int(row) if row.isdigit() and row not in rows else rows.get(row)
+    index = int(row) if row.isdecimal() and row not in rows else rows.get(row)
     if index is None or index not in plan.indices:
         raise CommandError(f"there is no row {row!r}.{nearest(row, list(rows))}", code="not_found")
     row = next(each for each, at in rows.items() if at == index)

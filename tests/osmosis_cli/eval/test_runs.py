@@ -228,7 +228,11 @@ def test_show_of_a_row_has_its_scores_and_the_conversation_that_failed(conversat
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [("row-3", "there is no row 'row-3'"), ("row-1[run-7]", "row-1 has no run 7 that has ended")],
+    [
+        ("row-3", "there is no row 'row-3'"),
+        ("²", "there is no row '²'"),
+        ("row-1[run-7]", "row-1 has no run 7 that has ended"),
+    ],
 )
 def test_a_row_or_run_that_is_not_there_is_said(conversations, asked, said):
     result = ran("show", "d-m", asked)
