@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -149,7 +149,7 @@ def _validation_problems(
     meant: set[KeyPath] = set()
     for found in error.errors(include_url=False, include_context=False):
         path = tuple(str(part) for part in found["loc"])
-        key, line = _shown_key(path), source.line_of(path)
+        key, line = _shown_key(found["loc"]), source.line_of(path)
         if found["type"] == "missing":
             missing[path] = Problem(_missing(kind, path), key, line)
         elif found["type"] == "extra_forbidden":
@@ -164,12 +164,11 @@ def _validation_problems(
             yield problem
 
 
-def _shown_key(path: KeyPath) -> str:
+def _shown_key(parts: Sequence[str | int]) -> str:
     """A key as people read it: an element of an array by its number from 1."""
-    *above, last = map(printable, path)
-    if above and last.isdigit():
-        return f"{'.'.join(above)}: entry {int(last) + 1}"
-    return ".".join((*above, last))
+    names = [printable(part) for part in parts if isinstance(part, str)]
+    entries = [f": entry {part + 1}" for part in parts if isinstance(part, int)]
+    return "".join([".".join(names), *entries])
 
 
 def _missing(kind: type[RunConfig], path: KeyPath) -> str:
@@ -239,7 +238,7 @@ def _value(data: Any, path: KeyPath) -> object:
     for part in path:
         if isinstance(data, Mapping) and part in data:
             data = data[part]
-        elif isinstance(data, list) and part.isdigit() and int(part) < len(data):
+        elif isinstance(data, list) and part.isdecimal() and int(part) < len(data):
             data = data[int(part)]
         else:
             return data

@@ -314,6 +314,10 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
         "line 9: evaluation.zzz: unknown key; known: limit, n, batch_size, pass_threshold, "
         "agent_workflow_timeout_s, grader_timeout_s",
     ]),
+    ("key that is a number", EVAL.replace("[evaluation]", '[evaluation]\n"²" = 1'), [
+        "line 9: evaluation.²: unknown key; known: limit, n, batch_size, pass_threshold, "
+        "agent_workflow_timeout_s, grader_timeout_s",
+    ]),
     ("key of another table", EVAL.replace("[evaluation]", '[evaluation]\ncommit_sha = "0123abc"'), [
         "line 9: evaluation.commit_sha: unknown key; it belongs into [experiment]",
     ]),
