@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from osmosis_ai.agents.message_fields import parse_tool_calls
 from osmosis_ai.escaping import printable
 
 SHOWN = 2000
@@ -16,7 +17,8 @@ def message_lines(message: Mapping[str, Any]) -> str:
     """Return a message and its tool calls, a line each."""
     role = str(message.get("role", "?"))
     lines = [f"  {role:<10} {printable(cut(message.get('content')))}".rstrip()]
-    for call in message.get("tool_calls") or ():
+    calls: list[Any] = parse_tool_calls(message)
+    for call in calls:
         function = call.get("function", {}) if isinstance(call, dict) else {}
         shown = f"{function.get('name')}({function.get('arguments')})"
         lines.append(f"  {'':<10} -> {printable(cut(shown))}")
