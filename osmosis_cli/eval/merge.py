@@ -87,6 +87,8 @@ def merge_command(
         raise click.UsageError(f"-o {output}: this is one of the reports to merge; name another")
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
+    for part in parts[1:]:
+        _check_settings(parts[0], part)
     asked = together([part.gates for part in parts])
     merged = judged(_merged(parts, confidence_of(asked)), asked, baseline)
     try:
@@ -171,8 +173,6 @@ def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
     from pytest_osmosis.suite_results import EvalResult
 
     first = parts[0]
-    for part in parts[1:]:
-        _check_settings(first, part)
     suites = [
         _joined([(part, part.result.suites[number]) for part in parts], confidence)
         for number in range(len(first.result.suites))
@@ -306,7 +306,7 @@ def _check_overlap(shards: Sequence[tuple[Part, SuiteResult]]) -> None:
 def _shown(value: Any) -> str:
     if value is None:
         return "not given"
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

@@ -178,6 +178,12 @@ def gated(number: int, text: str, /, **told: Any) -> str:
     return name
 
 
+def test_shards_with_and_without_a_gate_are_refused():
+    done = merge(gated(1, "mean >= 0.1"), write("s2.json", shard(2, 2)))
+    assert done.exit_code == 1
+    assert "the gates are mean >= 0.1 in s1.json and none in s2.json" in done.output
+
+
 def test_the_confidence_is_that_of_whichever_shard_tells_it():
     names = [gated(1, "mean >= 0.1"), gated(2, "mean >= 0.1", confidence=0.5)]
     assert merge(*names).exit_code == 0
