@@ -21,6 +21,7 @@ import pytest
 from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.session import progress
 from pytest_osmosis.session.progress import LiveProgress, ProgressCounter, clock_time, short
+from tests.endpoints import Ask, completion, reply
 from tests.project import Project
 
 RUN = RunResult("s", 0, 0, passed=True, tokens=500, cost_usd=0.02)
@@ -231,12 +232,26 @@ def test_no_live_line_where_others_write_or_nobody_wants_it(slow: Project, how: 
 
 
 @pytest.mark.slow
-def test_without_a_terminal_a_line_is_written_now_and_then(slow: Project):
-    slow.write(
+def test_without_a_terminal_a_line_is_written_now_and_then(project: Project):
+    def answers(ask: Ask) -> Iterator[float | bytes]:
+        while ask.row == "two" and not (project.path / "reported").exists():
+            yield 0.02
+        yield reply(200, completion(ask.row, model=ask.model))
+
+    project.endpoint.answers = answers
+    project.rows("one", "two")
+    project.write(
         "conftest.py",
-        "from pytest_osmosis.session import progress\nprogress.PLAIN_EVERY_S = 0.3\n",
+        "import pathlib\n\n"
+        "import pytest\n"
+        "from pytest_osmosis.session import progress\n\n"
+        "progress.PLAIN_EVERY_S = 0.0\n\n"
+        "@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_logfinish():\n"
+        "    yield\n"
+        "    pathlib.Path('reported').touch()\n",
     )
-    session = slow.apart(*slow.options("-n0"))
+    session = project.apart(*project.options("-n0"))
     assert "1/2  pass 100%  1 in flight" in session.out
     assert "\x1b" not in session.out
     plain = [line for line in session.lines if "in flight  " in line and "osmosis" not in line]
