@@ -5,12 +5,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from osmosis_ai import thread_frames
 from pytest_osmosis.user_code.classify_agent import as_agent_loop, classify_agent, instantiated
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 from pytest_osmosis.user_code.import_timeout import ImportDeadline, watched
@@ -39,6 +43,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         return tmp_path
 
     return write
+
+
+def look_once(
+    is_inside: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[int], FrameType | None]:
+    """Look where a thread is no earlier than it is there, however late that is."""
+    frame_of = thread_frames.frame_of
+
+    def patient(thread: int) -> FrameType | None:
+        while not is_inside(thread):
+            time.sleep(0.001)
+        return frame_of(thread)
+
+    monkeypatch.setattr(thread_frames, "frame_of", patient)
+    return frame_of
 
 
 def load(spec: str, **options: Any) -> Any:
@@ -250,7 +269,14 @@ class TestMistakesInModules:
     @pytest.mark.parametrize(
         "code", ["import threading; threading.Event().wait()", "while True: 1"]
     )
-    def test_an_import_that_hangs_is_ended_and_told_with_the_line(self, project, tmp_path, code):
+    def test_an_import_that_hangs_is_ended_and_told_with_the_line(
+        self, project, tmp_path, code, monkeypatch
+    ):
+        def is_inside(thread: int) -> bool:
+            stack = traceback.extract_stack(frame_of(thread))
+            return any(frame.filename == f"{tmp_path}/hanging.py" for frame in stack)
+
+        frame_of = look_once(is_inside, monkeypatch)
         project(hanging=f"\n{code}\n")
         message = refusal("hanging:x", deadline_s=0.05)
         assert message.startswith("the import of 'hanging' was not done after 0.05 s; it was at:\n")
@@ -277,8 +303,11 @@ class TestMistakesInModules:
         with pytest.raises(KeyboardInterrupt), watched("slow"):
             signal.raise_signal(signal.SIGINT)
 
-    def test_the_deadline_names_where_the_code_was(self):
+    def test_the_deadline_names_where_the_code_was(self, monkeypatch):
+        inside: list[bool] = []
+        look_once(lambda thread: bool(inside), monkeypatch)
         with pytest.raises(ImportDeadline) as caught, watched("slow", deadline_s=0.02):
+            inside.append(True)
             while True:
                 pass
         assert caught.value.stack[-1].filename == __file__
