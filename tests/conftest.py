@@ -49,7 +49,6 @@ IMPORT_LITELLM = (
     "test_litellm_client.py",
     "test_litellm_end_to_end.py",
     "test_litellm_model.py",
-    "test_rescore.py",
     "test_rewards_and_rubrics.py",
     "test_workflows.py",
     "bridge/test_server.py",

@@ -143,7 +143,7 @@ class RolloutPool:
     async def _execute(self, key: RunId) -> RolloutRecord:
         suite = self._suites[key.suite]
         captured = capture()
-        if id(suite.spec.model) not in self._ready:
+        if suite.calls_model and id(suite.spec.model) not in self._ready:
             await ready_for(suite.spec.model)
             self._ready.add(id(suite.spec.model))
         services = _RunServices(self, key, captured)

@@ -166,6 +166,8 @@ class _NoAgent:
 class _Rescored(Suite):
     """Its runs have been recorded."""
 
+    calls_model = False
+
     def take(self, kept: Replay, folder: Path) -> None:
         """The evaluation whose conversations these are."""
         self._kept = kept

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 class Suite:
     """An `EvalSpec` with everything loaded that it names."""
 
+    calls_model = True
+    """Whether its runs call the model."""
+
     def __init__(
         self,
         spec: EvalSpec,

@@ -79,6 +79,11 @@ def test_the_same_functions_give_the_same_scores(recorded: Project):
     assert after["summary"]["eval_fns"] == before["summary"]["eval_fns"]
 
 
+def test_no_model_is_made_ready(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr("osmosis_ai.models.litellm.library.import_ahead")
+    assert rescore(recorded, "-k", "row-0").outcomes == {"passed": 2, "deselected": 6}
+
+
 def test_another_threshold_decides(recorded: Project):
     session = rescore(recorded, "--pass-threshold=0")
     assert [run["passed"] for run in session.runs] == [True] * 4 + [False] * 4
