@@ -44,7 +44,7 @@ def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
     assert (summary["complete"], summary["selected"]) == (False, 40)
     asked = endpoint.requests
     assert summary["total_runs"] == asked < 20
-    rest = project.run("--batch-size=2", workers=workers)
+    rest = project.run("--batch-size=2")
     assert rest.outcomes == {"passed": 40}
     assert f"resuming: {asked} of 40 runs done" in rest.out
     assert endpoint.requests == 40

@@ -338,7 +338,7 @@ def test_first_rollouts_that_nothing_can_score_stop_the_session(
     assert said in session.refusal
     assert "of 10 runs w" in session.refusal and "none has a score" in session.refusal
     assert session.ret == 1
-    again = project.run(eval_fn=eval_fn, workers=workers)
+    again = project.run(eval_fn=eval_fn)
     assert "resuming" not in again.out and said in again.refusal
 
 

@@ -153,7 +153,7 @@ def test_errors_of_the_users_code_are_done_and_the_endpoints_are_not(project, mo
 @each_mode
 def test_after_a_complete_evaluation_a_new_one_starts(project, model, workers):
     project.rows(*ROWS)
-    project.run(workers=workers)
+    project.run()
     session = project.run(workers=workers)
     assert set(model.asked.values()) == {2}
     assert "resuming" not in session.out
@@ -268,13 +268,13 @@ def test_throughput_changes_nothing(unfinished, model):
 @each_mode
 def test_more_runs_and_rows_use_what_is_done_only_when_asked(project, model, workers):
     project.rows("a", "b")
-    project.run(workers=workers)
+    project.run()
     project.rows("a", "b", "c")
     session = project.run("--n=2", "--osmosis-extend", workers=workers)
     assert "resuming: 2 of 6 runs done" in session.out
     assert model.asked == {"a": 2, "b": 2, "c": 2}
     assert [run["cached"] for run in session.runs] == [True, False, True, False, False, False]
-    session = project.run("--n=3", workers=workers)
+    session = project.run("--n=3")
     assert "resuming" not in session.out
     [line] = [line for line in session.lines if "starting anew" in line]
     assert line.startswith(
@@ -313,7 +313,7 @@ def test_a_selected_part_is_run_for_real_and_leaves_an_unfinished_evaluation(
     assert journal_of(unfinished).read_bytes() == before
     assert folders(unfinished) == ["data-m"]
     model.asked.clear()
-    assert "resuming: 4 of 6 runs done" in unfinished.run(workers=workers).out
+    assert "resuming: 4 of 6 runs done" in unfinished.run().out
     assert model.asked == {"c": 1, "e": 1}
 
 
@@ -337,10 +337,10 @@ def test_what_ended_by_itself_starts_anew(project, model, workers, options, firs
     session = project.run(*options, workers=workers)
     assert "run the same command again" not in session.out.partition("osmosis summary")[2]
     model.asked.clear()
-    again = project.run(*options, workers=workers)
+    again = project.run(*options)
     assert "resuming" not in again.out
     assert not any(run["cached"] for run in again.runs)
-    kept = project.run("--osmosis-resume", workers=workers)
+    kept = project.run("--osmosis-resume")
     assert "resuming: " in kept.out
     assert any(run["cached"] for run in kept.runs)
 
@@ -384,7 +384,7 @@ def test_what_failed_is_run_again_when_asked(project, model, workers, option, ag
         "    return float(solution_str == ground_truth)\n",
     )
     project.rows("a", "wrong", "e")
-    project.run(workers=workers)
+    project.run()
     model.asked.clear()
     session = project.run(option, workers=workers)
     assert set(model.asked) == again
@@ -583,7 +583,7 @@ def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
     assert 0 < done < 300
     assert sum(model.asked.values()) == done
     room[0] = 10**9
-    session = project.run(workers=workers)
+    session = project.run()
     assert session.ret == 0
     assert set(model.asked.values()) <= {1, 2}
     assert len(session.runs) == 300
@@ -606,7 +606,7 @@ def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project,
     project.write("test_marked.py", MARKED)
     model.down = {"c", "e"}
     usual = project.options(f"-n{workers}", agent=None, data=None, eval_fn=None)
-    first = project.plain(*usual, "test_marked.py")
+    first = project.plain(*usual, "-n0", "test_marked.py")
     assert first.outcomes == {"passed": 3, "failed": 1, "errors": 2}
     model.down = set()
     second = project.plain(*usual, "test_marked.py")

@@ -129,7 +129,7 @@ class TestQuiet:
         first = project.run(option, workers=workers)
         assert "osmosis: " not in first.out
         assert "rollouts\n" not in first.out.partition("osmosis summary")[0]
-        again = project.run(option, workers=workers)
+        again = project.run(option)
         assert [line for line in again.lines if line.startswith("osmosis: ")] == [
             "osmosis: journal .osmosis/runs/data-m, resuming: 1 of 2 runs done"
         ]
