@@ -185,6 +185,9 @@ def _not_found(error: ModuleNotFoundError, name: str, shown: str, roots: Sequenc
         return f"no module {missing!r} (searched {searched} and sys.path).{closest(missing, names)}"
     frames = user_frames(traceback.extract_tb(error.__traceback__))
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    own = str(error).removeprefix(f"No module named {missing!r}")
+    if own.strip(". ") and not own.startswith("; "):  # Python's: that something is no package
+        return f"{shown!r} imports {missing!r}, which is missing{where}: {_safe(own.strip('. '))}"
     return f"{shown!r} imports {missing!r}, which is missing{where}; install it or correct the name"
 
 
@@ -249,11 +252,14 @@ def user_traceback(error: BaseException) -> str:
 
     Variables that are named like keys are masked, control characters escaped.
     """
+    return _safe(filtered_traceback(error, user_frames, most=_LINES_SHOWN))
+
+
+def _safe(text: str) -> str:
     from osmosis_ai.secret import Redactor  # only for a mistake
     from osmosis_ai.secret_variables import secret_variables
 
-    redact = Redactor(secret_variables())
-    return escape_control_chars(redact(filtered_traceback(error, user_frames, most=_LINES_SHOWN)))
+    return escape_control_chars(Redactor(secret_variables())(text))
 
 
 def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) -> str:

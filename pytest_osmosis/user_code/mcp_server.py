@@ -87,7 +87,8 @@ def _server(module: ModuleType, prefix: str) -> Any:
     if len(names) != 1:
         what = f"has several MCP servers ({', '.join(names)})" if names else "makes no MCP server"
         raise ImportingError(
-            f"{prefix}: {ENTRY} {what}; expected one, such as mcp = FastMCP('tools')"
+            f"{prefix}: {ENTRY} {what}; expected one, such as mcp = MCPServer('tools') "
+            "(FastMCP in version 1 of the SDK)"
         )
     return getattr(module, names[0])
 

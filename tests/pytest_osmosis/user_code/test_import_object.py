@@ -195,6 +195,21 @@ class TestMistakesInModules:
             "install it or correct the name"
         )
 
+    def test_what_a_removed_module_says_of_its_successor_is_shown(
+        self, project, tmp_path, monkeypatch
+    ):
+        monkeypatch.setenv("TOOLS_API_KEY", "sk-hidden-value")
+        text = "No module named 'old'. It is new since 2.0: sk-hidden-value\\x1b"
+        project(agent="import old", old=f'raise ModuleNotFoundError("{text}", name="old")')
+        assert refusal("agent:loop") == (
+            f"'agent' imports 'old', which is missing ({tmp_path}/old.py:1): "
+            r"It is new since 2.0: ***\x1b"
+        )
+
+    def test_a_part_of_what_is_no_package_is_missing(self, project, tmp_path):
+        project(agent="import tools.more", tools="")
+        assert refusal("agent:loop").endswith("agent.py:1); install it or correct the name")
+
     @pytest.mark.parametrize("spec", ["broken:x", "broken.py:x"])
     def test_a_syntax_error_shows_the_line_and_nothing_of_ours(self, project, tmp_path, spec):
         project(broken="def f(:\n    pass\n")

@@ -73,7 +73,7 @@ class FastMCP:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "main.py makes no MCP server; expected one, such as mcp = FastMCP('tools')"),
+        ("", "main.py makes no MCP server; expected one, such as mcp = MCPServer('tools')"),
         ("a, b = FastMCP(), FastMCP()", "main.py has several MCP servers (a, b)"),
         ("raise KeyError('x')", "--mcp 'tools': 'main.py' cannot be imported"),
         ("raise KeyError('x')", "KeyError: 'x'"),
