@@ -37,6 +37,7 @@ FORMAT = 1
 _OF_A_RUN = ("kept", "results", "build-output")
 """Not what its programs print, where secrets are masked only at their end: the log has it."""
 _BROKEN = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, KeyError, ValueError)
+_BLOCK = 1024 * 1024
 _MANIFEST, _DATABASE, _FILES = "manifest.json", "database", "files"
 
 
@@ -86,12 +87,15 @@ def read_backup(database: Database, data: Path, file: Path) -> dict[str, Any]:
         raise BackupProblem("there is a platform already: restore into an empty place")
     try:
         with (
-            tarfile.open(file, mode="r:gz") as archive,
+            gzip.open(file) as stream,
+            tarfile.open(fileobj=stream, mode="r:") as archive,
             _removed_if_it_fails(data) as made,
             database.engine.connect().execution_options(osmosis_writes=True) as connection,
             connection.begin(),
         ):
-            return _restore(connection, data, archive, made)
+            manifest = _restore(connection, data, archive, made)
+            _check_end(stream)
+            return manifest
     except _BROKEN as error:
         raise BackupProblem(f"{file} is no whole backup ({type(error).__name__})") from None
 
@@ -132,6 +136,16 @@ def _restore(
             _put(data, place, _content(archive, member), made)
     upgrade_within(connection)
     return {**manifest, "rows": rows, "files": len(made)}
+
+
+def _check_end(stream: IO[bytes]) -> None:
+    """Read what comes behind the last member; raise ValueError where it is not the end.
+
+    tarfile takes a damaged header for the end. gzip compares its checksum when all was read.
+    """
+    while block := stream.read(_BLOCK):
+        if block.strip(b"\0"):
+            raise ValueError
 
 
 @contextmanager
@@ -238,5 +252,5 @@ def _put(data: Path, place: str, content: IO[bytes], made: list[Path]) -> None:
         raise BackupProblem(f"{target} is there already: restore into an empty place") from None
     made.append(target)
     with open(handle, "wb") as file:
-        while block := content.read(1024 * 1024):
+        while block := content.read(_BLOCK):
             file.write(block)

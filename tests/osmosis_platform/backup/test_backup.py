@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -184,6 +185,7 @@ def test_what_is_there_already_is_left_alone(
     [
         (lambda content: content[: len(content) // 2], "no whole backup"),
         (lambda content: b"no archive", "no whole backup"),
+        (lambda content: _damaged(content), "no whole backup"),
         (lambda content: _archive({"x": b""}), "no backup of a platform"),
         (lambda content: _archive({"manifest.json": b'{"format": 99}'}), "newer version"),
         (
@@ -212,6 +214,13 @@ def test_what_is_no_backup_is_refused(
         read_backup(elsewhere, tmp_path / "other", file)
     assert revision(elsewhere) is None
     assert not [*(tmp_path / "other").glob("datasets")]
+
+
+def _damaged(content: bytes) -> bytes:
+    """An archive that is readable but for the header of a file."""
+    stored = bytearray(gzip.compress(gzip.decompress(content), compresslevel=0))
+    stored[stored.index(b"files/runs/")] ^= 0xFF
+    return bytes(stored)
 
 
 def _archive(contents: dict[str, bytes]) -> bytes:
