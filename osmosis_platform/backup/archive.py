@@ -138,7 +138,7 @@ def _restore(
     return {**manifest, "rows": rows, "files": len(made)}
 
 
-def _check_end(stream: IO[bytes]) -> None:
+def _check_end(stream: gzip.GzipFile) -> None:
     """Read what comes behind the last member; raise ValueError where it is not the end.
 
     tarfile takes a damaged header for the end. gzip compares its checksum when all was read.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Literal
 
+from sqlalchemy.exc import OperationalError
+
 State = Literal["locked", "full", "read-only", "unreachable"]
 _STATES: dict[str, State] = {
     "database is locked": "locked",
@@ -25,6 +27,8 @@ def cause(error: Exception) -> str:
     found, original = type(error).__name__, getattr(error, "orig", None)
     if isinstance(original, sqlite3.OperationalError):
         return f"{found}: {original}"
+    if isinstance(error, OperationalError) and getattr(original, "sqlstate", "") is None:
+        return f"{found}: there is no connection to it"
     return found if original is None else f"{found}: {type(original).__name__}"
 
 

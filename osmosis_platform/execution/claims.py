@@ -48,8 +48,9 @@ class Claims:
             if run is None or not self._has_place(session, run):
                 return None
             if run.status == "running":
-                told = "the platform was ended while this ran; it goes on with what was finished"
-                logs.add(session, run, f"interrupted: {told}", level="warning", step="run")
+                told = "the platform was ended, or without its database, while this ran"
+                text = f"interrupted: {told}; it goes on with what was finished"
+                logs.add(session, run, text, level="warning", step="run")
             run.status = "running"
             run.started_at = run.started_at or now()
             self._hold(run)

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor
@@ -52,8 +52,9 @@ def execute(services: Services, run_id: str) -> None:
             services.claims.give_back(run_id)
         elif error.reason == "stopped":
             record.say("everything of the run was ended; what was finished is kept", step="stop")
-    except SQLAlchemyError:
-        is_expected = True  # the lease ends, and the run is taken again
+    except SQLAlchemyError as error:
+        # The lease ends, and the run is taken again, unless what was to be written is at fault.
+        is_expected = not isinstance(error, DataError)
         raise
     except RunFailed as error:
         is_expected = True
@@ -153,9 +154,14 @@ class _Execution:
         log = self._room.build_log
         log.unlink(missing_ok=True)
         printed = GrowingFile(log)
+
+        def follow() -> None:
+            with self._watch.patience():
+                self._record.add_output(printed.lines(), step="build")
+
         place = self._children.build_place(
             say=lambda told: self._record.say(told, step="build"),
-            follow=lambda: self._record.add_output(printed.lines(), step="build"),
+            follow=follow,
             check=self._watch.check,
         )
         rollout = self._order.experiment["rollout"]
@@ -240,7 +246,8 @@ class _Execution:
         """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
 
         def look() -> None:
-            self._follow(output)
+            with self._watch.patience():
+                self._follow(output)
             self._watch.check()
 
         try:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 JOURNAL = "journal.jsonl"
+_COMMIT = "commit"
 _ODD = re.compile(r"[^\w.-]+|^[.-]", re.ASCII)
 
 
@@ -97,12 +98,12 @@ class Room:
     @property
     def commit(self) -> str | None:
         """The commit whose work tree is whole; None without one."""
-        path = self.folder / "commit"
+        path = self.folder / _COMMIT
         return path.read_text("ascii") if path.exists() else None
 
     def keep_commit(self, commit: str) -> None:
         """Note that the work tree of this commit is whole."""
-        (self.folder / "commit").write_text(commit, "ascii")
+        (self.folder / _COMMIT).write_text(commit, "ascii")
 
     def make(self) -> None:
         """Make the folders, for their owners alone."""
@@ -141,6 +142,7 @@ class Room:
 
     def clean(self) -> None:
         """Remove everything but the journal, the output and the report."""
+        (self.folder / _COMMIT).unlink(missing_ok=True)
         for folder in (self.source, self.home, self.temporary, self.datasets):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -31,6 +31,8 @@ class Scheduler:
             target=self._take_runs, name="osmosis-scheduler", daemon=True
         )
 
+        self._trouble = ""
+        """Why no run could be taken when it was tried last."""
         self._cleaner = threading.Thread(target=self._clean, name="osmosis-cleaning", daemon=True)
 
     @property
@@ -88,10 +90,22 @@ class Scheduler:
 
     def _take(self) -> str | None:
         try:
-            return self._services.claims.take(besides=[*self._threads])
-        except SQLAlchemyError as error:  # it may be locked or full for a while
-            _log.error("no run can be taken: %s", cause(error))
+            found = self._services.claims.take(besides=[*self._threads])
+        except SQLAlchemyError as error:  # it may be locked, full or away for a while
+            self._note_trouble(cause(error))
             return None
+        self._note_trouble("")
+        return found
+
+    def _note_trouble(self, trouble: str) -> None:
+        """Log a trouble of the database when it begins, and its end: it is tried twice a second."""
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        if trouble:
+            _log.error("no run can be taken: %s", trouble)
+        else:
+            _log.warning("runs can be taken again")
 
     def _execute(self, run_id: str) -> None:
         try:

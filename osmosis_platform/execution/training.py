@@ -170,8 +170,12 @@ class TrainingRun:
                 self.record.add_output(lines, step=step)
             printed.mask(self.record.redact)
 
+        def add_new() -> None:
+            with self.watch.patience():
+                self.record.add_output(printed.lines(), step=step)
+
         started.callback(add_rest)
-        return lambda: self.record.add_output(printed.lines(), step=step)
+        return add_new
 
 
 def _free_port() -> int:

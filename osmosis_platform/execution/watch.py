@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from .claims import Claims
 
@@ -44,9 +47,26 @@ class Watch:
         if moment < self._looked + LOOK_S:
             return
         self._looked = moment
+        with self.patience():
+            self._look(moment)
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Pass over an error of the database while the lease holds: no other scheduler has the run.
+
+        Raises:
+            SQLAlchemyError: once it may be over.
+        """
+        try:
+            yield
+        except SQLAlchemyError:
+            if self._clock() >= self._kept + self._claims.lease_s:
+                raise
+
+    def _look(self, moment: float) -> None:
         if moment >= self._kept + self._claims.lease_s / 4:
-            self._kept = moment
             status = self._claims.keep(self._run_id)
+            self._kept = moment
         else:
             status = self._claims.status(self._run_id)
         if status is not None:

@@ -32,6 +32,8 @@ class RunRecord:
     without_paths: Callable[[str], str] = str
     """Names files as users know them, in what programs print."""
     _lines: int = 0
+    _unwritten: list[str] = field(default_factory=list)
+    """Lines that the database could not take when they were printed."""
 
     def say(self, message: str, *, step: str, level: str = "info") -> None:
         """Add a line to the log."""
@@ -47,14 +49,16 @@ class RunRecord:
         if self._lines < LINES <= self._lines + len(found):
             taken.append(f"the log takes {LINES:,} lines; what comes now is left out")
         self._lines += len(found)
-        if not taken:
+        self._unwritten += taken
+        if not self._unwritten:
             return
 
         def add(session: Session, run: Run) -> None:
-            for text in taken:
-                logs.add(session, run, text.replace("\0", ""), step=step)
+            for text in self._unwritten:
+                logs.add(session, run, text, step=step)
 
         self._change(add)
+        self._unwritten.clear()
 
     def note(self, **facts: Any) -> None:
         """Keep facts of the execution with the results."""

@@ -13,8 +13,9 @@ from ..database.models import Run, RunLog
 def add(
     session: Session, run: Run, message: str, *, level: str = "info", step: str | None = None
 ) -> None:
-    """Add a line to the log of a run."""
-    session.add(RunLog(run_id=run.id, level=level, step=step, message=message))
+    """Add a line to the log of a run, without the NUL that PostgreSQL takes in no text."""
+    text = message.replace("\0", "")
+    session.add(RunLog(run_id=run.id, level=level, step=step, message=text))
 
 
 def lines(

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.orm import Session
 
 from osmosis_executors.confinement import Confinement
 from osmosis_executors.job import Evaluation, JobLimits
+from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.execution.execute import KILLED
 from osmosis_platform.execution.scheduler import Scheduler
+from osmosis_platform.execution.writing import RunRecord
 from tests.executed_runs import SECRET, Ended, Submitted, report_of
 from tests.submitted_runs import run_of
 
@@ -57,6 +61,7 @@ FAILURES = [
     ({"question": (1, "asking\nthe key is wrong\n")},
      "the model does not answer: the key is wrong"),
     ({"evaluation": (4, "ERROR: no such agent\n"), "report": None}, "no such agent"),
+    ({"evaluation": (4, "ERROR: no\0 such agent\n"), "report": None}, "no"),
     ({"evaluation": (3, ""), "report": None}, "the evaluation ended with exit status 3"),
     ({"evaluation": (152, ""), "report": None},
      "the evaluation ended with exit status 152: a process of it used more processor time"),
@@ -179,16 +184,68 @@ def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submit
     assert "--osmosis-extend" not in children.jobs[1].words
 
 
-def test_a_database_that_fails_for_a_while_interrupts_the_run(submitted: Submitted) -> None:
-    def fail() -> None:
-        raise OperationalError("", None, Exception("locked"))
+class Outage:
+    """A database that is away from the first look at an evaluation on."""
 
-    submitted.children.evaluation = (None, "")
-    submitted.children.on_wait = fail
+    def __init__(self, submitted: Submitted, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_over = False
+        self.failures = 0
+        self._writing = submitted.platform.database.writing
+        submitted.children.evaluation = (None, "printed meanwhile\n")
+        submitted.children.on_wait = lambda: monkeypatch.setattr(Database, "writing", self)
+
+    def __call__(self) -> AbstractContextManager[Session]:
+        if self.is_over:
+            return self._writing()
+        self.failures += 1
+        raise OperationalError("", None, Exception("away"))
+
+
+def test_a_run_goes_on_while_its_database_is_away_for_less_than_the_lease(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outage = Outage(submitted, monkeypatch)
+    away = submitted.children.on_wait
+
+    def end() -> None:
+        away()
+        if outage.failures:
+            outage.is_over = True
+            submitted.children.started[-1].status = 0
+
+    submitted.children.on_wait = end
+    assert submitted.execute().status == "finished"
+    assert outage.failures
+    assert "info run: printed meanwhile\n" in submitted.log
+
+
+def test_a_database_that_is_away_for_longer_than_the_lease_interrupts_the_run(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = replace(submitted.services.claims, lease_s=0)
+    submitted.services = replace(submitted.services, claims=claims)
+    outage = Outage(submitted, monkeypatch)
     with pytest.raises(OperationalError):
         submitted.execute()
+    outage.is_over = True
     assert run_of(submitted.platform, submitted.run_id).status == "running"
     assert submitted.room.source.exists()
+    submitted.children.evaluation = (0, "")
+    assert submitted.execute().status == "finished"
+    told = "warning run: interrupted: the platform was ended, or without its database"
+    assert told in submitted.log
+
+
+def test_what_no_database_takes_fails_the_run_instead_of_repeating_it(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*values: object) -> None:
+        raise DataError("", None, Exception("out of range"))
+
+    monkeypatch.setattr(RunRecord, "set_figures", refuse)
+    with pytest.raises(DataError):
+        submitted.execute()
+    assert run_of(submitted.platform, submitted.run_id).status == "failed"
 
 
 def test_an_error_of_the_platform_itself_fails_the_run_without_its_text(
