@@ -55,11 +55,29 @@ class Confinement:
             else:
                 yield text
 
+    def let_read(self, folder: Path) -> None:
+        """Let the user's group list a folder, and read the files in it, which stay ours."""
+        if self.user is None:
+            return
+        for path, mode in ((folder, 0o750), *((file, 0o640) for file in folder.iterdir())):
+            os.chown(path, -1, self.user.gid)
+            path.chmod(mode)
+
     def give(self, *folders: Path) -> None:
-        """Make the user the owner of folders, with all that is in them; links are not followed."""
+        """Make the user the owner of folders, with all that is in them.
+
+        What is the user's already is left alone, and a folder comes after what is in it: programs
+        of the user could put a link into its place meanwhile, as long as they can write above it.
+        """
         if self.user is None:
             return
         for folder in folders:
-            for parent, _, files in os.walk(folder):
-                for path in (parent, *(os.path.join(parent, name) for name in files)):
-                    os.chown(path, self.user.uid, self.user.gid, follow_symlinks=False)
+            if folder.lstat().st_uid == self.user.uid:
+                continue
+            below = (
+                os.path.join(parent, name)
+                for parent, inner, files in os.walk(folder, topdown=False)
+                for name in (*inner, *files)
+            )
+            for path in (*below, str(folder)):
+                os.chown(path, self.user.uid, self.user.gid, follow_symlinks=False)

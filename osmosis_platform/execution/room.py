@@ -126,6 +126,7 @@ class Room:
         self.datasets.mkdir(mode=0o700, exist_ok=True)
         here.unlink(missing_ok=True)
         if copied:
+            here.touch(mode=0o600)
             shutil.copyfile(rows, here)
         else:
             here.symlink_to(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextlib import AbstractContextManager
@@ -14,7 +15,7 @@ from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.orm import Session
 
 from osmosis_executors.confinement import Confinement
-from osmosis_executors.job import Evaluation, JobLimits
+from osmosis_executors.job import Evaluation, JobLimits, RunAs
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.environments.build import Environments
@@ -105,6 +106,23 @@ def test_every_program_of_a_run_is_held_as_the_operator_wants(submitted: Submitt
     environment = str(Path(evaluation.words[0]).parents[2])
     assert built.wrapper[2] == evaluation.wrapper[2] == environment
     assert question.wrapper[2:] == (str(submitted.room.folder), str(submitted.services.data))
+
+
+def test_another_user_cannot_replace_what_the_platform_writes_again(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: dict[Path, int] = {}
+
+    def chown(path: str | Path, uid: int, gid: int, **how: object) -> None:
+        owners[Path(path)] = uid
+
+    monkeypatch.setattr(os, "chown", chown)
+    user = RunAs("somebody", os.getuid() + 1, os.getgid())
+    submitted.services = replace(submitted.services, confinement=Confinement(user=user))
+    assert submitted.execute().status == "finished"
+    room = submitted.room
+    read = (room.datasets, room.datasets / "my-dataset.jsonl")
+    assert owners == dict.fromkeys(room.written, user.uid) | dict.fromkeys(read, -1)
 
 
 def build_of_its_own(submitted: Submitted) -> None:
