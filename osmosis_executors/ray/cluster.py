@@ -25,6 +25,11 @@ _LOOPBACK = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
 _STARTED = "local"
 """Ray's word for a cluster that is started for the process."""
 CONNECT_S = 10.0
+_ON = ("1", "true")
+# Ray speaks HTTP/2, where both begin with a frame of settings; an empty one will do.
+_HTTP2_SETTINGS = b"\4"
+_HTTP2_BEGINS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _HTTP2_SETTINGS + bytes(5)
+_FRAME_HEAD, _FRAME_TYPE = 9, 3
 _OURS = ("working_dir", "env_vars")
 
 
@@ -100,7 +105,13 @@ def connect(address: str, project: Path, runtime_env: Mapping[str, Any]) -> bool
 
 
 def _check_listening(address: str) -> None:
-    """Raise OSError where nothing listens at HOST:PORT: Ray would try for minutes."""
+    """Raise OSError where no Ray listens at HOST:PORT: Ray would try for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    if not host or not port.isdecimal():
+        return
+    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_S) as connection:
+        if os.environ.get("RAY_USE_TLS", "0").lower() not in _ON:
+            connection.sendall(_HTTP2_BEGINS)
+            with connection.makefile("rb") as answer:
+                if answer.read(_FRAME_HEAD)[_FRAME_TYPE:][:1] != _HTTP2_SETTINGS:
+                    raise ConnectionError("what listens there is no Ray")

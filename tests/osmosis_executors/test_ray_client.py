@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
+import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +96,40 @@ def test_each_task_is_started_once_and_its_end_is_reported(ray: FakeRay, tmp_pat
         *(("cancel", of, True) for of in ("3", "fails", "goes on")),
         "shutdown",
     ]
+
+
+@contextmanager
+def listening(answer: bytes) -> Iterator[str]:
+    """The address of a server that answers the first caller with these bytes, and hangs up."""
+
+    def serve_one() -> None:
+        caller, _ = server.accept()
+        with caller:
+            caller.recv(1000)
+            caller.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve_one)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (bytes.fromhex("000018040000000000"), "connected"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "refused"),
+        (b"", "refused"),
+    ],
+)
+def test_an_address_where_something_else_listens_is_reported(
+    ray: FakeRay, tmp_path: Path, answer: bytes, kind: str
+) -> None:
+    with listening(answer) as address:
+        [[found, values]] = served(connect(tmp_path, address))
+    assert found == kind
+    assert values.get("why", "") in ("", "what listens there is no Ray")
 
 
 def test_an_address_without_a_cluster_is_reported(ray: FakeRay, tmp_path: Path) -> None:
