@@ -1,4 +1,4 @@
-"""Whom a token stands for, and its end: `GET verify` and `DELETE tokens`."""
+"""The user of a token, and its end: `GET verify` and `DELETE tokens`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Whom a token stands for, where, and until when."""
+    """The user of a token, with its workspace and its end."""
 
     user: User
     workspace: str = ""
@@ -42,7 +42,7 @@ class Identity:
 
 
 def verify(client: PlatformClient) -> Identity:
-    """Return whom the client's token stands for; raise PlatformError."""
+    """Return the user of the client's token; raise PlatformError."""
     answer = client.get("/api/cli/verify")
     workspace = table_of(answer, "workspace")
     expires = text_or_empty(answer, "expires_at")

@@ -62,7 +62,7 @@ def _name(platform: str, workspace: str) -> str:
 
 
 def _backend() -> Any:
-    """The keyring that the package chose; raise KeyringProblem where it is a makeshift."""
+    """The keyring that the package chose; raise KeyringProblem where it is not safe."""
     backend = importlib.import_module(MODULE).get_keyring()
     if backend.priority < 1:  # what the package itself does not recommend: none, or plain text
         raise KeyringProblem("this system has none that is safe")

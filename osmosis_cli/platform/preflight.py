@@ -62,7 +62,7 @@ class Rollout:
         )
 
     def failed(self, code: str, message: str, cure: str = "") -> Finding:
-        """Return the finding of a failure, which may be for want of a secret that is not here."""
+        """Return the finding of a failure, whose cause may be a secret that is not set here."""
         named = [name for name in self.missing if name in message]
         if not named:
             return warning(code, message, cure)

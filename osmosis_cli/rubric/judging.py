@@ -115,7 +115,7 @@ class Plan:
 
 
 async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
-    """Return every run in the order of the plan; `done` hears of each as it ends."""
+    """Return every run in the order of the plan; `done` is called with each as it ends."""
     waiting = enumerate(plan)
     runs = list(plan)
     stopped = asyncio.Event()

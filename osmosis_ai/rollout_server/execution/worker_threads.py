@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 BLOCKED_LOOKS = 5
 """A loop that is found silent so often in a row is blocked; counted in looks, not in seconds, since
-a machine that stands still stops the one who looks as well."""
+a machine that stands still stops the looking thread as well."""
 _WATCH_S = 0.1
 _CLOSE_S = 2.0
 _LEAVE_S = 0.2

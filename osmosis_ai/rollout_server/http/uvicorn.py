@@ -109,7 +109,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with a long queue before a short arm.
+    """uvicorn's server with a long queue of connections, of which few are accepted at once.
 
     asyncio accepts as many connections in one go as the queue is long, so it gets a short one
     first. With `owns_process` the interpreter also switches threads more often.

@@ -1,4 +1,4 @@
-"""The end of patience with trainers that cannot be reached, when the server stops.
+"""Give trainers that cannot be reached less time once the server stops.
 
 Tries are made as often as ever, without the pauses between them. Knows no trainer.
 """
