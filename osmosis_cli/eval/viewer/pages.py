@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_osmosis.analysis.aggregate import CONFIDENCE
 from pytest_osmosis.analysis.baseline import baseline_of, compared
 from pytest_osmosis.analysis.planned_rows import ran, score_table_of
 from pytest_osmosis.analysis.row_matching import match_rows
@@ -21,7 +22,6 @@ from .library import Entry, Library, Viewed
 
 WIDTH, HEIGHT = 120, 28
 """Of a trend, in units of its drawing."""
-CONFIDENCE = 0.95
 
 
 class NothingInCommon(Exception):
