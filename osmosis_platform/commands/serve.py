@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -204,11 +204,15 @@ def _with_its_key(folder: Path) -> Iterator[None]:
     from ..vault.cipher import KeyProblem
     from ..vault.key_change import serving
 
-    try:
-        with serving(folder):
-            yield
-    except KeyProblem as error:
-        raise click.ClickException(str(error)) from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(serving(folder))
+        except KeyProblem as error:
+            raise click.ClickException(str(error)) from None
+        except OSError as error:
+            told = f"--data {folder}: no file in it can be locked: {error.strerror}"
+            raise click.ClickException(told) from None
+        yield
 
 
 def _vault(folder: Path, database: Database) -> Vault:
@@ -225,6 +229,8 @@ def _vault(folder: Path, database: Database) -> Vault:
                 )
             vault = open_vault(folder, key)
             check_key(session, vault)
+    except KeyProblem as error:
+        raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"--data {folder}: the key: {error.strerror}") from None
     return vault

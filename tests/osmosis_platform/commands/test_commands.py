@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import signal
@@ -199,6 +200,15 @@ def test_the_key_is_changed_by_a_command_that_shows_none(
     status, _, told = platform("key", "change")
     assert (status, "is not one of Fernet" in told) == (1, True)
     assert not [key for key in (before, after, "not-a") if key in out + err + told]
+
+
+def test_a_data_folder_whose_files_cannot_be_locked_is_refused(
+    platform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Mock(side_effect=OSError(errno.ENOLCK, "No locks available"))
+    monkeypatch.setattr("osmosis_platform.locks.fcntl.flock", refused)
+    status, _, err = platform("serve", "--port", "0")
+    assert (status, "no file in it can be locked: No locks available" in err) == (1, True)
 
 
 def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(
