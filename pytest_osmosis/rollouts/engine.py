@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from .guards.loop_watchdog import LoopInterrupted
 from .guards.timeouts import CANCEL_TIMEOUT_S
 
 T = TypeVar("T")
@@ -166,7 +167,12 @@ class Engine(Generic[T]):
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while True:
+            try:
+                self.loop.run_forever()
+                return
+            except (SystemExit, KeyboardInterrupt, LoopInterrupted):
+                pass  # of a task that a job has started: asyncio ends the loop for it
 
     def _offer(self, keys: Iterator[Hashable]) -> None:
         self._sources.append(keys)

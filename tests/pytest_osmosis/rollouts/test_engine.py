@@ -271,6 +271,24 @@ def test_what_a_job_sets_in_its_context_no_other_sees(window: int) -> None:
         engine.close()
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_task_that_a_job_has_started_cannot_end_the_loop(error: type[BaseException]) -> None:
+    async def leave() -> None:
+        raise error
+
+    async def starts(key: Hashable) -> str:
+        started = asyncio.ensure_future(leave())
+        await asyncio.wait([started])
+        return type(started.exception()).__name__
+
+    engine: Engine[str] = Engine(starts, window=2, run_ahead=100)
+    try:
+        engine.offer("abc")
+        assert [engine.wait(key) for key in "abc"] == [error.__name__] * 3
+    finally:
+        assert engine.close()
+
+
 def test_closing_cancels_what_is_in_flight_then_closes_what_was_opened(
     jobs: Jobs, start: Start
 ) -> None:
