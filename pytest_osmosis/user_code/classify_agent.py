@@ -6,6 +6,7 @@ an agent is run.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -78,7 +79,7 @@ def _async_hint(agent: object) -> str:
 
 
 def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:
-    """An instance made from `arguments`; ImportingError names what the class needs besides."""
+    """An instance made from copies of `arguments`; ImportingError names what it needs besides."""
     prefix = f"{option} {spec!r}"
     if abstract := sorted(getattr(cls, "__abstractmethods__", ())):
         raise ImportingError(
@@ -90,7 +91,7 @@ def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:
             f"make an instance in the module and name that, or give {_them(required)} a default"
         )
     try:
-        return cls(**arguments)
+        return cls(**copy.deepcopy(arguments))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's constructor: its error is the message
         raise ImportingError(
             f"{prefix}: {cls.__name__}() cannot be made\n{user_traceback(error)}"

@@ -6,8 +6,9 @@ and have: an agent loop is loaded without the rest of the SDK.
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -71,8 +72,8 @@ def load_agent(
     if classify_agent(named) != "workflow":
         return LoadedAgent(LoopAgent(as_agent_loop(named, spec=spec, option=AGENT)))
     module = load_module(spec, option=AGENT, roots=roots)
-    workflow = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
-    return LoadedAgent(WorkflowAgent(workflow), module, needs_scores=True)
+    made = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
+    return LoadedAgent(WorkflowAgent(*made), module, needs_scores=True)
 
 
 def _backend(named: Any) -> Any:
@@ -91,9 +92,9 @@ def _of_backend(backend: Any, spec: str) -> LoadedAgent:
             f"{AGENT} {spec!r}: what its backend runs cannot be made\n{user_traceback(error)}"
         ) from None
     return LoadedAgent(
-        WorkflowAgent(workflow),
+        WorkflowAgent(workflow, backend.new_workflow),
         needs_scores=True,
-        grading=None if grader is None else Grading(grader),
+        grading=None if grader is None else Grading(grader, backend.new_grader),
     )
 
 
@@ -151,28 +152,34 @@ def load_grading(
         if not _is_a(found, "Grader"):
             raise ImportingError(f"{GRADER} {named!r}: is {kind_of(found)}; expected a Grader")
         module = load_module(named, option=GRADER, roots=roots)
-        return Grading(_made(found, module, spec=named, option=GRADER, config_base="GraderConfig"))
+        return Grading(*_made(found, module, spec=named, option=GRADER, config_base="GraderConfig"))
     if loaded.grading is not None or loaded.module is None:
         return loaded.grading
     found = _only(_graders(loaded.module), loaded.module, agent)
     if found is None:
         return None
     return Grading(
-        _made(found, loaded.module, spec=agent, option=AGENT, config_base="GraderConfig")
+        *_made(found, loaded.module, spec=agent, option=AGENT, config_base="GraderConfig")
     )
 
 
-def _made(found: Any, module: ModuleType, *, spec: str, option: str, config_base: str) -> Any:
-    """The instance itself, or one of the class, with the module's config where it has one."""
+def _made(
+    found: Any, module: ModuleType, *, spec: str, option: str, config_base: str
+) -> tuple[Any, Callable[[], Any]]:
+    """The instance, and what makes one for each rollout; one that was named is for all of them.
+
+    The module's config, where it has one, is copied for each.
+    """
     if not inspect.isclass(found):
-        return found
+        return found, lambda: found
     configs = {
         id(value): value for value in vars(module).values() if _is_instance(value, config_base)
     }
+    given: dict[str, Any] = {}
     if len(configs) == 1 and "config" in inspect.signature(found).parameters:
-        [config] = configs.values()
-        return instantiated(found, spec=spec, option=option, config=config)
-    return instantiated(found, spec=spec, option=option)
+        [given["config"]] = configs.values()
+    first = instantiated(found, spec=spec, option=option, **given)
+    return first, lambda: found(**copy.deepcopy(given))
 
 
 def _graders(module: ModuleType) -> list[Any]:

@@ -10,7 +10,7 @@ from .agent import AgentResult, AgentRun, count_tool_results
 from .eval_function import EvalFnError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from osmosis_ai.bridge import Account
     from osmosis_ai.rollout import AgentWorkflow, Grader, RolloutSample
@@ -21,17 +21,18 @@ class WorkflowAgent:
 
     reward_hint = "write a Grader"
 
-    def __init__(self, workflow: AgentWorkflow[Any]) -> None:
+    def __init__(self, workflow: AgentWorkflow[Any], new: Callable[[], AgentWorkflow[Any]]) -> None:
+        """`workflow` tells what the class is like; `new` returns the one that runs a rollout."""
         self.workflow = workflow
-        self._config = workflow_config(workflow)
-        self.max_concurrent = max_concurrent(self._config)
+        self._new = new
+        self.max_concurrent = max_concurrent(workflow_config(workflow))
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the workflow, as the ambient one of its task."""
         from osmosis_ai.agents.context import RolloutContext
         from osmosis_ai.agents.workflow import AgentWorkflowContext, run_workflow
 
-        account = await run.open_account()
+        workflow, account = self._new(), await run.open_account()
         ambient = RolloutContext(
             rollout_id=run.rollout_id,
             chat_completions_url=account.url,
@@ -41,11 +42,11 @@ class WorkflowAgent:
         )
         ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
             prompt=run.messages,
-            config=self._config,
+            config=workflow_config(workflow),
             metadata=run.metadata,
             artifacts_dir=run.artifacts_dir(),
         )
-        given = await run_workflow(self.workflow, ctx, ambient)
+        given = await run_workflow(workflow, ctx, ambient)
         as_chat = None if given is None else given.trajectory_messages
         sample = _completed(given, account)
         if sample is None:
@@ -89,8 +90,10 @@ def _completed(sample: RolloutSample | None, account: Account) -> RolloutSample 
 class Grading:
     """Scores runs by the reward that a grader sets."""
 
-    def __init__(self, grader: Grader) -> None:
+    def __init__(self, grader: Grader, new: Callable[[], Grader]) -> None:
+        """`grader` tells what the class is like; `new` returns the one that grades a run."""
         self.grader = grader
+        self._new = new
         self.name = type(grader).__name__
         limit = max_concurrent(getattr(grader, "config", None))
         self.slot: AbstractAsyncContextManager[Any] = (
@@ -111,7 +114,7 @@ class Grading:
             artifacts_dir=run.artifacts_dir(),
         )
         try:
-            reward = await run_grader(self.grader, ctx)
+            reward = await run_grader(self._new(), ctx)
         except SystemExit as error:  # it would end the event loop, and every other run with it
             raise EvalFnError(f"`{self.name}.grade` called sys.exit({error.code!r})") from error
         if reward is None:

@@ -96,6 +96,39 @@ class Exact(Grader):
         said = ctx.sample.messages[-1]["content"]
         ctx.set_reward(1.0 if said == ctx.label else 0.25)
 '''
+STATEFUL = """
+from osmosis_ai.rollout import AgentWorkflow, AgentWorkflowConfig, Grader
+
+
+class Counted(AgentWorkflowConfig):
+    seen: list[str] = []
+
+
+class Stateful(AgentWorkflow):
+    def __init__(self, config=None):
+        super().__init__(config)
+        self.seen = []
+
+    async def run(self, ctx):
+        for seen in (self.seen, ctx.config.seen):
+            seen.append(ctx.prompt[-1]["content"])
+        said = f"{len(self.seen)} {len(ctx.config.seen)}"
+        return [*ctx.prompt, {"role": "assistant", "content": said}]
+
+
+class Forgetful(Grader):
+    def __init__(self, config=None):
+        super().__init__(config)
+        self.graded = 0
+
+    async def grade(self, ctx):
+        self.graded += 1
+        ctx.set_reward(1.0 / self.graded)
+
+
+config = Counted(name="counted")
+shared = Stateful(config)
+"""
 GRADERS = """
 import asyncio
 
@@ -138,6 +171,16 @@ def test_a_workflow_is_scored_by_the_grader_of_its_module(flows: Project, worker
     assert session.report["config"]["eval_fns"] == ["reward"]
     assert [each["tokens"] for each in session.runs] == [15, 15]
     assert set(flows.endpoint.by_model) == {"m"}
+
+
+def test_each_rollout_has_a_workflow_a_config_and_a_grader_of_its_own(flows: Project) -> None:
+    flows.write("stateful.py", STATEFUL)
+    flows.rows("a", "b", "c")
+    session = run(flows, "stateful.py:Stateful")
+    assert [each["answer"] for each in session.runs] == ["1 1"] * 3
+    assert [each["scores"] for each in session.runs] == [{"reward": 1.0}] * 3
+    session = run(flows, "stateful.py:shared", "--osmosis-fresh")
+    assert sorted(each["answer"] for each in session.runs) == ["1 1", "2 2", "3 3"]
 
 
 def test_what_the_workflow_does_not_tell_was_recorded(flows: Project) -> None:
