@@ -7,6 +7,7 @@ retries nothing: the model does.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +20,9 @@ from .results import CompletionsResult
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
     from .metrics import RolloutMetrics
+
+
+_NOT_ADDED = ("cost_usd", "finish_reason")
 
 
 class LLMClient(Protocol):
@@ -217,6 +221,17 @@ def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsRes
 
 def _add(total: Any, value: Any) -> Any:
     return None if total is None or value is None else total + value
+
+
+def add_measures(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """Return the measures of an attempt that was given up, and of the next one, together."""
+    asked = [each for each in (earlier, later) if each["llm_calls"]]
+    costs = [each["cost_usd"] for each in asked]
+    return {
+        **{name: _add(earlier[name], later[name]) for name in later if name not in _NOT_ADDED},
+        "cost_usd": functools.reduce(_add, costs) if costs else None,
+        "finish_reason": later["finish_reason"],
+    }
 
 
 def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any]:

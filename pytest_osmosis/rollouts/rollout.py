@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.error_text import named_error
@@ -30,6 +31,8 @@ from .scoring import Scoring
 from .services import RolloutServices
 
 if TYPE_CHECKING:
+    from osmosis_ai.agents.client import ModelLLM
+
     from ..dataset.rows import Row
     from .suite import Suite
 
@@ -55,6 +58,8 @@ class Rollout:
         self._services = services
         self._scoring = Scoring(suite, row, self._position, services)
         self._agent_run = self._for_agent(services)
+        self._given_up: list[AgentRun] = []
+        """Attempts before it, whose calls were paid as well."""
 
     def _for_agent(self, services: Services) -> AgentRun:
         row, model = self.row, self.suite.spec.model
@@ -154,6 +159,7 @@ class Rollout:
             services = LoopProxyServices(services, run_in_main_loop)
         if self._agent_run.services is not services:  # it was moved, or is moved back
             self._agent_run.close()
+            self._given_up.append(self._agent_run)
             self._agent_run = self._for_agent(services)
         return await self.suite.agent.run(self._agent_run)
 
@@ -201,7 +207,7 @@ class Rollout:
             self.row.ground_truth,
             {**self.row.metadata(), **self._position},
             self.outcome.reward if self.outcome is not None else None,
-            calls=self._agent_run.llm.calls if self._agent_run.llm is not None else (),
+            calls=[call for client in self._clients() for call in client.calls],
             reasons=self._scoring.reasons,
         )
 
@@ -257,11 +263,21 @@ class Rollout:
 
     def _usage(self) -> dict[str, Any]:
         """Return the fields that the agent's model calls decide."""
-        llm = self._agent_run.llm
-        if llm is None:
+        clients = self._clients()
+        if not clients:
             return {}
         tool_calls = self.outcome.tool_calls if self.outcome is not None else 0
-        return {**llm.measures(), "tool_calls": tool_calls}
+        if len(clients) == 1:
+            return {**clients[0].measures(), "tool_calls": tool_calls}
+        from osmosis_ai.agents.client import add_measures
+
+        taken = reduce(add_measures, [client.measures() for client in clients])
+        return {**taken, "tool_calls": tool_calls}
+
+    def _clients(self) -> list[ModelLLM]:
+        """The clients of all attempts, the last one last."""
+        runs = (*self._given_up, self._agent_run)
+        return [run.llm for run in runs if run.llm is not None]
 
     def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
         """What the item prints, the question always; redacted ahead, because texts are cut."""

@@ -251,6 +251,47 @@ def test_a_synchronous_agent_is_evaluated_in_threads_with_one_warning_a_process(
     assert session.out.count("asked for row 7") == 1
 
 
+BOUND = """
+import threading
+
+
+async def agent(ctx):
+    answer = await ctx.chat(list(ctx.request.messages))
+    if threading.current_thread().name == "osmosis-isolated":
+        raise RuntimeError("the lock is bound to a different event loop")
+    return ctx.complete([*ctx.request.messages, answer.message], reward=1.0)
+"""
+
+
+class FoundBlocking(set[int]):
+    """Every owner, until it turns out that it cannot be moved."""
+
+    def __contains__(self, owner: object) -> bool:
+        return not super().__contains__(owner)
+
+    def discard(self, owner: int) -> None:
+        self.add(owner)
+
+
+def test_a_rollout_that_had_to_be_made_again_says_what_both_attempts_took(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Isolation.__init__
+
+    def make(isolation: Isolation, *args: Any, **options: Any) -> None:
+        made(isolation, *args, **options)
+        isolation._isolated = FoundBlocking()
+
+    monkeypatch.setattr(Isolation, "__init__", make)
+    project.write("agent.py", BOUND)
+    project.rows("a", "b")
+    session = project.run("--osmosis-batch-size=1", agent="agent.py:agent", eval_fn=None)
+    assert session.outcomes == {"passed": 2}
+    assert [run["llm_calls"] for run in session.runs] == [2, 1]
+    assert [run["tokens"] for run in session.runs] == [30, 15]
+    assert project.endpoint.requests == 3
+
+
 def test_a_blocking_eval_function_is_named_too(project: Project) -> None:
     project.write("rewards.py", BLOCKING)
     project.rows(*(f"row {number}" for number in range(6)))
