@@ -9,9 +9,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import struct
 import zlib
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
+from functools import cache, reduce
 from time import time
 from typing import Any
 
@@ -478,9 +480,17 @@ _GZIP = {"Content-Encoding": "gzip"}
 @fault(r"gzip-bomb")
 def gzip_bomb(ask: Ask) -> list[Step]:
     """About 100 kB that unpack to 100 MiB."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    parts = [packer.compress(b" " * 2**20) for _ in range(100)]
-    return [reply(200, b"".join([*parts, packer.flush()]), headers=_GZIP)]
+    return [reply(200, _packed_mib(100), headers=_GZIP)]
+
+
+@cache
+def _packed_mib(count: int) -> bytes:
+    mib = b" " * 2**20
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = packer.compress(mib) + packer.flush(zlib.Z_FULL_FLUSH)
+    check = reduce(lambda sum_, _: zlib.crc32(mib, sum_), range(count), 0)
+    header, end = gzip.compress(b"")[:10], struct.pack("<II", check, count * len(mib))
+    return header + block * count + packer.flush() + end
 
 
 @fault(r"gzip-broken")
