@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from xdist import is_xdist_worker
-from xdist.scheduler import LoadFileScheduling, Scheduling
+from xdist.scheduler import LoadFileScheduling, LoadGroupScheduling, Scheduling
 
 gc.disable()  # what is imported for the tests stays; `pytest_collection_finish` enables it
 
@@ -91,14 +91,26 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         getattr(pydantic, name)
 
 
+def slow_import(nodeid: str) -> str | None:
+    """Return what the tests of a file import, where that takes seconds."""
+    file = nodeid.partition("::")[0]
+    if file.endswith(IMPORT_SCIPY):
+        return "scipy"
+    return "litellm" if file.endswith(IMPORT_LITELLM) else None
+
+
 class ByFile(LoadFileScheduling):  # type: ignore[misc]
     """Files go to workers in the order of collection; those that share a slow import go to one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        if file.endswith(IMPORT_SCIPY):
-            return "scipy"
-        return "litellm" if file.endswith(IMPORT_LITELLM) else file
+        return slow_import(nodeid) or str(super()._split_scope(nodeid))
+
+
+class ByTest(LoadGroupScheduling):  # type: ignore[misc]
+    """Tests go to workers one at a time; those that share a slow import go to one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return slow_import(nodeid) or str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -109,7 +121,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
-    """Share what a file's fixtures make among all of its tests."""
+    """Share what a file's fixtures make among all of its tests, and slow imports in any case."""
+    if config.getoption("dist") == "loadgroup":
+        return ByTest(config, log)
     if config.getoption("dist") != "loadfile":
         return None
     config.option.loadscopereorder = False  # light files are collected last
