@@ -106,8 +106,15 @@ class RunBudget:
         reason = self._lost(result)
         if reason is not None:
             return reason
-        if self._budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
+        return self._unknown(result)
+
+    def _unknown(self, result: RunResult) -> str | None:
+        """Return which budget cannot be kept, since what a run took is not known."""
+        budget = self._budget
+        if budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
             return "the cost of a run is not known: --osmosis-max-cost cannot be kept"
+        if budget.tokens is not None and result.llm_calls and result.tokens is None:
+            return "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
         return None
 
     def _lost(self, result: RunResult) -> str | None:

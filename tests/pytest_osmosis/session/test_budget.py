@@ -98,9 +98,27 @@ def test_a_connection_that_breaks_ends_the_session_only_where_there_was_never_a_
     assert later.reasons == within.reasons == []
 
 
-def test_a_spent_budget_of_tokens_ends_the_session_and_unknown_usage_counts_nothing():
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (
+            Budget(tokens=100),
+            "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept",
+        ),
+        (Budget(cost_usd=1.0), "the cost of a run is not known: --osmosis-max-cost cannot be kept"),
+    ],
+)
+def test_a_budget_of_what_is_not_known_ends_the_session(budget, reason):
+    runs = Runs(budget)
+    runs.supervisor.ended(run(0, llm_calls=0, tokens=None, cost_usd=None))
+    runs.supervisor.ended(run(1, llm_calls=1, tokens=9, cost_usd=0.25))
+    assert runs.reasons == []
+    runs.supervisor.ended(run(2, llm_calls=1, tokens=None, cost_usd=None))
+    assert runs.reasons == [reason]
+
+
+def test_a_spent_budget_of_tokens_ends_the_session():
     runs = Runs(Budget(tokens=100))
-    runs.supervisor.ended(run(0, llm_calls=1, tokens=None))
     runs.supervisor.ended(run(1, llm_calls=1, tokens=99))
     assert runs.reasons == []
     runs.supervisor.ended(run(2, llm_calls=1, tokens=1))
