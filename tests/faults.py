@@ -405,8 +405,11 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "code leaves tasks or threads behind",
-            "the session ends all the same",
-            [f"{BAD_CODE}::test_what_code_does_to_its_process_does_not_move_the_reports"],
+            "the session ends all the same; a warning names a task that still waits for the model",
+            [
+                f"{BAD_CODE}::test_what_code_does_to_its_process_does_not_move_the_reports",
+                f"{BAD_CODE}::test_a_warning_names_a_task_that_was_left_behind_in_a_model_call",
+            ],
         ),
         Fault(
             "an eval function has positional-only parameters or `**kwargs`",

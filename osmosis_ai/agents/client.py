@@ -116,7 +116,7 @@ class ModelLLM:
         self.last_asked, self.last_answer = messages, None
         tools = params.pop("tools", self._tools) or None
         sent = _merge(self._params, params)
-        call = CallProgress(self._model.endpoint)
+        call = CallProgress(self._model.endpoint, asyncio.current_task())
         self._under_way.append(call)
         try:
             with call:

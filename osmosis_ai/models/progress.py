@@ -9,8 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 from .base import CallFault
+
+if TYPE_CHECKING:
+    import asyncio
 
 _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", default=None)
 
@@ -18,11 +22,13 @@ _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", def
 class CallProgress:
     """One call, all its tries and pauses included; begins with `with`."""
 
-    __slots__ = ("_describe", "_fault", "_started", "endpoint", "tries")
+    __slots__ = ("_describe", "_fault", "_started", "endpoint", "task", "tries")
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, task: asyncio.Task[Any] | None) -> None:
         self.endpoint = endpoint
         """Printable `host:port` or provider."""
+        self.task = task
+        """The task that waits for the answer."""
         self.tries = 0
         """Tries so far, the one under way included."""
         self._started = time.monotonic()

@@ -27,7 +27,7 @@ from ..run_result import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, SessionSpec
 from .collection import RunItem
 from .nodeids import parameter_id
-from .protocol import set_below, warn_of_blocking
+from .protocol import set_below, warn_of_code
 from .runner import ItemRunner
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
@@ -133,7 +133,7 @@ class MarkerPlugin:
         try:
             finished = runner.rollouts.result(key)
             node = request.node
-            warn_of_blocking(node.ihook, runner.rollouts.blocked(), nodeid=node.nodeid)
+            warn_of_code(node.ihook, runner.rollouts.warnings(), nodeid=node.nodeid)
         except EngineClosed:
             pytest.skip(f"not run: {runner.rollouts.halted or 'the session is ending'}")
         made = request.node.stash[_ROLLOUT] = Rollout(finished)

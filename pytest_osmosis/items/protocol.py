@@ -20,7 +20,7 @@ from .. import compat
 from ..escaping import escape_control_chars
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
-from ..rollouts.guards.loop_watchdog import Blocked, BlockedLoop
+from ..rollouts.guards.code_warning import CATEGORIES, CodeWarning
 from ..run_result import DECIDED, REPORT_FIELD, RolloutRecord, RunId, RunResult
 from .collection import RunItem
 
@@ -80,8 +80,8 @@ class ReportedRollouts(Protocol):
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""
 
-    def blocked(self) -> Iterable[Blocked]:
-        """Return what was found to block the event loop since the last call."""
+    def warnings(self) -> Iterable[CodeWarning]:
+        """Return what user code was found to do to the session since the last call."""
 
 
 def run_item(
@@ -107,7 +107,7 @@ def run_item(
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
         result = item.suite.lost(item.run_id, error=str(error.msg), error_type="timeout")
         item.finished = RolloutRecord(result, str(error.msg))
-    warn_of_blocking(item.parent.hooks, rollouts.blocked(), nodeid=item.nodeid)
+    warn_of_code(item.parent.hooks, rollouts.warnings(), nodeid=item.nodeid)
     if item.finished.sections:
         sections = [(title, redact(text)) for title, text in item.finished.sections]
         item.finished = replace(item.finished, sections=sections)
@@ -119,15 +119,14 @@ def run_item(
     return True
 
 
-def warn_of_blocking(hook: Any, found: Iterable[Blocked], *, nodeid: str) -> None:
-    """Put what was found to block the event loop into pytest's summary of warnings.
+def warn_of_code(hook: Any, found: Iterable[CodeWarning], *, nodeid: str) -> None:
+    """Put what user code was found to do to the session into pytest's summary of warnings.
 
     Not by `warnings.warn`: under `-W error` that would raise in the middle of an item.
     """
-    for blocked in found:
-        message = warnings.WarningMessage(
-            BlockedLoop(str(blocked)), BlockedLoop, blocked.filename, blocked.line
-        )
+    for each in found:
+        category = CATEGORIES[each.category]
+        message = warnings.WarningMessage(category(each.text), category, each.filename, each.line)
         hook.pytest_warning_recorded.call_historic(
             kwargs={
                 "warning_message": message,

@@ -18,6 +18,7 @@ from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
 from .engine import Engine
 from .guards.captured import Captured, capture
+from .guards.code_warning import BlockedLoop, CodeWarning
 from .guards.isolation import Call, Isolation
 from .guards.loop_watchdog import Blocked
 from .guards.thread_calls import CallThreads
@@ -60,14 +61,14 @@ class RolloutPool:
         self._rate_limit = rate_limit
         self._cache = cache or ResultCache(suites, dict)
         self._pool_size = pool_size
-        self._blocked: deque[Blocked] = deque()
+        self._warnings: deque[CodeWarning] = deque()
         self._models: dict[int, ChatModel] = {}
         self._bridges: dict[int, Bridge] = {}
         self._ready: set[int] = set()
         """Models whose runs may start."""
         self._threads = CallThreads()
         self._on_stuck = on_stuck
-        self._isolation = Isolation(self._blocked.append, on_stuck=self._stuck)
+        self._isolation = Isolation(self._moved, on_stuck=self._stuck)
         self._ending = threading.Event()
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
@@ -97,10 +98,10 @@ class RolloutPool:
         """How many runs have been started and have not ended."""
         return self._engine.in_flight
 
-    def blocked(self) -> Iterator[Blocked]:
-        """Yield what was found to block the event loop since the last call."""
-        while self._blocked:
-            yield self._blocked.popleft()
+    def warnings(self) -> Iterator[CodeWarning]:
+        """Yield what user code was found to do to the session since the last call."""
+        while self._warnings:
+            yield self._warnings.popleft()
 
     def halt(self, reason: str) -> None:
         """Start no further run."""
@@ -127,6 +128,11 @@ class RolloutPool:
             self._engine.abandon({})
         self._isolation.close()
         self._threads.close()
+
+    def _moved(self, blocked: Blocked) -> None:
+        """Note that user code blocks the event loop; in the watchdog's thread."""
+        text, category = str(blocked), BlockedLoop.__name__
+        self._warnings.append(CodeWarning(category, text, blocked.filename, blocked.line))
 
     def _stuck(self, key: RunId, held: str) -> None:
         """A run holds the event loop and ignores interruptions: no later result can come."""
@@ -219,6 +225,9 @@ class _RunServices:
         self, owner: object, name: str, call: Call[T], /, *, within_s: float = math.inf
     ) -> Awaitable[T]:
         return self._pool._isolation.run(owner, name, call, within_s=within_s, job=self._key)
+
+    def warn(self, warning: CodeWarning, /) -> None:
+        self._pool._warnings.append(warning)
 
     def leave(self, record: RolloutRecord, /) -> None:
         pool = self._pool

@@ -24,6 +24,7 @@ from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors
 from .errors import AgentEnded, Failure
 from .failure_text import explanation
+from .guards.code_warning import call_left_behind
 from .guards.isolation import LoopProxyServices, RunInMainLoop, run_directly
 from .guards.loop_watchdog import LoopHeld
 from .guards.timeouts import DeadlineExceeded, LeftBehind, is_current
@@ -104,9 +105,19 @@ class Rollout:
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
             self.failure = errors.classify_exception(error, self._agent_run, self.suite.hooks)
         finally:
-            self._agent_run.close()
+            self._end_agent()
         if self.outcome is not None and self.outcome.error is not None:
             self.failure = errors.agent_reported(self.outcome.error, self._agent_run)
+
+    def _end_agent(self) -> None:
+        """End the agent's part: its model takes no more calls."""
+        run = self._agent_run
+        run.close()
+        call = None if run.llm is None else run.llm.longest_wait()
+        if call is None or (run.account is not None and self.outcome is None):
+            return  # the bridge learns of a cancelled call a moment later
+        task = call.task if run.account is None else None
+        self._services.warn(call_left_behind(self.suite.spec.agent, task))
 
     def _expired(self) -> None:
         self._late = errors.timed_out(self.suite.spec.agent_timeout_s, self._agent_run)

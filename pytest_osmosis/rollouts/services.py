@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from ..run_result import RolloutRecord
 from ..user_code.agent import Services
+from .guards.code_warning import CodeWarning
 from .guards.isolation import Call
 from .guards.timeouts import TaskDeadline
 
@@ -32,6 +33,9 @@ class RolloutServices(Services, Protocol):
         Raises:
             LoopHeld: when it blocked the loop beyond `within_s` seconds.
         """
+
+    def warn(self, warning: CodeWarning, /) -> None:
+        """Warn of what the run's code does, once, in pytest's summary."""
 
     def leave(self, record: RolloutRecord, /) -> None:
         """End the run with this, while its task is in code that ignores its cancellation."""

@@ -16,7 +16,7 @@ from typing import Any
 from ...escaping import escape_control_chars
 from ...rollouts.cached import ResultCache
 from ...rollouts.engine import EngineClosed
-from ...rollouts.guards.loop_watchdog import Blocked
+from ...rollouts.guards.code_warning import CodeWarning
 from ...rollouts.suite import Suite
 from ...run_result import RolloutRecord, RunId, RunResult
 from ...session.result_sink import ResultSink
@@ -58,7 +58,7 @@ class RemoteRollouts:
         self._loaded = loaded
         self._keeps_messages = keeps_messages
         self._done: dict[RunId, RolloutRecord] = {}
-        self._blocked: deque[Blocked] = deque()
+        self._warnings: deque[CodeWarning] = deque()
         self._arrived = threading.Condition()
         self._waited_for: RunId | None = None
         self._is_cancelled = False
@@ -71,7 +71,7 @@ class RemoteRollouts:
             messages.LOADED: self._introduced,
             messages.FINISHED: self._finished,
             messages.PACE: self._paced,
-            messages.BLOCKED: self._found_blocked,
+            messages.WARNING: self._warned,
             messages.GAVE_UP: self._gave_up,
             messages.PROBLEM: self._problem,
             messages.DONE: self._ended,
@@ -102,10 +102,10 @@ class RemoteRollouts:
                 self._arrived.wait()
             return self._done.pop(key)
 
-    def blocked(self) -> Iterator[Blocked]:
+    def warnings(self) -> Iterator[CodeWarning]:
         """Yield what was found to block an event loop since the last call."""
-        while self._blocked:
-            yield self._blocked.popleft()
+        while self._warnings:
+            yield self._warnings.popleft()
 
     def resize(self, window: int) -> None:
         """Set how many rollouts may be in flight over all shards."""
@@ -244,8 +244,8 @@ class RemoteRollouts:
         if seconds > 0:
             self._broadcast(messages.HOLD, seconds, but=shard.number)
 
-    def _found_blocked(self, shard: Shard, fields: Mapping[str, Any]) -> None:
-        self._blocked.append(Blocked(**fields))
+    def _warned(self, shard: Shard, fields: Mapping[str, Any]) -> None:
+        self._warnings.append(CodeWarning(**fields))
 
     def _gave_up(self, shard: Shard, reason: str) -> None:
         """Note that the run at fault has its result: no other is suspected."""

@@ -70,8 +70,8 @@ class ShardRuns:
                 continue
             if record is not None:
                 left -= 1
-                for blocked in rollouts.blocked():
-                    self._link.send(messages.BLOCKED, asdict(blocked))
+                for warning in rollouts.warnings():
+                    self._link.send(messages.WARNING, asdict(warning))
                 self._send(record)
                 with contextlib.suppress(EngineClosed):  # it was given up, and ended all the same
                     rollouts.result(record.result.run_id)

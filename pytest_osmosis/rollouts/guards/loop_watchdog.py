@@ -47,10 +47,6 @@ _EXCUSED = ("<frozen importlib", f"{os.sep}pdb.py", f"{os.sep}bdb.py")
 """Code that may block: imports, which happen once, and debuggers."""
 
 
-class BlockedLoop(UserWarning):
-    """User code blocks the event loop, and was moved to threads."""
-
-
 class LoopInterrupted(BaseException):
     """Raised in code that does not return to the event loop."""
 

@@ -449,6 +449,38 @@ def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Pr
     assert "was destroyed" not in session.out + session.err
 
 
+LEAVING = """
+import asyncio
+
+left = []
+
+
+async def look_up(ctx):
+    await ctx.chat([{"role": "user", "content": "late"}])
+
+
+async def agent(ctx):
+    answer = await ctx.chat(list(ctx.request.messages))
+    if answer.message["content"] == "a":
+        left.append(asyncio.create_task(look_up(ctx)))
+        await asyncio.sleep(0)
+    return ctx.complete([*ctx.request.messages, answer.message], reward=1.0)
+"""
+
+
+@each_mode
+def test_a_warning_names_a_task_that_was_left_behind_in_a_model_call(
+    project: Project, workers: int
+) -> None:
+    project.write("leaving.py", LEAVING)
+    project.rows("a", "b")
+    session = project.run("--batch-size=2", agent="leaving:agent", eval_fn=None, workers=workers)
+    assert session.outcomes == {"passed": 2, "warnings": 1}
+    assert [run["llm_calls"] for run in session.runs] == [1, 1]
+    told = "\n".join(session.section("warnings summary"))
+    assert "leaving.py:7: CallLeftBehind: leaving:agent: `look_up` still waited for" in told
+
+
 @each_mode
 def test_a_secret_in_a_warning_is_masked(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int

@@ -60,7 +60,7 @@ class FakePool:
     def coming(self, runs: Sequence[RunId]) -> None:
         self.offered.set()
 
-    def blocked(self) -> Iterator[Any]:
+    def warnings(self) -> Iterator[Any]:
         return iter(())
 
     def result(self, run: RunId) -> RolloutRecord:
