@@ -10,7 +10,7 @@ def error_text(error: BaseException) -> str:
     """Return `str(error)`; a placeholder where that raises."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  the user's `__str__`: the error itself is what counts
+    except (Exception, SystemExit):  # noqa: BLE001  the user's `__str__`: the error is what counts
         return _BROKEN
 
 

@@ -7,10 +7,12 @@ nor the use of the result, and sets no deadline.
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..error_text import error_text
 from .context import RolloutContext
 from .errors import OsmosisValidationError
 from .function import AgentFunction, as_agent, owner_of_run
@@ -66,9 +68,22 @@ def _checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> Rollo
         raise _broken(agent, "returned final_messages that are not a list of dicts")
     if result.reward is not None:
         result.reward = _finite(agent, result.reward)
+    if isinstance(result.error_message, BaseException):
+        result.error_message = error_text(result.error_message)
     if result.metrics is None:
         result.metrics = ctx.metrics()
+    tool_calls = getattr(result.metrics, "num_tool_calls", None)
+    if type(tool_calls) is not int:
+        result.metrics.num_tool_calls = _whole(agent, tool_calls)
     return result
+
+
+def _whole(agent: RolloutAgentLoop, number: Any) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        what = f"returned metrics.num_tool_calls {number!r}; expected a whole number"
+        raise _broken(agent, what) from None
 
 
 def _finite(agent: RolloutAgentLoop, reward: Any) -> float:

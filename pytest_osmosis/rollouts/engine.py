@@ -64,6 +64,7 @@ class Engine(Generic[T]):
         self._throttled = False
         self._halted = False
         self._abandoned = False
+        self._closing = False
         self._pumping = False
         self._jobs_context = contextvars.copy_context()
         """What each job starts with: what one sets for itself, the next does not see."""
@@ -158,6 +159,7 @@ class Engine(Generic[T]):
             shutting.result(CLOSE_TIMEOUT_S)
         except concurrent.futures.TimeoutError:
             return False
+        self._closing = True
         self.soon(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -167,10 +169,11 @@ class Engine(Generic[T]):
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self.loop)
-        while True:
+        while True:  # whatever code of a job does to the loop
             try:
                 self.loop.run_forever()
-                return
+                if self._closing:
+                    return
             except (SystemExit, KeyboardInterrupt, LoopInterrupted):
                 pass  # of a task that a job has started: asyncio ends the loop for it
 

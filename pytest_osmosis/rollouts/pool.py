@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
+
+from osmosis_ai.error_text import named_error
 
 from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
@@ -153,7 +156,10 @@ class RolloutPool:
             await ready_for(suite.spec.model)
             self._ready.add(id(suite.spec.model))
         services = _RunServices(self, key, captured)
-        return self._ended(key, captured, await suite.run(key, services=services))
+        try:
+            return self._ended(key, captured, await suite.run(key, services=services))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - of one run: the others go on
+            return self._ended(key, captured, _unrecorded(suite, key, error))
 
     def _ended(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         if sections := captured.sections(self._suites[key.suite].redact):
@@ -189,6 +195,15 @@ class RolloutPool:
             bridge.close()
         for model in self._models.values():
             await model.aclose()
+
+
+def _unrecorded(suite: Suite, key: RunId, error: BaseException) -> RolloutRecord:
+    """Return the record of a run of which none could be made: values that nothing foresaw."""
+    result = suite.lost(
+        key, error=f"the run has no record: {named_error(error)}", error_type="internal"
+    )
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return RolloutRecord(result, suite.redact(f"{result.error}\n\n{trace}"))
 
 
 class _RunServices:

@@ -30,10 +30,17 @@ def plain(value: Any, depth: int = DEPTH_LIMIT) -> Any:
     if depth == 0:
         return "…"
     if isinstance(value, Mapping):
-        return {str(name): plain(each, depth - 1) for name, each in value.items()}
+        return {_text(name): plain(each, depth - 1) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(each, depth - 1) for each in value]
-    return str(value)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except (Exception, SystemExit):  # noqa: BLE001 - the value's own code: a closed handle, say
+        return f"<{type(value).__name__}>"
 
 
 def masked(value: Any, redact: Callable[[str], str]) -> Any:

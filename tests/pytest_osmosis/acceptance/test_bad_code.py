@@ -449,6 +449,76 @@ def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Pr
     assert "was destroyed" not in session.out + session.err
 
 
+ODD = """
+import sys
+
+
+class Closed:
+    def __repr__(self):
+        raise RuntimeError("detached")
+
+
+class Index:
+    def __index__(self):
+        return 3
+
+
+class Torn(dict):
+    def items(self):
+        raise LookupError("no items")
+
+
+class Leaving(Exception):
+    def __str__(self):
+        sys.exit(5)
+
+
+async def agent(ctx):
+    question = list(ctx.request.messages)
+    answer = await ctx.chat(question)
+    result = ctx.complete([*question, answer.message], reward=1.0)
+    match answer.message["content"]:
+        case "repr":
+            result.final_messages[-1]["handle"] = Closed()
+        case "index":
+            result.metrics.num_tool_calls = Index()
+        case "float":
+            result.metrics.num_tool_calls = 2.5
+        case "metrics":
+            result.metrics = "none"
+        case "error":
+            result.status, result.error_message = "ERROR", ValueError("the tool broke")
+        case "torn":
+            result.final_messages[-1] = Torn(answer.message)
+        case "leaving":
+            raise Leaving
+    return result
+"""
+
+
+@each_mode
+def test_odd_values_and_errors_of_an_agent_cost_no_other_run(
+    project: Project, workers: int
+) -> None:
+    project.write("odd.py", ODD)
+    project.rows("a", "repr", "index", "float", "metrics", "error", "torn", "leaving", "b")
+    session = project.run("--batch-size=2", agent="odd:agent", eval_fn=None, workers=workers)
+    assert session.ret == 1
+    assert [run["outcome"] for run in session.runs] == [
+        *["passed"] * 3, *["failed"] * 3, "error", "failed", "passed"
+    ]  # fmt: skip
+    assert session.runs[2]["tool_calls"] == 3
+    returned = "OsmosisValidationError: agent returned metrics.num_tool_calls"
+    assert [run["error"] for run in session.runs[3:8]] == [
+        f"{returned} 2.5; expected a whole number",
+        f"{returned} None; expected a whole number",
+        "the tool broke",
+        "the run has no record: LookupError: no items",
+        "Leaving: <exception str() failed>",
+    ]
+    assert project.endpoint.requests == 9
+
+
 LEAVING = """
 import asyncio
 

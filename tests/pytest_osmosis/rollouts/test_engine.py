@@ -271,6 +271,20 @@ def test_what_a_job_sets_in_its_context_no_other_sees(window: int) -> None:
         engine.close()
 
 
+def test_a_job_that_stops_the_loop_does_not_end_it() -> None:
+    async def stops(key: Hashable) -> Hashable:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0)
+        return key
+
+    engine: Engine[Hashable] = Engine(stops, window=2, run_ahead=100)
+    try:
+        engine.offer("abc")
+        assert [engine.wait(key) for key in "abc"] == ["a", "b", "c"]
+    finally:
+        assert engine.close()
+
+
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
 def test_a_task_that_a_job_has_started_cannot_end_the_loop(error: type[BaseException]) -> None:
     async def leave() -> None:
