@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from osmosis_ai.bridge import Bridge
 from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.rollout.context import RolloutContext
+from tests.pages.blocks import ROOT, blocks
 
 T = TypeVar("T")
 
@@ -110,14 +111,25 @@ class Evaluated:
 
 def evaluated(folder: Path, workflow: str) -> Evaluated:
     """Evaluate the rollout with this `multiply/workflow.py`, two runs a row."""
+    files = {"main.py": MAIN, "multiply/grader.py": GRADER, "multiply/workflow.py": workflow}
+    return _session(folder, files)
+
+
+def documented(folder: Path, library: str) -> Evaluated:
+    """Evaluate the guide's example for a library, as it stands, with a grader."""
+    page = ROOT / "docs" / "guides" / "workflows.md"
+    [example] = [
+        block.text
+        for block in blocks(page)
+        if block.text.startswith("# pip install ") and library in block.text.splitlines()[0]
+    ]
+    return _session(folder, {"main.py": f"import guard\n{example}\n{GRADER}"}, "--", "-n0")
+
+
+def _session(folder: Path, files: Mapping[str, str], *more: str) -> Evaluated:
     rollout = folder / "rollouts" / "multiply"
     (rollout / "multiply").mkdir(parents=True)
-    for name, text in {
-        "guard.py": GUARD,
-        "main.py": MAIN,
-        "multiply/grader.py": GRADER,
-        "multiply/workflow.py": workflow,
-    }.items():
+    for name, text in {"guard.py": GUARD, **files}.items():
         (rollout / name).write_text(text)
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
@@ -125,7 +137,7 @@ def evaluated(folder: Path, workflow: str) -> Evaluated:
         [
             *(sys.executable, "-m", "osmosis_cli", "eval", "-m", "rollouts/multiply/main.py"),
             *("-d", "rows.jsonl", "--model", "embedded/perfect", "--n", "2"),
-            *("--batch-size", "4", "-o", "report.json"),
+            *("--batch-size", "4", "-o", "report.json", *more),
         ],
         capture_output=True,
         text=True,

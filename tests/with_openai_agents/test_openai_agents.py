@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import agents
@@ -16,7 +17,7 @@ from osmosis_ai.rollout.integrations.agents.openai_agents import (
     OsmosisRolloutModel,
     SessionSampleSource,
 )
-from tests.workspace_rollout import Evaluated, check, evaluated, in_a_rollout
+from tests.workspace_rollout import Evaluated, check, documented, evaluated, in_a_rollout
 
 agents.set_tracing_disabled(True)
 
@@ -71,6 +72,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
 
 def test_a_workspaces_rollout_is_evaluated_as_it_is(session: Evaluated):
     check(session)
+
+
+def test_the_guides_example_is_evaluated_as_it_stands(tmp_path: Path):
+    check(documented(tmp_path, "openai-agents"))
 
 
 def test_a_streamed_run_gives_the_same_sample():

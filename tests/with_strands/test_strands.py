@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from osmosis_ai.rollout.integrations.agents.strands import (
     OsmosisRolloutModel,
     OsmosisStrandsAgent,
 )
-from tests.workspace_rollout import Evaluated, check, evaluated, in_a_rollout
+from tests.workspace_rollout import Evaluated, check, documented, evaluated, in_a_rollout
 
 WORKFLOW = '''
 from typing import Any
@@ -63,6 +64,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
 
 def test_a_workspaces_rollout_is_evaluated_as_it_is(session: Evaluated):
     check(session)
+
+
+def test_the_guides_example_is_evaluated_as_it_stands(tmp_path: Path):
+    check(documented(tmp_path, "strands-agents"))
 
 
 def test_a_prompt_given_to_the_agent_is_in_its_sample():
