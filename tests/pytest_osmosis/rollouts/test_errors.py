@@ -19,7 +19,7 @@ class Waited(CallProgress):
 def run_with(waited_s: float | None, *, tries: int = 1) -> Any:
     if waited_s is None:
         return SimpleNamespace(llm=SimpleNamespace(longest_wait=lambda: None))
-    call = Waited("localhost:8000")
+    call = Waited("localhost:8000", None)
     call.waited_s, call.tries = waited_s, tries
     if tries > 1:
         call.failed(CallFault("overloaded", "busy"), lambda fault: f"503 ({fault})")
