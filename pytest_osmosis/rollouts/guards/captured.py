@@ -1,7 +1,8 @@
 """What the rollout that is running prints and logs.
 
-A context variable says which rollout that is: it holds in the tasks and threads that the rollout
-starts. Knows no stream; see `items.capture` for those of pytest.
+A context variable says which rollout that is: it holds in the tasks that the rollout starts, in
+`asyncio.to_thread`, and from Python 3.14 on in every thread. Knows no stream; see `items.capture`
+for those of pytest.
 """
 
 from __future__ import annotations
