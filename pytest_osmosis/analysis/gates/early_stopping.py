@@ -27,7 +27,7 @@ from ..statistics.estimators import mean
 from ..statistics.intervals import agresti_coull
 from .evaluate import matching_rows, slice_rows
 from .parser import Gate, resolved
-from .result import holds
+from .result import outcome_between
 
 if TYPE_CHECKING:
     from .session_gates import GateEvaluator
@@ -42,10 +42,7 @@ _UNIT = (0.0, 1.0)
 
 def is_settled(gate: Gate, low: float, high: float) -> bool:
     """Return whether the gate holds for every value from low to high, or for none."""
-    if gate.operator == "==" and low < gate.threshold < high:
-        return False
-    at_low, at_high = (holds(gate.operator, end, gate.threshold) for end in (low, high))
-    return at_low == at_high
+    return outcome_between(gate.operator, gate.threshold, low, high) != "inconclusive"
 
 
 def widest_limits(

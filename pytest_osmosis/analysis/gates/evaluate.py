@@ -22,7 +22,7 @@ from ..score_table import Case, ScoreTable
 from ..statistics.estimators import mean
 from ..statistics.paired import paired
 from .parser import Gate, GateError, resolved
-from .result import EQUAL_WITHIN, holds, outcome_of
+from .result import EQUAL_WITHIN, holds, outcome_between
 
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
@@ -195,10 +195,8 @@ def _high(interval: Interval | None, undefined: float) -> float:
 def _verdict(gate: Gate, found: Bounds, intervals: _Intervals, *, rows: int) -> GateResult:
     worst = found.worst if intervals.low is None else min(found.worst, intervals.low)
     best = found.best if intervals.high is None else max(found.best, intervals.high)
-    outcome = outcome_of(
-        holds(gate.operator, worst, gate.threshold), holds(gate.operator, best, gate.threshold)
-    )
     low, high = min(worst, best), max(worst, best)
+    outcome = outcome_between(gate.operator, gate.threshold, low, high)
     more = None
     if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
         more = _more_rows(gate, found.value, intervals.figure, rows)

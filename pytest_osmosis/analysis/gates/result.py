@@ -40,8 +40,13 @@ def holds(compare: str, value: float, threshold: float) -> bool:
     return bool(_COMPARE[compare](value, threshold))
 
 
-def outcome_of(at_one: bool, at_other: bool) -> GateOutcome:
-    """The verdict from whether the gate holds at each bound."""
-    if at_one and at_other:
+def outcome_between(compare: str, threshold: float, low: float, high: float) -> GateOutcome:
+    """The verdict on a figure that is somewhere from low to high.
+
+    Passed where the gate holds for every value there, failed where it holds for none.
+    """
+    at_low, at_high = holds(compare, low, threshold), holds(compare, high, threshold)
+    if at_low and at_high:
         return "passed"
-    return "inconclusive" if at_one or at_other else "failed"
+    may_equal = compare == "==" and low < threshold < high
+    return "inconclusive" if at_low or at_high or may_equal else "failed"

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, Slice, parse_gate, resolved
-from pytest_osmosis.analysis.gates.result import exit_status, holds
+from pytest_osmosis.analysis.gates.result import exit_status, holds, outcome_between
 from pytest_osmosis.analysis.score_table import ScoreTable, ScoreTableBuilder, reads_as
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 
@@ -611,3 +611,19 @@ def test_repeating_runs_is_not_said_to_settle_what_more_rows_are_needed_for():
     assert sentence.endswith(" more rows would settle it")
     open_ = evaluate(gate, tally_of([[1.0], [1.0], [0.0], [UNKNOWN]])).sentence()
     assert open_.endswith("; repeat 1 run to settle it")
+
+
+@pytest.mark.parametrize(
+    ("compare", "low", "high", "outcome"),
+    [
+        (">=", 0.5, 0.6, "passed"),
+        (">=", 0.4, 0.6, "inconclusive"),
+        ("<", 0.5, 0.6, "failed"),
+        ("==", 0.5, 0.5, "passed"),
+        ("==", 0.5, 0.6, "inconclusive"),
+        ("==", 0.4, 0.6, "inconclusive"),
+        ("==", 0.6, 0.7, "failed"),
+    ],
+)
+def test_a_gate_fails_where_it_holds_for_no_value_that_is_possible(compare, low, high, outcome):
+    assert outcome_between(compare, 0.5, low, high) == outcome
