@@ -65,7 +65,7 @@ class RunNames:
             run, _, label = name.removeprefix("run-").partition("-")
             suite = self._suite_of(file, label, root)
         row_index = None if suite is None else self._row_index(suite, row)
-        if suite is None or row_index is None or not run.isdigit():
+        if suite is None or row_index is None or not run.isdecimal():
             return None
         return RunId(suite, row_index, int(run))
 

@@ -25,19 +25,30 @@ def input_digests(patterns: Iterable[str], roots: Sequence[Path]) -> dict[str, s
     Raises:
         ConfigurationError: when a pattern matches no file, or a file cannot be read.
     """
-    found: dict[str, str] = {}
+    found: dict[Path, str] = {}
     for pattern in patterns:
         files = [path for path in map(Path, glob.glob(pattern, recursive=True)) if path.is_file()]
         if not files:
             raise ConfigurationError(f"--osmosis-inputs {pattern!r}: no file matches")
         for file in files:
             try:
-                found[_shown(file, roots)] = _digest(file.read_bytes())
+                found[file] = _digest(file.read_bytes())
             except OSError as error:
                 raise ConfigurationError(
                     f"--osmosis-inputs {str(file)!r}: cannot be read: {error.strerror or error}"
                 ) from None
-    return dict(sorted(found.items()))
+    return _named(found, roots)
+
+
+def _named(found: Mapping[Path, str], roots: Sequence[Path]) -> dict[str, str]:
+    """Return the digests by name; files outside of the roots may share one, and then a digest."""
+    named: dict[str, list[str]] = {}
+    for file, digest in found.items():
+        named.setdefault(_shown(file, roots), []).append(digest)
+    return {
+        name: own[0] if len(own) == 1 else _digest("".join(sorted(own)).encode())
+        for name, own in sorted(named.items())
+    }
 
 
 def _digest(content: bytes) -> str:
@@ -72,7 +83,7 @@ def digests(files: Iterable[Path], roots: Sequence[Path]) -> dict[str, str]:
     found: dict[Path, str] = {}
     for file in files:
         _walk(file, roots, found)
-    return {_shown(file, roots): digest for file, digest in sorted(found.items())}
+    return _named(found, roots)
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

@@ -67,6 +67,8 @@ class Bounds:
 
     def verdict(self, compare: str, threshold: float) -> str:
         held = {COMPARE[compare](bound, threshold) for bound in (self.low, self.high)}
+        if compare == "==" and self.low < threshold < self.high:
+            return "inconclusive"
         return "inconclusive" if len(held) == 2 else "passed" if held == {True} else "failed"
 
 

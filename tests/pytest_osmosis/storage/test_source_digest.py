@@ -1,0 +1,27 @@
+"""What an evaluation depends on, by name and digest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_osmosis.storage.source_digest import digests, input_digests
+
+
+def test_a_change_is_noticed_in_files_outside_of_the_project_that_share_a_name(
+    tmp_path: Path,
+) -> None:
+    files = [tmp_path / folder / "conf.py" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(f"NAME = {file.parent.name!r}\n")
+    roots = [tmp_path / "project"]
+    pattern = [str(tmp_path / "*" / "conf.py")]
+    seen = [(digests(files, roots), input_digests(pattern, roots))]
+    for file in files:
+        file.write_text("NAME = None\n")
+        seen.append((digests(files, roots), input_digests(pattern, roots)))
+    for found in zip(*seen, strict=True):
+        assert [list(each) for each in found] == [["conf.py"]] * 3
+        assert len({each["conf.py"] for each in found}) == 3
+    one = digests(files[:1], roots)
+    assert one == digests(files[:1], [*roots, tmp_path / "elsewhere"])
