@@ -41,7 +41,7 @@ async def run_loop(loop: RolloutAgentLoop, run: AgentRun, *, tools_of: str) -> A
     )
     failed = result.status == "ERROR"
     return AgentResult(
-        result.final_messages,
+        [*result.final_messages],  # what a task of the agent appends later is not of this run
         error=(result.error_message or "") if failed else None,
         reward=result.reward,
         tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,

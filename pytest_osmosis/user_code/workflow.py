@@ -52,7 +52,7 @@ class WorkflowAgent:
         if sample is None:
             return AgentResult()
         sample.label = run.ground_truth
-        messages = sample.messages if as_chat is None else as_chat
+        messages = [*(sample.messages if as_chat is None else as_chat)]
         return AgentResult(
             messages,
             reward=sample.reward,

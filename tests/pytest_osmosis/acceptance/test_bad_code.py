@@ -519,6 +519,44 @@ def test_odd_values_and_errors_of_an_agent_cost_no_other_run(
     assert project.endpoint.requests == 9
 
 
+APPENDING = """
+import asyncio
+
+
+async def append(messages):
+    while True:
+        await asyncio.sleep(0)
+        messages.append({"role": "assistant", "content": "late"})
+
+
+async def agent(ctx):
+    messages = list(ctx.request.messages)
+    answer = await ctx.chat(messages)
+    messages.append(answer.message)
+    asyncio.create_task(append(messages))
+    return ctx.complete(messages)
+
+
+async def first(messages, ground_truth, metadata):
+    await asyncio.sleep(0.01)
+    return float(len(messages))
+
+
+async def second(messages, ground_truth, metadata):
+    return float(len(messages))
+"""
+
+
+def test_what_a_task_appends_after_the_agents_end_is_not_of_the_run(project: Project) -> None:
+    project.write("appending.py", APPENDING)
+    project.rows("a")
+    session = project.run(
+        "--eval-fn=appending:second", agent="appending:agent", eval_fn="appending:first"
+    )
+    assert session.runs[0]["answer"] == "a"
+    assert session.runs[0]["scores"] == {"appending:first": 3.0, "appending:second": 3.0}
+
+
 LEAVING = """
 import asyncio
 
