@@ -9,7 +9,7 @@ _BROKEN = "<exception str() failed>"
 def error_text(error: BaseException) -> str:
     """Return `str(error)`; a placeholder where that raises."""
     try:
-        return str(error)
+        return str.__str__(str(error))  # a subclass of str has code of its own
     except (Exception, SystemExit):  # noqa: BLE001  the user's `__str__`: the error is what counts
         return _BROKEN
 

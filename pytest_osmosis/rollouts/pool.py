@@ -202,8 +202,9 @@ def _unrecorded(suite: Suite, key: RunId, error: BaseException) -> RolloutRecord
     result = suite.lost(
         key, error=f"the run has no record: {named_error(error)}", error_type="internal"
     )
-    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return RolloutRecord(result, suite.redact(f"{result.error}\n\n{trace}"))
+    # The frames alone: an exception that it came from may be what cannot be put into words.
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return RolloutRecord(result, suite.redact(f"{result.error}\n\n{frames}"))
 
 
 class _RunServices:

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from osmosis_ai.error_text import named_error
+
 from ..escaping import escape_control_chars
 from .import_timeout import DEADLINE_S, ImportDeadline, watched
 
@@ -212,6 +214,7 @@ def _attribute(module: ModuleType, attribute: str, prefix: str) -> Any:
 _OUR_FOLDER = str(Path(__file__).parent) + os.sep
 _SDK_FOLDER = str(Path(__file__).parents[2] / "osmosis_ai") + os.sep
 _LINES_SHOWN = 60
+_TRACEBACK = "Traceback (most recent call last):\n"
 FrameFilter = Callable[[Iterable[traceback.FrameSummary]], list[traceback.FrameSummary]]
 
 
@@ -264,15 +267,25 @@ def _safe(text: str) -> str:
 
 def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) -> str:
     """The traceback of an error and its causes: some frames, at most so many lines."""
+    try:
+        shown = _with_causes(error, frames)
+    except (Exception, SystemExit):  # noqa: BLE001 - the error's own code, or odd attributes of it
+        stack = frames(traceback.extract_tb(error.__traceback__, limit=-60))
+        named = named_error(error)
+        shown = "".join([_TRACEBACK, *traceback.StackSummary.from_list(stack).format(), named])
+    lines = shown.rstrip().splitlines()
+    if len(lines) > most:
+        lines = [*lines[:15], "  ...", *lines[16 - most :]]
+    return "\n".join(lines)
+
+
+def _with_causes(error: BaseException, frames: FrameFilter) -> str:
     shown = traceback.TracebackException.from_exception(error, limit=-60, compact=True)
     seen: traceback.TracebackException | None = shown
     while seen is not None:
         seen.stack = traceback.StackSummary.from_list(frames(seen.stack))
         seen = seen.__cause__ or seen.__context__
-    lines = "".join(shown.format()).rstrip().splitlines()
-    if len(lines) > most:
-        lines = [*lines[:15], "  ...", *lines[16 - most :]]
-    return "\n".join(lines)
+    return "".join(shown.format())
 
 
 def user_frames(frames: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:

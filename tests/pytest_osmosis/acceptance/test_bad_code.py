@@ -468,9 +468,29 @@ class Torn(dict):
         raise LookupError("no items")
 
 
+class Text(str):
+    def __len__(self):
+        raise ValueError("no length")
+
+
 class Leaving(Exception):
     def __str__(self):
         sys.exit(5)
+
+
+class Caused(Exception):
+    def __str__(self):
+        return Text("odd")
+
+    @property
+    def __cause__(self):
+        raise ValueError("no cause")
+
+
+class Unclassed(Exception):
+    @property
+    def __class__(self):
+        raise ValueError("no class")
 
 
 async def agent(ctx):
@@ -492,6 +512,10 @@ async def agent(ctx):
             result.final_messages[-1] = Torn(answer.message)
         case "leaving":
             raise Leaving
+        case "caused":
+            raise Caused
+        case "unclassed":
+            raise Unclassed
     return result
 """
 
@@ -501,22 +525,25 @@ def test_odd_values_and_errors_of_an_agent_cost_no_other_run(
     project: Project, workers: int
 ) -> None:
     project.write("odd.py", ODD)
-    project.rows("a", "repr", "index", "float", "metrics", "error", "torn", "leaving", "b")
+    odd = ("repr", "index", "float", "metrics", "error", "torn", "leaving", "caused", "unclassed")
+    project.rows("a", *odd, "b")
     session = project.run("--batch-size=2", agent="odd:agent", eval_fn=None, workers=workers)
     assert session.ret == 1
     assert [run["outcome"] for run in session.runs] == [
-        *["passed"] * 3, *["failed"] * 3, "error", "failed", "passed"
+        *["passed"] * 3, *["failed"] * 3, "error", *["failed"] * 2, "error", "passed"
     ]  # fmt: skip
     assert session.runs[2]["tool_calls"] == 3
     returned = "OsmosisValidationError: agent returned metrics.num_tool_calls"
-    assert [run["error"] for run in session.runs[3:8]] == [
+    assert [run["error"] for run in session.runs[3:10]] == [
         f"{returned} 2.5; expected a whole number",
         f"{returned} None; expected a whole number",
         "the tool broke",
         "the run has no record: LookupError: no items",
         "Leaving: <exception str() failed>",
+        "Caused: odd",
+        "the run has no record: ValueError: no class",
     ]
-    assert project.endpoint.requests == 9
+    assert project.endpoint.requests == 11
 
 
 APPENDING = """
