@@ -17,8 +17,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from osmosis_ai.error_text import named_error
-
 from ..escaping import escape_control_chars
 from .import_timeout import DEADLINE_S, ImportDeadline, watched
 
@@ -270,6 +268,8 @@ def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) 
     try:
         shown = _with_causes(error, frames)
     except (Exception, SystemExit):  # noqa: BLE001 - the error's own code, or odd attributes of it
+        from osmosis_ai.error_text import named_error  # only for this
+
         stack = frames(traceback.extract_tb(error.__traceback__, limit=-60))
         named = named_error(error)
         shown = "".join([_TRACEBACK, *traceback.StackSummary.from_list(stack).format(), named])
