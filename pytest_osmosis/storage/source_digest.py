@@ -127,6 +127,17 @@ def _imported(source: bytes, file: Path) -> Iterator[str]:
             if base:
                 yield base
             yield from (f"{base}.{alias.name}".lstrip(".") for alias in node.names)
+        elif isinstance(node, ast.Call):
+            yield from _imported_by_call(node)
+
+
+def _imported_by_call(call: ast.Call) -> Iterator[str]:
+    """Yield the module of `importlib.import_module("name")`, where the name is written out."""
+    called = getattr(call.func, "attr", getattr(call.func, "id", None))
+    if called == "import_module" and call.args and isinstance(call.args[0], ast.Constant):
+        name = call.args[0].value
+        if isinstance(name, str) and not name.startswith("."):
+            yield name
 
 
 def _absolute(node: ast.ImportFrom, file: Path) -> str:

@@ -122,7 +122,7 @@ class EvalFn:
             )
         reason = result.get("reason")
         if reason is not None and not isinstance(reason, str):
-            said = _described(reason)
+            said = _shown(reason)
             raise EvalFnError(f"`{self.name}` returned the reason {said}{where}; expected text")
         score = self._score(result["score"], row)
         if reason and reason.strip():
@@ -178,6 +178,10 @@ def _described(value: object) -> str:
         return f"{value} ({kind_of(value)})"
     if isinstance(value, int):
         return "an int too large for a float"
+    return _shown(value)
+
+
+def _shown(value: object) -> str:
     text = _short.repr(value)
     printable = text if text.isprintable() else text.encode("unicode_escape").decode()
     return f"{printable} ({kind_of(value)})"

@@ -7,6 +7,18 @@ from pathlib import Path
 from pytest_osmosis.storage.source_digest import digests, input_digests
 
 
+def test_modules_that_are_imported_by_a_call_are_sources_too(tmp_path: Path) -> None:
+    main = tmp_path / "main.py"
+    main.write_text(
+        "import importlib\nfrom importlib import import_module\n\n"
+        "one = importlib.import_module('one')\ntwo = import_module('two', None)\n"
+        "name = 'three'\nthree = import_module(name)\nfour = import_module('.four', 'x')\n"
+    )
+    for name in ("one", "two", "three", "four"):
+        (tmp_path / f"{name}.py").write_text("VALUE = 1\n")
+    assert list(digests([main], [tmp_path])) == ["main.py", "one.py", "two.py"]
+
+
 def test_a_change_is_noticed_in_files_outside_of_the_project_that_share_a_name(
     tmp_path: Path,
 ) -> None:

@@ -448,7 +448,7 @@ class TestReasons:
             ({"score": None}, "returned None for row-3; expected a finite float"),
             ({"score": {"score": 1.0}}, "returned {'score': 1.0} (a dict) for row-3; expected"),
             ({"score": float("nan")}, "returned nan for row-3"),
-            ({"score": 1.0, "reason": 3}, "returned the reason"),
+            ({"score": 1.0, "reason": 3}, "returned the reason 3 (an int)"),
         ],
     )
     def test_any_other_mapping_is_an_error(self, returned, says):
