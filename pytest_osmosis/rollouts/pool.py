@@ -25,7 +25,7 @@ from .guards.code_warning import BlockedLoop, CodeWarning
 from .guards.isolation import Call, Isolation
 from .guards.loop_watchdog import Blocked
 from .guards.thread_calls import CallThreads
-from .guards.timeouts import TaskDeadline
+from .guards.timeouts import LeftBehind, TaskDeadline
 from .prepare import open_model, ready_for
 from .shared_rate_limit import SharedRateLimit
 from .suite import Suite
@@ -158,6 +158,8 @@ class RolloutPool:
         services = _RunServices(self, key, captured)
         try:
             return self._ended(key, captured, await suite.run(key, services=services))
+        except LeftBehind:  # it has a record
+            raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of one run: the others go on
             return self._ended(key, captured, _unrecorded(suite, key, error))
 

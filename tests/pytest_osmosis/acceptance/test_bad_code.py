@@ -546,6 +546,40 @@ def test_odd_values_and_errors_of_an_agent_cost_no_other_run(
     assert project.endpoint.requests == 11
 
 
+RETURNING = """
+import asyncio
+
+begun, ended = asyncio.Event(), asyncio.Event()
+
+
+async def agent(ctx):
+    if ctx.request.metadata["row_index"] == 0:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await begun.wait()
+        ended.set()
+    else:
+        begun.set()
+        await ended.wait()
+        await asyncio.sleep(0.01)
+    return ctx.complete(ctx.request.messages, reward=1.0)
+"""
+
+
+def test_an_agent_that_ends_after_it_was_left_behind_changes_no_result(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeouts, "CANCEL_TIMEOUT_S", 0.01)
+    project.write("returning.py", RETURNING)
+    project.rows("a", "b")
+    session = project.run(
+        "--osmosis-agent-timeout=1", agent="returning:agent", eval_fn=None, workers=0
+    )
+    assert [run["error_type"] for run in session.runs] == ["timeout", None]
+    assert "was left behind" in session.runs[0]["error"]
+
+
 APPENDING = """
 import asyncio
 
