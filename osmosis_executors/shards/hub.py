@@ -162,7 +162,7 @@ class Hub:
 
     def _write(self, shard: int, message: bytes) -> None:
         guest = self._guests.get(shard)
-        if guest is not None:
+        if guest is not None and not guest.writer.is_closing():  # asyncio fails where TLS has ended
             guest.writer.write(message)
 
     async def _see_out(self, shard: int, reason: str, *, suspect: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import socket
 from collections.abc import Iterator, Sequence
@@ -116,6 +117,19 @@ def test_a_driver_that_is_gone_cancels_its_shards(hub: Hub) -> None:
     assert heard.get(timeout=PATIENCE_S) == ("cancel", [])
     link.send("finished")
     link.close()
+
+
+def test_what_is_sent_to_a_process_that_has_left_is_dropped(
+    hub: Hub, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = DriverLink(hub.invite(0))
+    left = asyncio.run_coroutine_threadsafe(hub._guests[0].left.wait(), hub._loop)
+    link.close()
+    left.result(PATIENCE_S)
+    for _ in range(2):
+        hub.send(0, "window", 2)
+    hub.close()
+    assert caplog.records == []
 
 
 def test_what_a_process_sent_before_it_ended_is_heard_before_its_end(hub: Hub, ears: Ears) -> None:
