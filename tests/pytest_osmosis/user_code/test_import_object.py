@@ -52,7 +52,8 @@ def look_once(
     frame_of = thread_frames.frame_of
 
     def patient(thread: int) -> FrameType | None:
-        while not is_inside(thread):
+        give_up = time.monotonic() + 60.0
+        while not is_inside(thread) and time.monotonic() < give_up:
             time.sleep(0.001)
         return frame_of(thread)
 
