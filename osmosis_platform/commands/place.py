@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,12 +45,12 @@ class Place:
 
         return f"--data {self.data}" if self.url is None else f"--database {shown(self.url)}"
 
-    def connect(self) -> Database:
+    def connect(self, silence_s: float = inf) -> Database:
         """Return the database, which need not be reachable."""
         from ..database.connection import Database
 
         if self.url is not None:
-            return Database(self.url)
+            return Database(self.url, silence_s=silence_s)
         try:
             return Database.in_folder(self.data)
         except OSError as error:
@@ -131,13 +132,13 @@ def _no_extra() -> click.ClickException:
 
 
 @contextmanager
-def connected(place: Place) -> Iterator[Database]:
+def connected(place: Place, silence_s: float = inf) -> Iterator[Database]:
     """Open the database as it is; what is wrong with it is one sentence."""
     from sqlalchemy.exc import DBAPIError
 
     from ..database.schema import SchemaProblem
 
-    database = place.connect()
+    database = place.connect(silence_s)
     try:
         yield database
     except SchemaProblem as error:
@@ -150,9 +151,9 @@ def connected(place: Place) -> Iterator[Database]:
 
 
 @contextmanager
-def opened(place: Place) -> Iterator[Database]:
+def opened(place: Place, silence_s: float = inf) -> Iterator[Database]:
     """Open the database with its tables, which must be those of this version."""
-    with connected(place) as database:
+    with connected(place, silence_s) as database:
         from ..database.schema import prepare
 
         prepare(database)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..execution.scheduler import Scheduler
     from ..vault.cipher import Vault
 
+SILENCE_S = 15.0
+"""Of a database server, after which its connection is lost. Locks are waited for less long."""
+
 
 @click.command("serve")
 @click.option(
@@ -93,7 +96,7 @@ def serve_command(
         limits=replace(Limits(), dataset_bytes=executing.max_upload),
     )
     logs.configure(operation.log_format, operation.log_level)
-    with opened(place) as database, _with_its_key(folder):
+    with opened(place, SILENCE_S) as database, _with_its_key(folder):
         _close_to_others(folder)
         vault = _vault(folder, database)
         remove_abandoned(database, folder)

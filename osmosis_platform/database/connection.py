@@ -7,8 +7,10 @@ is changed by what it holds is read with `FOR UPDATE`, which SQLite does without
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ _POSTGRESQL: dict[str, Any] = {
 class Database:
     """What opens sessions."""
 
-    def __init__(self, url: URL | str) -> None:
+    def __init__(self, url: URL | str, *, silence_s: float = inf) -> None:
+        """Take for lost what a PostgreSQL server has sent nothing on for so long."""
         address = make_url(url)
         if address.get_backend_name() == "sqlite":
             self.engine = create_engine(address, hide_parameters=True)
@@ -38,6 +41,7 @@ class Database:
         else:
             self.engine = create_engine(address, **_POSTGRESQL)
             _tune_postgresql(self.engine)
+            _end_silence(self.engine, silence_s)
 
     @property
     def is_sqlite(self) -> bool:
@@ -102,3 +106,31 @@ def _tune_postgresql(engine: Engine) -> None:
         connection.execute(f"SET lock_timeout = {BUSY_TIMEOUT_MS}")
         connection.execute("SET TIME ZONE 'UTC'")
         connection.commit()
+
+
+def _end_silence(engine: Engine, silence_s: float) -> None:
+    """Bound each wait for the server: one that hangs, or that the network has lost, closes none of
+    its connections, and libpq has no limit of its own.
+    """
+
+    class Bounded(engine.dialect.loaded_dbapi.Connection):  # type: ignore[misc, name-defined]
+        def wait(self, steps: Generator[Any, Any, Any], *rest: Any, **named: Any) -> Any:
+            return super().wait(self._bounded(steps), *rest, **named)
+
+        def _bounded(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            heard = time.monotonic()
+            try:
+                wanted = next(steps)
+                while True:
+                    if ready := (yield wanted):  # else nothing has come for a moment
+                        heard = time.monotonic()
+                    elif time.monotonic() > heard + silence_s:
+                        self.pgconn.finish()
+                        raise engine.dialect.loaded_dbapi.OperationalError("it does not answer")
+                    wanted = steps.send(ready)
+            except StopIteration as end:
+                return end.value
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, record: Any, words: Any, named: Any) -> Any:
+        return Bounded.connect(*words, **named)

@@ -49,7 +49,7 @@ def operator(
     """`osmosis platform` over the data of a platform that is served."""
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(platform_server.settings.data))
     url = platform_server.database.engine.url
-    monkeypatch.setattr(Place, "connect", lambda place: Database(url))
+    monkeypatch.setattr(Place, "connect", lambda place, silence_s: Database(url))
     return _command(monkeypatch, capsys)
 
 
