@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from .api.description import DESCRIPTION
@@ -23,6 +24,7 @@ from .http.hardening import (
     Hardening,
     on_data_error,
     on_database_error,
+    on_departure,
     on_failure,
     on_http_error,
     on_refused,
@@ -76,6 +78,7 @@ def create_app(
             HTTPException: as_page(on_http_error),
             **dict.fromkeys(_DATABASE_BUSY, as_page(on_database_error)),
             DataError: as_page(on_data_error),
+            ClientDisconnect: on_departure,
             Exception: as_page(on_failure),
         },
     )

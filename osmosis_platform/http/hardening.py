@@ -108,6 +108,11 @@ async def on_data_error(request: Request, error: Exception) -> Response:
     return error_response(Refused(422, "invalid", "a value has a character that cannot be stored"))
 
 
+async def on_departure(request: Request, error: Exception) -> Response:
+    """Answer nobody: the client has left before its body was whole, which is no failure of ours."""
+    return error_response(Refused(400, "incomplete", "the body ended before it was whole"))
+
+
 async def on_failure(request: Request, error: Exception) -> Response:
     """Answer a request that met an error of ours; its text, which may hold values, is not sent."""
     _log(request, error)

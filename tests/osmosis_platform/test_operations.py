@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sqlite3
@@ -15,9 +16,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
+from starlette.types import Message
 
 from osmosis_ai.secret import Secret
 from osmosis_executors.local import LocalExecutor
+from osmosis_platform.app import create_app
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
@@ -245,3 +248,25 @@ def test_a_line_has_a_time_a_level_and_what_happened() -> None:
     assert logs.Text().format(record) == "1970-01-01T00:00:00.005Z WARNING so many: 3"
     exchange = Exchange("GET", "/health", 200, 0.5, "abc", None)
     logs.log_exchange(exchange)  # at a level that is not shown
+
+
+@pytest.mark.parametrize("path", ["/api/cli/device/authorize", "/login"])
+def test_a_client_that_leaves_before_its_body_is_whole_is_no_failure(
+    platform_server: PlatformServer, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    arriving = [{"type": "http.request", "body": b"{", "more_body": True}]
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        return arriving.pop() if arriving else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    client = {"method": "POST", "path": path, "query_string": b"", "headers": headers}
+    app = create_app(platform_server.settings, platform_server.database, platform_server.vault)
+    asyncio.run(app({"type": "http", **client}, receive, send))
+    assert answered[0]["status"] == 400
+    assert [record.levelname for record in caplog.records if "POST" in record.message] == ["INFO"]
