@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import cache
 
-from .secret import Secret
+from .secret import Redactor, Secret
 
 SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
 """The variable that names further ones, between spaces, whose values are masked too."""
@@ -16,6 +18,22 @@ def secret_variables(*further: str) -> list[Secret]:
     """Return the values of the variables that are named like keys, and of further ones."""
     names = {*_named_like_keys(), *further}
     return [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
+
+
+def masking(*keys: Secret | None) -> Callable[[str], str]:
+    """Return a function that masks these keys and the variables that are named like keys.
+
+    What it needs is made when it is first called: that takes a while, and most rollouts need none.
+    """
+
+    @cache
+    def redactor() -> Redactor:
+        return Redactor([*keys, *secret_variables()])
+
+    def masked(text: str) -> str:
+        return redactor()(text)
+
+    return masked
 
 
 def _named_like_keys() -> set[str]:

@@ -27,7 +27,8 @@ from ..rollout_server.trainer.address_policy import (
 from ..rollout_server.trainer.client import TrainerChannel, callback_retries
 from ..rollout_server.trainer.haste import Haste
 from ..rollout_server.trainer.wire import TrainerClient
-from ..secret import Redactor, Secret, check_api_key
+from ..secret import Secret, check_api_key
+from ..secret_variables import masking
 from .backend import ExecutionBackend
 from .protocol import (
     ExecutionRequest,
@@ -184,7 +185,7 @@ class Rollouts:
             rollout_id=request.rollout_id,
             chat_completions_url=request.chat_completions_url,
             api_key=request.controller_api_key or "none",  # clients do not take an empty one
-            redact=Redactor([self._key, calls.key]),
+            redact=masking(self._key, calls.key),
         )
 
     def _forget_old(self) -> None:

@@ -195,7 +195,7 @@ def _function(
     if spec is None:
         yield None
         return
-    from osmosis_ai.secret import Redactor
+    from osmosis_ai.secret_variables import masking
     from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
 
     from .function import RubricFunction, load_function
@@ -207,7 +207,7 @@ def _function(
             config=chosen,
             score_min=plan.settings.score_min,
             score_max=plan.settings.score_max,
-            redact=Redactor([plan.settings.api_key]),
+            redact=masking(plan.settings.api_key),
             threads=threads,
         )
     finally:

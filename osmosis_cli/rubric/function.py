@@ -6,6 +6,7 @@ It gets what a judge would be asked with, in `extra_info`. Knows neither files n
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from osmosis_ai.providers import key_variables
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.judge import RewardRubricRunResult
 from osmosis_ai.rubric.reasons import heard
-from osmosis_ai.secret import Redactor
 from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
@@ -51,7 +51,7 @@ class RubricFunction:
     config: RubricConfig
     score_min: float
     score_max: float
-    redact: Redactor
+    redact: Callable[[str], str]
     threads: CallThreads
 
     async def score(self, record: Record) -> RewardRubricRunResult:

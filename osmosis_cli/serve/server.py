@@ -24,11 +24,14 @@ from typing import TYPE_CHECKING
 import click
 
 from osmosis_ai.platform.address import is_loopback
-from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.secret import Secret
+from osmosis_ai.secret_variables import masking
 
 from ..errors import CommandError, command_errors, usage_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import uvicorn
 
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -228,7 +231,7 @@ def app_to_reload() -> RolloutApp:
 def log_to_stderr(plan: Plan, key: Secret | None) -> None:
     """Log lines with a UTC time and a level, and without the key."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(Redactor([key])))
+    handler.setFormatter(_Formatter(masking(key)))
     level = getattr(logging, plan.log_level.upper())
     logging.basicConfig(level=max(level, logging.INFO), handlers=[handler], force=True)
     logging.getLogger("osmosis").setLevel(level)
@@ -237,7 +240,7 @@ def log_to_stderr(plan: Plan, key: Secret | None) -> None:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, redact: Redactor) -> None:
+    def __init__(self, redact: Callable[[str], str]) -> None:
         layout = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
         super().__init__(layout, datefmt="%Y-%m-%dT%H:%M:%S")
         self.converter = time.gmtime

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.context import RolloutContext, get_rollout_context
+from ...agents.errors import OsmosisRolloutError
 from ...agents.metrics import RolloutMetrics
 from ...agents.request import RolloutRequest
 from ...agents.results import CompletionsResult, RolloutResult
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 MESSAGE_LIMIT = 2000
 """Characters of an error message that is sent to the trainer."""
+
+logger = logging.getLogger(__name__)
 
 Redact = Callable[[str], str]
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -101,22 +106,29 @@ async def execute(
         ctx.log_event("rollout_cancelled")
         raise
     except BaseException as error:  # noqa: BLE001  the agent's failure is reported to the trainer
-        outcome = failed(request.rollout_id, error, metrics=ctx.metrics(), redact=redact)
+        outcome = raised(request.rollout_id, error, metrics=ctx.metrics(), redact=redact)
     ctx.log_event("rollout_ended", status=outcome.status, error=outcome.error)
     return outcome
 
 
-def failed(
+def raised(
     rollout_id: str,
-    error: BaseException | str,
+    error: BaseException,
     *,
     metrics: RolloutMetrics | None = None,
-    redact: Redact = str,
+    redact: Redact,
 ) -> Outcome:
-    """Return the outcome of a failed rollout."""
-    told = error if isinstance(error, str) else named_error(error)
+    """Return the outcome of a rollout whose agent raised; log where, unless the error says all."""
+    if not isinstance(error, OsmosisRolloutError):
+        trace = "".join(traceback.format_exception(error))
+        logger.error("the agent failed in rollout %s\n%s", rollout_id, redact(trace).rstrip())
+    return failed(rollout_id, redact(named_error(error)), metrics=metrics)
+
+
+def failed(rollout_id: str, told: str, *, metrics: RolloutMetrics | None = None) -> Outcome:
+    """Return the outcome of a failed rollout; `told` holds no secret."""
     result = RolloutResult("ERROR", [], "error", told, metrics)
-    return _encoded(rollout_id, result, clip(redact(told), MESSAGE_LIMIT))
+    return _encoded(rollout_id, result, clip(told, MESSAGE_LIMIT))
 
 
 def _outcome_of(request: RolloutRequest, result: RolloutResult, redact: Redact) -> Outcome:
@@ -125,7 +137,7 @@ def _outcome_of(request: RolloutRequest, result: RolloutResult, redact: Redact) 
     try:
         return _encoded(request.rollout_id, result, told)
     except (TypeError, ValueError, RecursionError) as wrong:
-        return failed(request.rollout_id, f"the agent's result is not JSON: {wrong}", redact=redact)
+        return failed(request.rollout_id, redact(f"the agent's result is not JSON: {wrong}"))
 
 
 def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> Outcome:

@@ -15,14 +15,15 @@ from typing import Any, TypeVar
 from ...agents.context import RolloutContext
 from ...agents.request import RolloutRequest
 from ...agents.tools import dump_tools
-from ...secret import Redactor, Secret
+from ...secret import Secret
+from ...secret_variables import masking
 from ..events import event
 from ..settings import AppOptions
 from ..trainer.address_policy import Trainer
 from ..trainer.client import OsmosisLLMClient, TrainerChannel
 from ..trainer.haste import Haste
 from ..trainer.wire import TrainerClient
-from .run_rollout import Outcome, execute, failed
+from .run_rollout import Outcome, execute, failed, raised
 from .worker_threads import Job, Workers
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class Runner:
         try:
             return job.result.result()
         except BaseException as error:  # noqa: BLE001  the agent's failure is reported to the trainer
-            return failed(request.rollout_id, error, redact=self._redactor(key))
+            return raised(request.rollout_id, error, redact=masking(self._options.api_key, key))
 
     async def run(
         self, request: RolloutRequest, key: Secret | None, trainer: Trainer, tools: Tools
@@ -115,7 +116,7 @@ class Runner:
                     llm,
                     tools=tools.given,
                     debug_dir=self._options.debug_dir,
-                    redact=self._redactor(key),
+                    redact=masking(self._options.api_key, key),
                     on_begin=begun.append,
                 )
             finally:
@@ -142,13 +143,3 @@ class Runner:
         if not job.result.done():
             event("abandoned", logging.ERROR, reason=f"{what} goes on although it was cancelled")
         return why
-
-    def _redactor(self, key: Secret | None) -> Callable[[str], str]:
-        built: list[Redactor] = []
-
-        def redact(text: str) -> str:
-            if not built:  # it takes a while to build, and most rollouts need none
-                built.append(Redactor([self._options.api_key, key]))
-            return built[0](text)
-
-        return redact

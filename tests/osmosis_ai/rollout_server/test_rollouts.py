@@ -49,21 +49,24 @@ def test_a_task_of_the_agents_that_calls_exit_ends_no_server(
 
 
 def test_an_error_message_holds_no_key(
-    serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Served],
+    trainer: Trainer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     caplog.set_level(logging.DEBUG, logger="osmosis")
     served = serve()
-    secret = "the-trainers-own-key-99"
-    for name, key in (("a", KEY), ("b", secret)):
+    secret, of_a_tool = "the-trainers-own-key-99", "the-key-of-a-tool-77"
+    monkeypatch.setenv("SEARCH_API_KEY", of_a_tool)
+    for name, key in (("a", KEY), ("b", secret), ("tool", of_a_tool)):
         served.init(name, trainer, api_key=secret, **do("raise_key", key=key))
         assert trainer.result(name)["error_message"] == "ValueError: refused: ***"
     trainer.answer = lambda body: Reply(400, {"error": f"your key {secret} is wrong"})
     served.init("c", trainer, api_key=secret)
     assert "your key *** is wrong" in trainer.result("c")["error_message"]
     served.ask("GET", f"/health?key={KEY}")
-    assert caplog.messages
-    assert secret not in caplog.text
-    assert KEY not in caplog.text
+    assert "metadata['key']}\")\nValueError: refused: ***" in caplog.text
+    assert not [key for key in (KEY, secret, of_a_tool) if key in caplog.text]
 
 
 def test_a_rollout_that_hangs_ends_at_its_deadline(serve: Callable[..., Served], trainer: Trainer):

@@ -128,13 +128,18 @@ def test_a_failure_is_reported_and_says_why(
 
 
 def test_a_failure_is_reported_and_logged_without_the_key(
-    serve: Callable[..., Served], controller: Controller, caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Served],
+    controller: Controller,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    monkeypatch.setenv("SEARCH_API_KEY", "the-key-of-a-tool-77")
     serve().ask("POST", "/rollout", asked(controller, "r", "leak"))
-    assert controller.result("/done/r")["err_message"] == "refused: ***"
+    assert controller.result("/done/r")["err_message"] == "refused: *** and ***"
     controller.wait_for("/graded/r")
-    assert "PermissionError: refused: ***" in caplog.text
+    assert "PermissionError: refused: *** and ***" in caplog.text
     assert CONTROLLER_KEY not in caplog.text
+    assert "the-key-of-a-tool-77" not in caplog.text
 
 
 def test_rollouts_wait_for_a_place_and_can_be_cancelled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 import httpx
@@ -36,7 +37,7 @@ class Asking(AgentWorkflow[Config]):
         if wish == "leak":
             rollout = get_rollout_context()
             assert rollout is not None
-            raise PermissionError(f"refused: {rollout.api_key}")
+            raise PermissionError(f"refused: {rollout.api_key} and {os.environ['SEARCH_API_KEY']}")
         if wish == "wait":
             await asyncio.sleep(3600)
         assert ctx.config is not None
