@@ -142,13 +142,13 @@ class Registry:
             self.kept_bytes -= rollout.kept_bytes
 
     def old(self) -> list[Rollout]:
-        """Return expired records without an undelivered result."""
+        """Return expired records; not those whose result is being delivered."""
         oldest = time.monotonic() - self._ttl_s
         found = []
         for rollout in self._ended.values():
             if rollout.ended_at > oldest:
                 break
-            if not rollout.undelivered:
+            if rollout.delivery != "pending":
                 found.append(rollout)
         return found
 

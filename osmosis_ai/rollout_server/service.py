@@ -142,9 +142,20 @@ class RolloutService:
         while True:
             await asyncio.sleep(min(_TICK_S, self.settings.record_ttl_s))
             for rollout in self.registry.old():
-                self.registry.remove(rollout)
-                if self._journal is not None and rollout.delivery != "expired":
-                    await self._logged(rollout, self._journal.remove(rollout))
+                await self._forget(rollout)
+
+    async def _forget(self, rollout: Rollout) -> None:
+        """Drop an old record; on disk a result that was never delivered stays."""
+        if rollout.delivery == "needs_key":
+            self.registry.note_delivery(rollout, "expired")
+            self.counters.add("osmosis_callbacks_total", outcome="expired")
+            why = "the trainer did not send its init again"
+            event("callback_expired", logging.WARNING, rollout_id=rollout.rollout_id, error=why)
+        self.registry.remove(rollout)
+        if self._journal is not None:
+            lost = rollout.delivery == "expired"
+            writing = self._journal.save(rollout) if lost else self._journal.remove(rollout)
+            await self._logged(rollout, writing)
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(work)
@@ -185,10 +196,11 @@ class RolloutService:
             self._check_room()
             trainer = await self._located(init.request.server_url)
             known = self.registry.find(init) or self._added(init, trainer)
-        if known.delivery == "needs_key" and init.key is not None:
+        if init.key is not None and init.key != known.key:
             known.key = init.key
-            self.registry.note_delivery(known, "pending")
-            self._callbacks.deliver(known)
+            if known.delivery in ("needs_key", "refused") and known.kept_bytes:
+                self.registry.note_delivery(known, "pending")
+                self._callbacks.deliver(known)
         return known.answer if known.admitted is None else await asyncio.shield(known.admitted)
 
     def _added(self, init: Init, trainer: Trainer) -> Rollout:

@@ -33,7 +33,7 @@ class Init:
     identity: str
     """Two inits with the same identity are the same one, or a conflict."""
     digest: str
-    """Of the fields that are known, whatever their order and spelling."""
+    """Of the fields that are known but the key, whatever their order and spelling."""
     size: int
 
 
@@ -47,6 +47,7 @@ def read_init(body: bytes) -> Init:
         raise _invalid("the body is no RolloutRequest", _problems(error)) from None
     named = request.idempotency_key
     identity = f"id {request.rollout_id}" if named is None else f"key {named}"
+    data.pop("api_key", None)  # the same rollout, whatever key it is reported with
     return Init(request, _key(request.api_key), identity, _digest(data), len(body))
 
 

@@ -130,6 +130,20 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
     assert served.record("r")["delivery"] == "pending"
 
 
+def test_a_result_refused_for_its_key_is_delivered_with_the_next_one(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    trainer.take = lambda body, count: Reply(401 if count == 1 else 200)
+    served = serve(Asking())
+    first = served.init("r", trainer, api_key="the-trainers-own-key-99")
+    served.wait_for_delivery("r", "refused")
+    again = served.init("r", trainer, api_key="its-newer-key-98")
+    assert (again.status, again.body) == (202, first.body)
+    trainer.result("r")
+    assert trainer.headers[-1][1]["authorization"] == "Bearer its-newer-key-98"
+    assert len(trainer.calls) == 1
+
+
 def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
     serve: Callable[..., Served], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ):
@@ -183,9 +197,9 @@ def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
 # On disk.
 
 
-def run(trainer: Trainer, folder: Path, agent: Any = None) -> Any:
+def run(trainer: Trainer, folder: Path, agent: Any = None, **more: Any) -> Any:
     settings = ServerSettings(
-        local=True, state_dir=folder, drain_s=0.1, flush_s=0.1, cancel_grace_s=0.2
+        local=True, state_dir=folder, drain_s=0.1, flush_s=0.1, cancel_grace_s=0.2, **more
     )
     return served(create_app(agent or Asking(), settings=settings, api_key=KEY), KEY)
 
@@ -223,9 +237,25 @@ def test_no_key_is_on_disk_and_the_init_brings_it_again(trainer: Trainer, tmp_pa
     trainer.headers.clear()
     with run(trainer, tmp_path) as second:
         assert second.record("r")["delivery"] == "needs_key"
-        assert second.init("r", trainer, api_key=secret).status == 202
+        assert second.init("r", trainer, api_key="its-newer-key-98").status == 202
         trainer.result("r")
-        assert trainer.headers[-1][1]["authorization"] == f"Bearer {secret}"
+        assert trainer.headers[-1][1]["authorization"] == "Bearer its-newer-key-98"
+
+
+def test_a_result_whose_key_never_comes_again_is_given_up(
+    trainer: Trainer, tmp_path: Path, clock: Clock
+):
+    with run(trainer, tmp_path) as first:
+        trainer.take = lambda body, count: Reply(500)
+        first.init("r", trainer, api_key="the-trainers-own-key-99")
+        first.wait_for_delivery("r", "pending")
+    with run(trainer, tmp_path, record_ttl_s=0.1) as second:
+        assert second.record("r")["delivery"] == "needs_key"
+        clock.now += 0.2
+        second.wait_until_forgotten("r")
+        assert second.metrics()['osmosis_callbacks_total{outcome="expired"}'] == 1
+    [file] = tmp_path.glob("*.rollout.json")
+    assert '"delivery": "expired"' in file.read_text()
 
 
 def test_a_rollout_that_a_crash_cut_off_ends_in_an_error(trainer: Trainer, tmp_path: Path):
