@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -62,17 +64,34 @@ class RolloutApp:
             self._routes = Routes(self.options)
         return self._routes
 
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Start, and in the end deliver every result and stop.
+
+        An ASGI server does so by itself. An application that mounts this one has to:
+        `FastAPI(lifespan=rollouts.lifespan)`.
+        """
+        if self._routes is not None and self._routes.service.draining:
+            self._routes = None  # it was started and stopped before: tests do that
+        service = self._served().service
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        running = self.lifespan()
         try:
-            await self._served().service.start()
+            await running.__aenter__()
         except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
             message = f"{type(error).__name__}: {error}"
             await send({"type": "lifespan.startup.failed", "message": message})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._served().service.stop()
+        await running.__aexit__(None, None, None)
         await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -172,6 +172,11 @@ class RolloutService:
     # What is going on.
 
     @property
+    def started(self) -> bool:
+        """Whether the start has at least begun."""
+        return self._starting is not None
+
+    @property
     def ended(self) -> int:
         """Rollouts that have ended since the start, well or not."""
         return int(self.counters.total("osmosis_rollouts_total"))

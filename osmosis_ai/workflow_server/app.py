@@ -8,8 +8,8 @@ is imported with the first request.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -104,19 +104,27 @@ class RolloutServer:
             self._routes = Routes(self.backend, self._settings, self._key)
         return self._routes
 
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Start, and in the end report every rollout and stop, as `RolloutApp.lifespan` does."""
+        if self._routes is not None and self._routes.rollouts.closing:
+            self._routes = None  # it was started and stopped before: tests do that
+        async with nullcontext() if self._lifespan is None else self._lifespan(self):
+            try:
+                yield
+            finally:
+                await self._served().rollouts.close()
+
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        started = None if self._lifespan is None else self._lifespan(self)
+        running = self.lifespan()
         try:
-            if started is not None:
-                await started.__aenter__()
+            await running.__aenter__()
         except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
             message = f"{type(error).__name__}: {error}"
             await send({"type": "lifespan.startup.failed", "message": message})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._served().rollouts.close()
-        if started is not None:
-            await started.__aexit__(None, None, None)
+        await running.__aexit__(None, None, None)
         await send({"type": "lifespan.shutdown.complete"})

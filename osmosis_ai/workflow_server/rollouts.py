@@ -69,7 +69,8 @@ class Rollouts:
         self._known: dict[str, _Rollout] = {}
         self._client: TrainerClient | None = None
         self._haste = Haste()
-        self._closing = False
+        self.closing = False
+        """Whether the server is shutting down."""
 
     def status(self, rollout_id: str) -> RolloutStatus:
         """Return where a rollout is; UNKNOWN when none of that id is remembered."""
@@ -78,7 +79,7 @@ class Rollouts:
 
     async def start(self, request: RolloutInitRequest) -> None:
         """Start a rollout in the background; the same id again starts nothing."""
-        if self._closing:
+        if self.closing:
             raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
         self._forget_old()
         if request.rollout_id in self._known:
@@ -105,7 +106,7 @@ class Rollouts:
 
     async def close(self) -> None:
         """Wait for rollouts to end, cancel the rest, and report each of these."""
-        self._closing = True
+        self.closing = True
         self._haste.hurry()
         tasks = {each.task for each in self._known.values() if each.task is not None}
         if tasks:

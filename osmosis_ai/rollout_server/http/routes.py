@@ -77,6 +77,9 @@ class Routes:
         return found
 
     async def _init(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+        if not self.service.started:
+            why = "nobody will stop it, and rollouts in flight then are lost: run app.lifespan"
+            event("started_by_a_request", logging.WARNING, why=why)
         await self.service.start()
         await self._turns.wait()
         settings, budget = self.service.settings, self.service.budget

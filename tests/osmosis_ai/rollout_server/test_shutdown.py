@@ -7,18 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from osmosis_ai.rollout import create_app
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client
 from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
-from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
+from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body, served
 
 AGENTS = Path(__file__).with_name("agents.py")
 
@@ -85,6 +87,36 @@ def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_p
         assert result["status"] == "ERROR", name
         assert "shut down" in result["error_message"], name
     assert set(trainer.tried.values()) == {1}
+
+
+def test_an_application_that_mounts_this_one_starts_and_stops_it_again_and_again(
+    trainer: Trainer, caplog: pytest.LogCaptureFixture
+):
+    settings = ServerSettings(local=True, drain_s=0.1)
+    app = create_app(Behaving(), settings=settings, api_key=KEY)
+    mounting = Starlette(routes=[Mount("/agent", app)], lifespan=app.lifespan)
+    for name in ("hanging", "hanging again"):
+        body = init_body(name, trainer, metadata={"do": "hang"})
+        with served(mounting) as running:
+            assert running.ask("POST", "/agent/v1/rollout/init", body).status == 202
+        assert "shut down" in trainer.result(name)["error_message"]
+    assert "started_by_a_request" not in caplog.text
+
+
+def test_an_application_that_is_not_started_as_it_should_be_warns(
+    trainer: Trainer, caplog: pytest.LogCaptureFixture
+):
+    app = create_app(Asking(), settings=ServerSettings(local=True), api_key=KEY)
+
+    async def stopping(_: object) -> AsyncIterator[None]:
+        yield
+        await app._served().service.stop()
+
+    mounting = Starlette(routes=[Mount("", app)], lifespan=asynccontextmanager(stopping))
+    with served(mounting) as running:
+        running.init("r", trainer)
+        running.init("s", trainer)
+    assert caplog.text.count("run app.lifespan") == 1
 
 
 def test_a_rollout_that_does_not_heed_the_shutdown_is_told_of_all_the_same(trainer: Trainer):

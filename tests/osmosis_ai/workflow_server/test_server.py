@@ -5,6 +5,8 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from osmosis_ai.rollout.backend.local import LocalBackend
 from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
@@ -174,10 +176,13 @@ def test_a_shutdown_reports_what_it_cuts_off(controller: Controller, serve: Any)
     settings = ServerSettings(local=True, drain_s=0.05)
     backend = LocalBackend(workflow=Asking, workflow_config=config, grader=Matching)
     app = create_rollout_server(backend=backend, lifespan=lifespan, settings=settings, api_key=KEY)
-    with served(app) as server:
-        server.ask("POST", "/rollout", asked(controller, "r", "wait"))
-    assert controller.result("/done/r")["err_message"] == "the server is shutting down"
-    assert entered == ["start", "end"]
+    mounting = Starlette(routes=[Mount("/workflow", app)], lifespan=app.lifespan)
+    for name, served_app, path in (("r", app, ""), ("s", mounting, "/workflow")):
+        entered.clear()
+        with served(served_app) as server:
+            server.ask("POST", f"{path}/rollout", asked(controller, name, "wait"))
+        assert controller.result(f"/done/{name}")["err_message"] == "the server is shutting down"
+        assert entered == ["start", "end"]
 
 
 def test_who_asks_needs_the_key_and_no_address_inside_is_called(
