@@ -11,11 +11,11 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pydantic import BaseModel
 
 from ..agents.context import RolloutContext
-from ..agents.errors import OsmosisRolloutError
 from ..rollout_server.http.messages import Refused, busy
 from ..rollout_server.settings import ServerSettings
 from ..rollout_server.trainer.address_policy import (
@@ -25,6 +25,7 @@ from ..rollout_server.trainer.address_policy import (
     TrainerUnknown,
 )
 from ..rollout_server.trainer.client import TrainerChannel, callback_retries
+from ..rollout_server.trainer.delivery import deliver
 from ..rollout_server.trainer.haste import Haste
 from ..rollout_server.trainer.wire import TrainerClient
 from ..secret import Secret, check_api_key
@@ -44,14 +45,18 @@ logger = logging.getLogger(__name__)
 
 CANCELLED = "the rollout was cancelled"
 SHUT_DOWN = "the server is shutting down"
-_FLUSH_S = 2.0
-"""How long a shutdown waits for the calls back about the rollouts that it cancels."""
+_CLEAN_UP_S = 2.0
+"""How long a shutdown waits for the rollouts that it cancels."""
 
 
 @dataclass(slots=True)
 class _Rollout:
     status: RolloutStatus = RolloutStatus.QUEUED
     task: asyncio.Task[None] | None = None
+    delivery: asyncio.Task[None] | None = None
+    """The last call back."""
+    told: int = 0
+    """The calls back that were begun: about the workflow, then about its grading."""
     ended_at: float = 0.0
     why: str = CANCELLED
 
@@ -69,6 +74,8 @@ class Rollouts:
         self._known: dict[str, _Rollout] = {}
         self._client: TrainerClient | None = None
         self._haste = Haste()
+        self._last_round = asyncio.Event()
+        self._deliveries: set[asyncio.Task[None]] = set()
         self.closing = False
         """Whether the server is shutting down."""
 
@@ -79,21 +86,25 @@ class Rollouts:
 
     async def start(self, request: RolloutInitRequest) -> None:
         """Start a rollout in the background; the same id again starts nothing."""
-        if self.closing:
-            raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
         self._forget_old()
         if request.rollout_id in self._known:
             return
+        self._check_room()
+        calls = await self._calls(request)
+        if request.rollout_id in self._known:
+            return
+        self._check_room()
+        rollout = self._known[request.rollout_id] = _Rollout()
+        rollout.task = asyncio.ensure_future(self._run(rollout, request, calls))
+        # A task that is cancelled before its first step runs no `except` of its own.
+        rollout.task.add_done_callback(partial(self._ended, rollout, calls))
+
+    def _check_room(self) -> None:
+        if self.closing:
+            raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
         if not self._backend.has_capacity():
             told = "as many rollouts run or wait as this server takes"
             raise busy("busy", told, retry_after_s=5.0)
-        rollout = self._known[request.rollout_id] = _Rollout()
-        try:
-            calls = await self._calls(request)
-        except BaseException:
-            del self._known[request.rollout_id]
-            raise
-        rollout.task = asyncio.ensure_future(self._run(rollout, request, calls))
 
     def cancel(self, chosen: Callable[[str], bool]) -> dict[str, str]:
         """Cancel the rollouts that run or wait; return what became of each."""
@@ -116,7 +127,12 @@ class Rollouts:
                     rollout.why = SHUT_DOWN
                     rollout.task.cancel()
             if late:
-                await asyncio.wait(late, timeout=_FLUSH_S)
+                await asyncio.wait(late, timeout=_CLEAN_UP_S)
+        self._last_round.set()
+        if self._deliveries:
+            await asyncio.wait(self._deliveries, timeout=self._settings.flush_s)
+        for delivery in tuple(self._deliveries):
+            delivery.cancel()
         if self._client is not None:
             await self._client.aclose()
 
@@ -140,46 +156,86 @@ class Rollouts:
             retry = {"retry-after": "5"}
             raise Refused(503, "controller_unknown", str(error), headers=retry) from None
         self._client = self._client or TrainerClient(self._settings.connections)
-        return _Calls(self._client, self._settings, self._haste, checked, completion, grader)
+        return _Calls(
+            request.rollout_id,
+            self._client,
+            self._settings,
+            self._haste,
+            checked,
+            completion,
+            grader,
+        )
 
     async def _run(self, rollout: _Rollout, request: RolloutInitRequest, calls: _Calls) -> None:
-        ended = False
-
         async def on_workflow(result: ExecutionResult) -> None:
-            nonlocal ended
-            ended = True
+            self._tell_workflow(rollout, calls, result)
             rollout.status = RolloutStatus.GRADING if calls.grader else result.status
-            await calls.tell_workflow(request.rollout_id, result)
 
         async def on_grader(result: ExecutionResult) -> None:
+            self._tell_grader(rollout, calls, result)
             rollout.status = result.status
-            await calls.tell_grader(request.rollout_id, result)
 
         rollout.status = RolloutStatus.RUNNING
-        try:
-            with self._ambient(request, calls):
-                await self._backend.execute(
-                    _execution(request), on_workflow, on_grader if calls.grader else None
-                )
-        except asyncio.CancelledError:
-            rollout.status = RolloutStatus.CANCELLED
-            await self._report(request, calls, ended, rollout.why)
-        except Exception:
-            logger.exception("rollout %s failed in the backend", request.rollout_id)
-            rollout.status = RolloutStatus.FAILURE
-            await self._report(request, calls, ended, "the server failed; its log says why")
-        finally:
-            rollout.task, rollout.ended_at = None, time.monotonic()
+        with self._ambient(request, calls):
+            await self._backend.execute(
+                _execution(request), on_workflow, on_grader if calls.grader else None
+            )
 
-    async def _report(
-        self, request: RolloutInitRequest, calls: _Calls, ended: bool, why: str
-    ) -> None:
-        """Tell the controller what it has not been told yet."""
+    def _ended(self, rollout: _Rollout, calls: _Calls, task: asyncio.Task[None]) -> None:
+        """Note the end; one before its time is reported to the controller."""
+        rollout.task, rollout.ended_at = None, time.monotonic()
+        why = rollout.why
+        if not task.cancelled():
+            if (error := task.exception()) is None:
+                return
+            logger.error("rollout %s failed in the backend", calls.rollout_id, exc_info=error)
+            why = "the server failed; its log says why"
         failed = ExecutionResult(status=RolloutStatus.FAILURE, err_message=why)
-        if not ended:
-            await calls.tell_workflow(request.rollout_id, failed)
-        if calls.grader:
-            await calls.tell_grader(request.rollout_id, failed)
+        if rollout.told < 1:
+            self._tell_workflow(rollout, calls, failed)
+        if rollout.told < 2 and calls.grader:
+            self._tell_grader(rollout, calls, failed)
+        rollout.status = RolloutStatus.CANCELLED if task.cancelled() else failed.status
+
+    def _tell_workflow(self, rollout: _Rollout, calls: _Calls, result: ExecutionResult) -> None:
+        told = RolloutCompleteRequest(
+            rollout_id=calls.rollout_id,
+            status=result.status,
+            err_message=result.err_message,
+            err_category=result.err_category,
+        )
+        self._tell(rollout, calls, calls.completion, told)
+
+    def _tell_grader(self, rollout: _Rollout, calls: _Calls, result: ExecutionResult) -> None:
+        assert calls.grader is not None
+        good = result.status is RolloutStatus.SUCCESS
+        sample = result.sample
+        if sample is not None:
+            sample = sample.model_copy(update={"trajectory_messages": None})
+        told = GraderCompleteRequest(
+            rollout_id=calls.rollout_id,
+            status=GraderStatus.SUCCESS if good else GraderStatus.FAILURE,
+            sample=sample,
+            err_message=result.err_message,
+            err_category=result.err_category,
+        )
+        self._tell(rollout, calls, calls.grader, told)
+
+    def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
+        """Call back in the background, after what the controller is told of it already."""
+        body, before = what.model_dump_json().encode("utf-8"), rollout.delivery
+        until = time.monotonic() + self._settings.record_ttl_s
+
+        async def told() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            send = partial(calls.post, where, body)
+            await deliver(send, calls.rollout_id, until=until, last_round=self._last_round)
+
+        rollout.told += 1
+        rollout.delivery = asyncio.ensure_future(told())
+        self._deliveries.add(rollout.delivery)
+        rollout.delivery.add_done_callback(self._deliveries.discard)
 
     def _ambient(self, request: RolloutInitRequest, calls: _Calls) -> RolloutContext:
         return RolloutContext(
@@ -211,6 +267,7 @@ def _execution(request: RolloutInitRequest) -> ExecutionRequest:
 class _Calls:
     """The calls back about one rollout."""
 
+    rollout_id: str
     client: TrainerClient
     settings: ServerSettings
     haste: Haste
@@ -218,36 +275,8 @@ class _Calls:
     completion: Trainer
     grader: Trainer | None
 
-    async def tell_workflow(self, rollout_id: str, result: ExecutionResult) -> None:
-        await self._post(
-            self.completion,
-            RolloutCompleteRequest(
-                rollout_id=rollout_id,
-                status=result.status,
-                err_message=result.err_message,
-                err_category=result.err_category,
-            ),
-        )
-
-    async def tell_grader(self, rollout_id: str, result: ExecutionResult) -> None:
-        assert self.grader is not None
-        good = result.status is RolloutStatus.SUCCESS
-        sample = result.sample
-        if sample is not None:
-            sample = sample.model_copy(update={"trajectory_messages": None})
-        await self._post(
-            self.grader,
-            GraderCompleteRequest(
-                rollout_id=rollout_id,
-                status=GraderStatus.SUCCESS if good else GraderStatus.FAILURE,
-                sample=sample,
-                err_message=result.err_message,
-                err_category=result.err_category,
-            ),
-        )
-
-    async def _post(self, where: Trainer, what: BaseModel) -> None:
-        """Post a call back; one that fails is logged, and the rollout goes on."""
+    async def post(self, where: Trainer, body: bytes) -> None:
+        """Post a call back; raise an OsmosisRolloutError."""
         channel = TrainerChannel(
             self.client,
             replace(where, path=""),
@@ -255,9 +284,5 @@ class _Calls:
             request_timeout_s=self.settings.request_timeout_s,
             haste=self.haste,
         )
-        body = what.model_dump_json().encode("utf-8")
         policy = callback_retries(self.settings.client)
-        try:
-            await channel.ask(where.path or "/", body, policy, lambda reply: reply.status)
-        except OsmosisRolloutError as error:
-            logger.warning("a call back was not taken: %s", error)
+        await channel.ask(where.path or "/", body, policy, lambda reply: reply.status)

@@ -61,30 +61,8 @@ class Callbacks:
         await self._client.aclose()
 
     async def _deliver(self, rollout: Rollout) -> None:
-        until = rollout.ended_at + self._settings.record_ttl_s
-        rounds = 0
-        while True:
-            rounds += 1
-            final = self._last_round.is_set()
-            delivery, why = await self._round(rollout)
-            if delivery != "pending":
-                break
-            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(rounds - 1, 10))
-            pause_s *= _jitter.uniform(0.5, 1.0)
-            if time.monotonic() + pause_s >= until:
-                delivery = "expired"
-                break
-            self._tell(rollout, "callback_failed", rounds, why)
-            if final:
-                return
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._last_round.wait(), pause_s)
-        await self._note(rollout, delivery)
-        self._tell(rollout, f"callback_{delivery}", rounds, why)
-
-    async def _round(self, rollout: Rollout) -> tuple[Delivery, str]:
-        assert rollout.outcome is not None
-        try:
+        async def send() -> None:
+            assert rollout.outcome is not None
             trainer = await self._rules.locate(rollout.server_url)
             channel = TrainerChannel(
                 self._client,
@@ -100,14 +78,49 @@ class Callbacks:
                 lambda reply: reply.status,
                 idempotency_key=rollout.rollout_id,
             )
-        except (OsmosisValidationError, TrainerRefused) as error:
-            return "refused", str(error)
-        except (OsmosisRolloutError, TrainerUnknown) as error:
-            return "pending", str(error)
-        except Exception as error:  # noqa: BLE001  the boundary: no result is lost over a bug
-            return "pending", f"{type(error).__name__}: {error}"
-        return "delivered", ""
 
-    def _tell(self, rollout: Rollout, name: str, rounds: int, why: str) -> None:
-        level = logging.INFO if name == "callback_delivered" else logging.WARNING
-        event(name, level, rollout_id=rollout.rollout_id, rounds=rounds, error=why or None)
+        until = rollout.ended_at + self._settings.record_ttl_s
+        delivery = await deliver(send, rollout.rollout_id, until=until, last_round=self._last_round)
+        if delivery != "pending":
+            await self._note(rollout, delivery)
+
+
+async def deliver(
+    send: Callable[[], Awaitable[object]],
+    rollout_id: str,
+    *,
+    until: float,
+    last_round: asyncio.Event,
+) -> Delivery:
+    """Call `send` in rounds until the trainer has taken a result, or refused it, or it is too old.
+
+    Returns "pending" when `last_round` was set and the trainer has not taken it then either.
+    """
+    rounds = 0
+    while True:
+        rounds += 1
+        final = last_round.is_set()
+        delivery, why = await _round(send)
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(rounds - 1, 10))
+        pause_s *= _jitter.uniform(0.5, 1.0)
+        if delivery == "pending" and time.monotonic() + pause_s >= until:
+            delivery = "expired"
+        level = logging.INFO if delivery == "delivered" else logging.WARNING
+        name = "callback_failed" if delivery == "pending" else f"callback_{delivery}"
+        event(name, level, rollout_id=rollout_id, rounds=rounds, error=why or None)
+        if final or delivery != "pending":
+            return delivery
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(last_round.wait(), pause_s)
+
+
+async def _round(send: Callable[[], Awaitable[object]]) -> tuple[Delivery, str]:
+    try:
+        await send()
+    except (OsmosisValidationError, TrainerRefused) as error:
+        return "refused", str(error)
+    except (OsmosisRolloutError, TrainerUnknown) as error:
+        return "pending", str(error)
+    except Exception as error:  # noqa: BLE001  the boundary: no result is lost over a bug
+        return "pending", f"{type(error).__name__}: {error}"
+    return "delivered", ""

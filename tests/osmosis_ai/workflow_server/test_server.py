@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from starlette.routing import Mount
 from osmosis_ai.rollout.backend.local import LocalBackend
 from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
 from osmosis_ai.rollout_server.settings import ServerSettings
+from osmosis_ai.rollout_server.trainer import client, delivery
 from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
 from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config
 
@@ -20,8 +22,14 @@ CONTROLLER_KEY = "a-controllers-key-0123"
 class Controller(Trainer):
     """A model, and the two places that a server of workflows calls back."""
 
+    away: int = 0
+    """How many calls back are answered with 503."""
+
     async def _reply(self, path: str, body: dict[str, Any]) -> Reply:
         if path.startswith(("/done/", "/graded/")):
+            if self.away:
+                self.away -= 1
+                return Reply(503)
             with self._arrived:
                 self.results[path].append(body)
                 self._arrived.notify_all()
@@ -90,6 +98,23 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
     assert len(controller.calls) == 1
     assert server.ask("GET", "/rollout/r/status").json() == {"rollout_id": "r", "status": "success"}
     assert server.ask("GET", "/rollout/other/status").json()["status"] == "unknown"
+
+
+def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
+    serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
+):
+    slow = client.retries
+    monkeypatch.setattr(client, "retries", lambda *known: replace(slow(*known), base_s=0.01))
+    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
+    controller.away = 7  # a round is three tries
+    server = serve()
+    for name in ("r", "s"):  # there is one place: a result that waits for its controller has none
+        assert server.ask("POST", "/rollout", asked(controller, name)).status == 202
+    for name in ("r", "s"):
+        assert controller.result(f"/graded/{name}")["sample"]["reward"] == 1.0
+    assert {path: len(found) for path, found in controller.results.items()} == {
+        "/done/r": 1, "/graded/r": 1, "/done/s": 1, "/graded/s": 1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
