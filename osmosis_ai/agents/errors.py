@@ -63,8 +63,11 @@ class AgentLoopNotFoundError(OsmosisRolloutError):
     def __init__(self, name: str, available: Iterable[str] = ()) -> None:
         self.name = name
         self.available = list(available)
+        super().__init__(name, self.available)
+
+    def __str__(self) -> str:
         known = ", ".join(self.available) or "none"
-        super().__init__(f"no agent loop is named {name!r}; there are: {known}")
+        return f"no agent loop is named {self.name!r}; there are: {known}"
 
 
 class ToolExecutionError(OsmosisRolloutError):

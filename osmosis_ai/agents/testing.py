@@ -14,7 +14,6 @@ and nothing needs a plugin of pytest.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import os
@@ -22,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..blocking import run_blocking
 from ..models.base import ChatCompletion, ChatModel, Usage
 from .base import RolloutAgentLoop
 from .client import ModelLLM
@@ -157,8 +157,8 @@ async def arollout(
 def rollout(
     agent: RolloutAgentLoop | AgentFunction, model: ChatModel, **request_fields: Any
 ) -> RolloutResult:
-    """`arollout`, for tests that are not async."""
-    return asyncio.run(arollout(agent, model, **request_fields))
+    """`arollout`, for tests and notebooks that do not await it."""
+    return run_blocking(arollout(agent, model, **request_fields))
 
 
 def _in_order(turns: Iterable[Turn]) -> Callable[[list[dict[str, Any]]], Turn]:

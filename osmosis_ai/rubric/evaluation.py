@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import threading
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
+from ..blocking import run_blocking
 from .prompt import Case
 from .reasons import tell
 from .settings import MAX_VOTES, JudgeSettings, Overrides, judge_settings
@@ -17,8 +14,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .judge import RewardRubricRunResult
-
-T = TypeVar("T")
 
 
 class _Options(TypedDict, total=False):
@@ -85,7 +80,7 @@ def evaluate_rubric(  # noqa: PLR0913  # the contract has this many
         votes=votes,
         return_details=True,
     )
-    details = _run(work)
+    details = run_blocking(work)
     return details if return_details else details["score"]
 
 
@@ -183,32 +178,3 @@ def _check_votes(votes: int) -> None:
         raise TypeError(f"votes must be an integer, not {type(votes).__name__}")
     if not 1 <= votes <= MAX_VOTES:
         raise ValueError(f"votes must be from 1 to {MAX_VOTES}, not {votes}")
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, run in a separate event loop."""
-    __tracebackhide__ = True
-    return _run_in_thread(work) if _in_running_loop() else asyncio.run(work)
-
-
-def _in_running_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    __tracebackhide__ = True
-    context = contextvars.copy_context()
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(context.run(asyncio.run, work))
-        except BaseException as error:  # noqa: BLE001  # carried over to the thread that waits
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="osmosis-judge", daemon=True).start()
-    return done.result()

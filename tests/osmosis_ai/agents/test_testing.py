@@ -74,6 +74,13 @@ def test_a_script_may_raise_or_give_a_whole_message():
     }
 
 
+def test_an_agent_is_run_inside_of_an_event_loop_too():
+    async def in_a_notebook():
+        return rollout(Calculator(), ScriptedModel(["4"]), user="2 + 2?")
+
+    assert asyncio.run(in_a_notebook()).status == "COMPLETED"
+
+
 def test_a_call_beyond_the_script_says_so():
     with pytest.raises(AssertionError, match=r"the script has no further turn.*hello"):
         rollout(Calculator(), ScriptedModel([]), user="hello")

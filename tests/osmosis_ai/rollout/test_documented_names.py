@@ -7,6 +7,7 @@ The names that other modules use anyway (agent loops, contexts, requests, tools,
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -123,6 +124,7 @@ def test_a_registry_of_ones_own_keeps_the_order_and_can_be_cleared():
     assert (registry.list_names(), rollout.list_agent_loops()) == ([], [])
     known = AgentLoopNotFoundError("x", ["b", "a"])
     assert known.available == ["b", "a"]
+    assert str(copy.copy(known)) == str(known) == "no agent loop is named 'x'; there are: b, a"
 
 
 # Messages.
