@@ -82,9 +82,8 @@ def _writing(path: Path, tell: Tell) -> Iterator[None]:
 
 def _prepare_folder(folder: Path, tell: Tell) -> None:
     """Make the folder, or keep other users out of one that is there."""
-    with contextlib.suppress(FileExistsError):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     if os.name != "posix":
         return
     found = folder.stat()

@@ -147,6 +147,14 @@ def test_what_others_can_read_is_closed_and_said(path: Path):
     assert (mode(path), mode(path.parent)) == (0o600, 0o700)
 
 
+def test_a_file_in_the_place_of_the_folder_keeps_its_mode(tmp_path: Path):
+    given = tmp_path / "config"
+    given.touch(mode=0o644)
+    with pytest.raises(LoginProblem, match="cannot write"):
+        add(given / "credentials.json", "agents")
+    assert mode(given) == 0o644
+
+
 def test_a_folder_of_everybody_is_refused(path: Path):
     path.parent.mkdir(parents=True)
     path.parent.chmod(0o1777)
