@@ -73,7 +73,7 @@ class TomlSource:
 
 def _decoded(raw: bytes) -> str:
     if len(raw) > MAX_BYTES:
-        raise TomlError(f"it has {len(raw):,} bytes; {MAX_BYTES:,} are the limit")
+        raise TomlError(f"it has more than {MAX_BYTES:,} bytes")
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TomlError("it is UTF-16; save it as UTF-8")
     if raw.startswith(b"\xef\xbb\xbf"):
