@@ -139,8 +139,13 @@ class Count:
         """Whether the row passes: most of its scored runs do, half being enough."""
         return 2 * self.passes >= self.known
 
+    @property
+    def runs(self) -> int:
+        """All of the row's runs."""
+        return self.known + self.unknown
+
     def __str__(self) -> str:
-        return f"{self.passes}/{self.known + self.unknown}"
+        return f"{self.passes}/{self.runs}"
 
 
 @dataclass(frozen=True, slots=True)

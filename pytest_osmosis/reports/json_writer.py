@@ -271,9 +271,9 @@ def _changed(change: Change) -> ChangedRow:
     return ChangedRow(
         name=change.name,
         passes=change.current.passes,
-        runs=change.current.known,
+        runs=change.current.runs,
         baseline_passes=change.baseline.passes,
-        baseline_runs=change.baseline.known,
+        baseline_runs=change.baseline.runs,
         answer=change.answer,
         baseline_answer=change.baseline_answer,
     )

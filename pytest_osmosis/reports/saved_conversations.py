@@ -30,6 +30,8 @@ class SavedConversations:
         self.path = path
         self._runs = {run.run_id: run for run in result.runs}
         self._alone = result.suites[0].info.name if len(result.suites) == 1 else None
+        others = (suite.baseline_model_result for suite in result.suites)
+        self._not_shown = {other.info.name for other in others if other is not None}
         self._places: dict[RunId, tuple[int, int]] = {}
         self._asked: dict[tuple[str, int], RowData] = {}
         try:
@@ -52,6 +54,8 @@ class SavedConversations:
                 offset += len(line)
 
     def _note(self, told: Mapping[str, Any], offset: int, length: int) -> None:
+        if told.get("suite") in self._not_shown:  # the baseline model said that
+            return
         run = RunId(self._alone or told["suite"], told["row_index"], told["run_index"])
         self._places[run] = offset, length
         key = run.suite, run.row_index
