@@ -24,7 +24,7 @@ from .highlights import (
     some_error_kinds,
 )
 from .tables import ByColumn, Table, by_columns, figure_metrics, figures
-from .view import Against, against, unreached_thresholds, usage
+from .view import Against, against, unreached_thresholds, usages
 
 COLUMNS = 80
 """The width where there is no terminal."""
@@ -258,7 +258,8 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
         yield from _named("lowest rows", lowest, width)
     if slowest := slow_runs(suite):
         yield from _named("slowest", slowest, width)
-    yield from _wrapped(usage(suite), width)
+    for each in usages(suite):
+        yield from _wrapped(each, width)
     if suite.errors:
         runs = counted(sum(suite.errors.values()), "run")
         yield from _wrapped(f"{runs} ended in an error; a missing score counts as 0.0", width)

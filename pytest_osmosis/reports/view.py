@@ -194,7 +194,7 @@ def _subject(suite: SuiteResult) -> str:
 
 def facts(suite: SuiteResult) -> list[str]:
     """What the session used and what is missing, a sentence each."""
-    found = [usage(suite)]
+    found = list(usages(suite))
     if kinds := error_kinds(suite):
         listed = ", ".join(some_error_kinds(suite))
         found.append(
@@ -217,8 +217,14 @@ def unreached_thresholds(suite: SuiteResult) -> Iterator[str]:
             )
 
 
-def usage(suite: SuiteResult) -> str:
-    """Return rollouts, tokens, cost, retries, as far as they are known."""
+def usages(suite: SuiteResult) -> Iterator[str]:
+    """Yield rollouts, tokens, cost, retries, as far as they are known; for each model."""
+    yield _usage(suite)
+    if (other := suite.baseline_model_result) is not None:
+        yield f"the baseline model {other.info.model}: {_usage(other)}"
+
+
+def _usage(suite: SuiteResult) -> str:
     kept = f" ({suite.cached} from the journal)" if suite.cached else ""
     parts = [counted(suite.finished, "rollout") + kept, _tokens(suite)]
     if suite.cost_usd is not None:

@@ -12,6 +12,7 @@ from pytest_osmosis.analysis.baseline import baseline_of, compared
 from pytest_osmosis.analysis.planned_rows import ran, score_table_of
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.saved_report import SavedReport, read_saved
+from pytest_osmosis.reports.view import view_of
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.suite_results import SuiteResult
 from tests.made_results import result_of, suite_of
@@ -58,3 +59,11 @@ def test_a_row_that_changed_has_the_runs_that_it_had(
         assert each.baseline is not None
         [change] = each.baseline.comparisons[0].regressed
         assert change.passes == "2/2 → 0/2"
+
+
+def test_what_the_baseline_model_took_is_said_too(suite: SuiteResult, saved: SavedReport) -> None:
+    for result in (result_of(suite), saved.result):
+        assert view_of(result).suites[0].facts[:2] == [
+            "4 rollouts, 736 tokens, $0.0040",
+            "the baseline model calc-1b: 4 rollouts, 736 tokens, $0.0040",
+        ]
