@@ -135,6 +135,13 @@ class RunResult:
     """An earlier session ran it; the result is from its journal."""
 
     @property
+    def spent_usd(self) -> float | None:
+        """Its cost: nothing where no call was answered, None where the price is not known."""
+        if self.cost_usd is None and self.tokens == 0 and not self.llm_calls:
+            return 0.0
+        return self.cost_usd
+
+    @property
     def run_id(self) -> RunId:
         """The run that this is the result of."""
         return RunId(self.suite, self.row_index, self.run_index)

@@ -136,8 +136,8 @@ class SuiteResult:
 
     @property
     def unknown_cost(self) -> int:
-        """Runs that asked the model for a price that is not known."""
-        return sum(run.llm_calls > 0 and run.cost_usd is None for run in self.runs)
+        """Runs whose cost is not known."""
+        return sum(run.spent_usd is None for run in self.runs)
 
     @property
     def cached(self) -> int:

@@ -132,7 +132,7 @@ def measured(
         "agent_failed": agent_failed,
         "duration_s": run.duration_ms / 1000.0,
         "tokens": run.tokens,
-        "cost_usd": run.cost_usd,
+        "cost_usd": run.spent_usd,
     }
 
 

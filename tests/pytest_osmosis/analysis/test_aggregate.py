@@ -21,7 +21,7 @@ from pytest_osmosis.reports.json_writer import report_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.suite_results import SuiteResult
-from tests.made_results import EXACT, result_of, suite_of
+from tests.made_results import EXACT, info, result_of, suite_of
 
 SUITES = {
     "complete": [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]],
@@ -29,6 +29,7 @@ SUITES = {
     "a row never started": [[1.0, 0.5], [0.0, 0.25], [None, None]],
     "errors and runs not started": [[1.0, "overloaded", None], ["overloaded", 0.5, 1.0]],
 }
+RUNS = list(suite_of([[1.0, 1.0, 0.0, "overloaded"]]).runs)
 
 
 @pytest.mark.parametrize("rows", SUITES.values(), ids=SUITES)
@@ -58,6 +59,17 @@ def test_a_run_that_ended_without_a_score_counts_as_zero_and_is_counted():
     assert (function.mean, function["pass@1"]) == pytest.approx((1 / 2, 5 / 12))
     assert function["min"] == 0.0
     assert (function.scored, function.missing) == (3, 2)
+
+
+def test_a_run_whose_calls_were_not_answered_cost_nothing_and_a_lost_one_is_not_known():
+    unanswered = replace(RUNS[3], tokens=0, llm_calls=0, cost_usd=None)
+    gate = parse_gate("cost_usd <= 1")
+    suite = aggregate(info(n=4), [*RUNS[:3], unanswered], selected=4)
+    assert suite.unknown_cost == 0
+    assert evaluate(gate, score_table_of(suite)).sentence() == "0.003"
+    lost = replace(unanswered, error_type="worker_lost", tokens=None)
+    suite = aggregate(info(n=4), [*RUNS[:3], lost], selected=4)
+    assert suite.unknown_cost == evaluate(gate, score_table_of(suite)).unknown == 1
 
 
 def test_where_no_run_has_a_score_there_are_no_figures():
