@@ -253,20 +253,16 @@ def _errors(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Boun
     else:
         absent = table.absent.get(eval_fn)
         there = ended - (0 if absent is None else sum(table.run_values(absent, rows)))
-        found = there - _known(table.run_values(table.scores[eval_fn], rows))
+        found = there - sum(table.were_scored(eval_fn, rows))
     return Bounds(float(found) if ended else None, float(found + left), float(found), left)
 
 
 def _scored(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
     """The share of runs that have a score."""
-    known = _known(table.run_values(table.scores[eval_fn or table.eval_fns[0]], rows))
+    known = sum(table.were_scored(eval_fn or table.eval_fns[0], rows))
     ended, runs = sum(table.run_values(table.finished, rows)), len(rows) * table.n
     left = runs - ended
     return Bounds(known / ended if ended else None, known / runs, (known + left) / runs, left)
-
-
-def _known(values: Sequence[float]) -> int:
-    return len(values) - sum(map(isnan, values))
 
 
 def _sum(column: Callable[[ScoreTable], Sequence[float]]) -> TableBounds:

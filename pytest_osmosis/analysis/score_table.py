@@ -115,9 +115,13 @@ class ScoreTable:
 
     def has_score(self, eval_fn: str, rows: Sequence[int]) -> bool:
         """Return whether any run of some rows has a score: else there are no figures."""
+        return any(self.were_scored(eval_fn, rows))
+
+    def were_scored(self, eval_fn: str, rows: Sequence[int]) -> Iterator[bool]:
+        """Yield for each run of some rows whether the function has given it a score."""
         scores = self.run_values(self.scores[eval_fn], rows)
         failed = self.run_values(self.agent_failed, rows)
-        return any(not isnan(score) and not own for score, own in zip(scores, failed, strict=True))
+        return (not isnan(score) and not own for score, own in zip(scores, failed, strict=True))
 
     def run_values(self, column: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
         """Return the values of all runs of some different rows."""

@@ -61,6 +61,16 @@ def test_a_run_that_ended_without_a_score_counts_as_zero_and_is_counted():
     assert (function.scored, function.missing) == (3, 2)
 
 
+def test_a_gate_counts_the_scores_that_the_summary_counts():
+    broken = replace(RUNS[1], success=False, scores={}, error_type="agent")
+    suite = aggregate(info(n=4), [RUNS[0], broken, *RUNS[2:]], selected=4)
+    [function] = suite.functions
+    table = score_table_of(suite)
+    assert (function.scored, function.missing) == (2, 2)
+    assert evaluate(parse_gate("scored >= 0"), table).figure == 2 / 4
+    assert evaluate(parse_gate(f"errors[{EXACT}] >= 0"), table).figure == 2
+
+
 def test_a_run_whose_calls_were_not_answered_cost_nothing_and_a_lost_one_is_not_known():
     unanswered = replace(RUNS[3], tokens=0, llm_calls=0, cost_usd=None)
     gate = parse_gate("cost_usd <= 1")
