@@ -167,6 +167,12 @@ def test_p_and_interval_never_contradict_each_other():
         assert leaves_out_0 == (found.p < 1 - confidence)
 
 
+def test_differences_that_differ_by_rounding_alone_are_equal():
+    moved = [(run + 1) / 6 - run / 6 for run in range(6)]
+    assert len(set(moved)) > 1
+    assert paired(moved).p == pytest.approx(paired([1 / 6] * 6).p)
+
+
 def test_no_difference_at_all_is_no_evidence_but_not_certainty():
     (found,) = compare(tally_of([[1.0, 0.0]] * 20), tally_of([[1.0, 0.0]] * 20)).comparisons
     for one in found.differences:
