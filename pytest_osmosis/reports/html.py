@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from ..escaping import escape_control_chars
 from ..storage.atomic_write import write_whole
@@ -160,13 +161,13 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
                 yield Headline(f"{metric} {function.name}", shown(figure.value), _around(figure))
                 break
     if suite.total_tokens is not None:
-        each = suite.total_tokens / max(1, suite.finished)
+        each = suite.total_tokens / max(1, suite.finished - suite.unknown_tokens)
         yield Headline("tokens", f"{suite.total_tokens:,}", f"{each:,.0f} a run")
     if suite.cost_usd is not None:
         yield Headline("cost", f"${suite.cost_usd:,.4f}", "as far as it is known")
-    if times := sorted(run.duration_ms for run in suite.runs):
-        most = f"longest {times[-1] / 1000:.2f} s"
-        yield Headline("median run", f"{times[len(times) // 2] / 1000:.2f} s", most)
+    if times := [run.duration_ms for run in suite.runs]:
+        most = f"longest {max(times) / 1000:.2f} s"
+        yield Headline("median run", f"{median(times) / 1000:.2f} s", most)
 
 
 def _around(figure: Figure) -> str:

@@ -285,6 +285,27 @@ def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
     assert page.url.endswith("#2/row-0/run-0")
 
 
+def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_page):
+    suite = with_rows(suite_of([[1.0, 0.0, "busy", "busy"], [1.0, 1.0, "busy", "busy"]]))
+    unanswered = {"tokens": 0, "llm_calls": 0, "cost_usd": None}
+    rows = [
+        replace(row, runs=(*row.runs[:2], *(replace(run, **unanswered) for run in row.runs[2:])))
+        for row in suite.rows
+    ]
+    path = tmp_path / "page.html"
+    html.write(result_of(replace(suite, rows=tuple(rows))), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    spent = [["92", "0.45 s", "$0.0005"]] * 2
+    for outcome in ("", "error"):
+        page.select_option("#outcome", outcome)
+        page.click("[data-sort='passed']")
+        lines = page.locator("#body tr:not(.gap)")
+        cells = [line.locator("td").all_inner_texts() for line in lines.all()]
+        assert [each[-3:] for each in cells] == spent
+        assert {each[0]: each[1] for each in cells} == {"1/4": "0.25", "2/4": "0.5"}
+        assert names(page) == (["row-0", "row-1"] if not outcome else ["row-1", "row-0"])
+
+
 def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):
     line = "x" * 1_000_000
     suite = with_rows(suite_of([[0.0], [1.0]], name=HOSTILE), lambda row, run: HOSTILE)

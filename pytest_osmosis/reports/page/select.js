@@ -16,7 +16,7 @@ export function anything() {
   };
 }
 
-/** The lines of the table: a row and those of its runs that are wanted. */
+/** The lines of the table: a row, its runs that are wanted, and those that its figures are of. */
 export function selected(suite, wish) {
   const words = wish.words.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [];
@@ -24,8 +24,8 @@ export function selected(suite, wish) {
     if (!rowFits(suite, row, wish)) continue;
     const left = words.filter((word) => !row.low.includes(word));
     const runs = row.runs.filter((run) => runFits(suite, run, left, wish));
-    if (wish.each) for (const run of runs) found.push({ row, runs: [run] });
-    else if (runs.length) found.push({ row, runs });
+    if (wish.each) for (const run of runs) found.push({ row, runs: [run], counted: [run] });
+    else if (runs.length) found.push({ row, runs, counted: runs.length > 1 ? row.runs : runs });
   }
   return ordered(found, suite, wish);
 }
@@ -65,19 +65,24 @@ export function average(runs, give) {
 
 const KEYS = {
   row: (item) => item.row.index,
-  passed: (item) => average(item.runs, (run) => (run.passed ? 1 : 0)),
+  passed: (item) => average(item.counted, (run) => (run.passed ? 1 : 0)),
   question: (item) => natural(item.row.question),
   truth: (item) => natural(item.row.truth ?? ""),
   answer: (item) => natural(shownRun(item).error ?? shownRun(item).answer ?? ""),
-  tokens: (item) => average(item.runs, (run) => run.tokens),
-  time: (item) => average(item.runs, (run) => run.duration_ms ?? 0),
-  cost: (item) => average(item.runs, (run) => run.cost_usd),
+  tokens: (item) => average(item.counted, (run) => run.tokens),
+  time: (item) => average(item.counted, (run) => run.duration_ms ?? 0),
+  cost: (item) => average(item.counted, spent),
 };
+
+/** What a run cost: nothing where no call was answered, null where the price is not known. */
+export function spent(run) {
+  return run.cost_usd ?? (run.tokens === 0 && !run.llm_calls ? 0 : null);
+}
 
 /** The mean score of a line; a missing one counts as 0, as everywhere, unless it is recorded. */
 export function meanScore(suite, item, name) {
-  const isCounted = !(name in suite.thresholds) && item.runs.some((run) => name in run.scores);
-  return average(item.runs, (run) => run.scores[name] ?? (isCounted ? 0 : null));
+  const isCounted = !(name in suite.thresholds) && item.counted.some((run) => name in run.scores);
+  return average(item.counted, (run) => run.scores[name] ?? (isCounted ? 0 : null));
 }
 
 export function keyOf(sort, suite) {

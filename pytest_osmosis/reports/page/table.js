@@ -1,6 +1,6 @@
 // The table of rows: only the lines in sight are there, so that ten thousand are as quick as ten.
 import { linkOf } from "./data.js";
-import { average, meanScore, shownRun } from "./select.js";
+import { average, meanScore, shownRun, spent } from "./select.js";
 import { el, line, number, seconds, visible } from "./text.js";
 
 const BEYOND = 12;
@@ -197,20 +197,20 @@ function columnsOf(suite, wish) {
     name: "tokens",
     title: "Tokens",
     classes: "num spent",
-    show: (item) => [rounded(average(item.runs, (run) => run.tokens))],
+    show: (item) => [rounded(average(item.counted, (run) => run.tokens))],
   });
   every.push({
     name: "time",
     title: "Time",
     classes: "num spent",
-    show: (item) => [seconds(average(item.runs, (run) => run.duration_ms ?? 0) ?? 0)],
+    show: (item) => [seconds(average(item.counted, (run) => run.duration_ms ?? 0) ?? 0)],
   });
   if (suite.rows.some((row) => row.runs.some((run) => run.cost_usd != null)))
     every.push({
       name: "cost",
       title: "Cost",
       classes: "num spent",
-      show: (item) => [money(average(item.runs, (run) => run.cost_usd))],
+      show: (item) => [money(average(item.counted, spent))],
     });
   return every.filter((column) => column.name !== "truth" || suite.rows.some((row) => row.truth));
 }
@@ -225,7 +225,7 @@ function money(value) {
 
 function nameOf(item, suite) {
   const run = shownRun(item);
-  const link = el("a", "", item.runs.length === 1 ? run.name : item.row.name);
+  const link = el("a", "", item.counted.length === 1 ? run.name : item.row.name);
   link.href = linkOf(suite, item.row, run);
   return [link];
 }
@@ -233,8 +233,8 @@ function nameOf(item, suite) {
 const MARKS = { passed: "✓", below: "−", failed: "✕", error: "!" };
 
 function passesOf(item) {
-  if (item.row.runs.length === 1 || item.runs.length === 1) {
-    const { outcome } = item.runs[0];
+  if (item.counted.length === 1) {
+    const { outcome } = item.counted[0];
     return [el("span", `state ${outcome}`, `${MARKS[outcome]} ${outcome}`)];
   }
   const passed = item.row.runs.filter((run) => run.passed).length;

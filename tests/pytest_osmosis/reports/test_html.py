@@ -13,12 +13,13 @@ import pytest
 
 from osmosis_ai.messages import text_of
 from osmosis_cli.eval.viewer.pages import beside
+from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import html, page_assets
 from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.packed_conversations import packed
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.suite_results import EvalResult, RowData
-from tests.made_results import EXACT, NASTY, result_of, suite_of
+from tests.made_results import EXACT, NASTY, info, result_of, suite_of
 from tests.pytest_osmosis.reports.test_gate_section import FAILED
 from tests.report_page import ReportPage, page_of
 
@@ -185,6 +186,16 @@ def baseline_page() -> ReportPage:
         now, score_table_of(now), ran(now), baseline=baseline_of(before, "x"), confidence=0.95
     )
     return rendered(result_of(replace(now, baseline=report, baseline_model_result=before)))
+
+
+def test_what_a_run_took_is_of_the_runs_that_say_it():
+    quick, slow, silent = suite_of([[1.0, 1.0, 1.0]]).runs
+    runs = [quick, replace(slow, duration_ms=1450), replace(silent, tokens=None)]
+    text = rendered(result_of(aggregate(info(n=3), runs, selected=3))).text
+    assert "368" in text and "184 a run" in text
+    runs = runs[:2]
+    text = rendered(result_of(aggregate(info(n=2), runs, selected=2))).text
+    assert "0.95 s" in text and "longest 1.45 s" in text
 
 
 def test_charts_say_in_words_what_they_show():
