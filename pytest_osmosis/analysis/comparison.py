@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..escaping import counted
 from ..verdicts import BaselineReport, Change, Comparison, Difference
-from .metrics import Metric, row_values, summary_metrics
+from .metrics import Metric, bounds, row_values, summary_metrics
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable
 from .statistics.estimators import finite, mean
@@ -201,20 +201,20 @@ def _notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> lis
     missing = [name for name in current.eval_fns if name not in baseline.scores]
     if missing:
         notes.append(f"the baseline has no eval function {', '.join(missing)}")
-    return [*notes, *matching.notes(), *_unknown_notes(current, baseline, matching)]
+    return [*notes, *matching.notes(), *_missing_notes(current, baseline, matching)]
 
 
-def _unknown_notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:
+def _missing_notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:
     notes = []
     for tally, rows, where in zip(
         (current, baseline), rows_of(matching), ("here", "in the baseline"), strict=True
     ):
         for name in current.eval_fns:
             if name in tally.scores:
-                unknown = sum(tally.count(name, row).unknown for row in rows)
+                missing = bounds(Metric("errors", None, name), tally, rows)
                 if rows and not tally.has_score(name, rows):
                     notes.append(f"no run {where} has a score for {name}: it is not compared")
-                elif unknown:
-                    runs = counted(unknown, "run")
+                elif missing is not None and missing.value:
+                    runs = counted(int(missing.value), "run")
                     notes.append(f"{runs} {where} without a score for {name}: counted as 0.0")
     return notes

@@ -62,6 +62,15 @@ def test_a_function_without_any_score_on_one_side_is_not_compared():
         assert (found.outcome, found.figure) == ("inconclusive", None)
 
 
+def test_runs_without_a_score_are_those_that_the_summary_counts():
+    builder = ScoreTableBuilder(n=4, pass_threshold=1.0, eval_fns=["f"], row_names=["row-0"])
+    builder.add(0, 0, scores={"f": 1.0})
+    builder.add(0, 1, scores={}, error=True)
+    builder.add(0, 2, scores={"f": 0.0}, error=True, agent_failed=True)
+    report = compare(builder.table(), tally_of([[1.0] * 4]))
+    assert report.notes == ("2 runs here without a score for f: counted as 0.0",)
+
+
 def test_what_differs_is_told():
     here = tally_of([[1.0, None, 0.0]] * 7, threshold=0.5, digests=list("abcdefg"))
     there = tally_of([[1.0, 1.0]] * 7, threshold=1.0, digests=list("aBCDEFG"))
