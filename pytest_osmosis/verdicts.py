@@ -91,8 +91,7 @@ class GateResult:
         if self.confidence:
             known.append(f"{100 * self.confidence:.4g}% confidence")
         if self.unknown:
-            runs = counted(self.unknown, "run")
-            known.append(f"{runs} unknown" if self.eval_fn is None else f"{runs} without a score")
+            known.append(f"{counted(self.unknown, 'run')} unknown")
         return f"{value} ({', '.join(known)})"
 
     def _next(self) -> list[str]:

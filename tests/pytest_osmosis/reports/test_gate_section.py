@@ -50,7 +50,7 @@ def section(verdict: GateResult, suite=SUITE) -> list[str]:
         ),
         (
             {"high": 0.5, "unknown": 2},
-            "mean is 0.25 (0.25 .. 0.5, 2 runs without a score), 0.65 short",
+            "mean is 0.25 (0.25 .. 0.5, 2 runs unknown), 0.65 short",
         ),
         ({"figure": None, "low": None, "high": None, "reason": "there are no rows"},
          "there are no rows"),

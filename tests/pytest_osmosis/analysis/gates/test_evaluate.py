@@ -476,7 +476,7 @@ def test_no_number_of_rows_settles_a_figure_at_its_threshold():
 
 def test_it_says_how_many_runs_to_repeat():
     verdict = evaluate(parse_gate("mean >= 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
-    assert verdict.sentence() == ("0.9474 (0.9 .. 1, 2 runs without a score)")
+    assert verdict.sentence() == ("0.9474 (0.9 .. 1, 2 runs unknown)")
     verdict = evaluate(parse_gate("mean > 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
     assert verdict.sentence().endswith("; repeat 2 runs to settle it")
     verdict = evaluate(parse_gate("cost_usd <= 1"), tally_of([[1.0], [UNKNOWN]]))
