@@ -218,10 +218,11 @@ def unreached_thresholds(suite: SuiteResult) -> Iterator[str]:
 
 
 def usages(suite: SuiteResult) -> Iterator[str]:
-    """Yield rollouts, tokens, cost, retries, as far as they are known; for each model."""
+    """Yield rollouts, tokens, cost, retries, as far as they are known; for the baseline too."""
     yield _usage(suite)
     if (other := suite.baseline_model_result) is not None:
-        yield f"the baseline model {other.info.model}: {_usage(other)}"
+        name = other.info.model if suite.baseline is None else suite.baseline.source
+        yield f"the baseline {name}: {_usage(other)}"
 
 
 def _usage(suite: SuiteResult) -> str:

@@ -65,5 +65,5 @@ def test_what_the_baseline_model_took_is_said_too(suite: SuiteResult, saved: Sav
     for result in (result_of(suite), saved.result):
         assert view_of(result).suites[0].facts[:2] == [
             "4 rollouts, 736 tokens, $0.0040",
-            "the baseline model calc-1b: 4 rollouts, 736 tokens, $0.0040",
+            "the baseline calc-1b: 4 rollouts, 736 tokens, $0.0040",
         ]
