@@ -18,11 +18,12 @@ import pytest
 from osmosis_cli.eval.viewer.library import Library, key_of
 from osmosis_cli.eval.viewer.pages import beside
 from osmosis_cli.eval.viewer.server import Viewer
+from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import html
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult
 from tests.kept_evaluation import add, kept
-from tests.made_results import NASTY, result_of, suite_of
+from tests.made_results import EXACT, NASTY, info, result_of, suite_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "calculator"
 PHONE = {"width": 375, "height": 800}
@@ -304,6 +305,20 @@ def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_
         assert [each[-3:] for each in cells] == spent
         assert {each[0]: each[1] for each in cells} == {"1/4": "0.25", "2/4": "0.5"}
         assert names(page) == (["row-0", "row-1"] if not outcome else ["row-1", "row-0"])
+
+
+def test_a_recorded_score_passes_and_fails_where_it_has_a_threshold(tmp_path, open_page):
+    told, *others = suite_of([[1.0, 1.0, 1.0]]).runs
+    scores = {EXACT: 1.0, "turns": 3.0, "ok": 0.0}
+    runs = [replace(told, scores=scores, thresholds={"ok": 0.5}), *others]
+    path = tmp_path / "page.html"
+    html.write(result_of(aggregate(info(n=3), runs, selected=3)), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    for function, found in (("turns", "0000"), ("ok", "0101"), (EXACT, "3000")):
+        page.select_option("#function", function)
+        for outcome, runs in zip(("passed", "failed", "error", "not passed"), found, strict=True):
+            page.select_option("#outcome", outcome)
+            assert count(page).startswith(f"{runs} of 3 runs"), (function, outcome)
 
 
 def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):

@@ -45,12 +45,14 @@ function prepareRun(suite, row, run) {
   run.low = said.filter(Boolean).join("\n").toLowerCase();
 }
 
-/** What a run came to in one eval function, or in all. */
+/** What a run came to in one eval function, or in all; "" where no recorded score says it. */
 export function outcomeOf(run, suite, name) {
   if (!name) return run.outcome;
   const score = run.scores[name];
+  const threshold = name in suite.thresholds ? suite.thresholds[name] : suite.threshold;
+  if (name in suite.thresholds && (score === undefined || threshold === null)) return "";
   if (score === undefined) return run.outcome === "failed" ? "failed" : "error";
-  if (score >= (suite.thresholds[name] ?? suite.threshold)) return "passed";
+  if (score >= threshold) return "passed";
   return suite.gated ? "below" : "failed";
 }
 
