@@ -257,7 +257,9 @@ def saved(result: EvalResult) -> Saved:
     selected = sum(suite.selected for suite in result.suites)
     left = selected - len(runs)
     tokens = [run.tokens for run in runs if run.tokens is not None]
-    costs = [run.cost_usd for run in runs if run.cost_usd is not None]
+    costs = [run.spent_usd for run in runs if run.spent_usd is not None]
+    if all(run.cost_usd is None for run in runs):  # no price is known
+        costs = []
     return Saved(left, selected, _scaled(tokens, left), _scaled(costs, left))
 
 

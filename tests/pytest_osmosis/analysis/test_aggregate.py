@@ -10,6 +10,7 @@ import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.comparison import compare
+from pytest_osmosis.analysis.gates.early_stopping import saved
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GRAMMAR, parse_gate
 from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary_metrics
@@ -77,6 +78,7 @@ def test_a_run_whose_calls_were_not_answered_cost_nothing_and_a_lost_one_is_not_
     suite = aggregate(info(n=4), [*RUNS[:3], unanswered], selected=4)
     assert suite.unknown_cost == 0
     assert evaluate(gate, score_table_of(suite)).sentence() == "0.003"
+    assert saved(result_of(replace(suite, selected=8))).cost_usd == pytest.approx(0.003)
     lost = replace(unanswered, error_type="worker_lost", tokens=None)
     suite = aggregate(info(n=4), [*RUNS[:3], lost], selected=4)
     assert suite.unknown_cost == evaluate(gate, score_table_of(suite)).unknown == 1
