@@ -10,7 +10,10 @@ from .secret import Redactor, Secret
 
 SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
 """The variable that names further ones, between spaces, whose values are masked too."""
-_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN")
+_ENDINGS = (
+    *("API_KEY", "APIKEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN", "_JWT"),
+    "_BEARER_TOKEN_BEDROCK",  # Amazon's name for it
+)
 """Endings of variables whose values are masked in all output: judges and tools have keys too."""
 
 
