@@ -243,7 +243,7 @@ class Wording:
                 "variable that --osmosis-api-key-env names"
             )
         if self.key_variable is None:
-            return "it wants credentials and none are set"
+            return "its credentials are missing, or were refused"
         return (
             f"it wants an API key and none is set: export {self.key_variable}, or name another "
             "variable with --osmosis-api-key-env"

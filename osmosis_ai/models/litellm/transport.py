@@ -19,7 +19,7 @@ import httpx
 from yarl import URL
 
 from ..base import CallFault, ChatCompletion
-from ..errors import fault_of_error_object, fault_of_status
+from ..errors import UNSUPPORTED, fault_of_error_object, fault_of_status
 from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL
@@ -109,6 +109,12 @@ async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Respon
 
 
 async def _sent(client: HTTPClient, request: httpx.Request) -> Reply:
+    if request.url.userinfo:
+        detail = (
+            "the provider's address (api_base) holds a user name or a password: leave out "
+            "everything up to '@'"
+        )
+        raise CallFault("bad_request", detail, reason=UNSUPPORTED)
     headers = {k: v for k, v in request.headers.items() if k not in _NOT_FORWARDED}
     headers["accept-encoding"] = "gzip, deflate"
     try:

@@ -435,6 +435,18 @@ def test_a_provider_without_its_credentials_stops_every_row_and_names_what_is_mi
     assert said in str(refused)
 
 
+def test_credentials_that_are_no_key_may_be_wrong_or_missing(endpoint: Endpoint) -> None:
+    refused = failure("hosted_vllm/fault-401", endpoint.base_url, api_key=None)
+    assert (refused.kind, refused.fatal) == ("auth", True)
+    assert f"401 from {endpoint.netloc}: its credentials are missing, or were" in str(refused)
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated(endpoint: Endpoint) -> None:
+    refused = failure("openai/m", endpoint.base_url.replace("://", "://me:hidden-word@"))
+    assert "leave out everything up to '@'" in str(refused) and "hidden" not in str(refused)
+    assert (refused.fatal, endpoint.requests) == (True, 0)
+
+
 @pytest.mark.parametrize("provider", ["litellm_proxy", "hosted_vllm", "lm_studio"])
 def test_a_server_of_ones_own_without_an_address_is_asked_nothing(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, provider: str
