@@ -19,7 +19,7 @@ from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
 
 from ..dataset.json_copy import json_copy
-from ..run_result import NO_JUDGE, NO_REWARD
+from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback
@@ -58,7 +58,7 @@ class Scoring:
         self.shown: list[str] = []
         """What the item shows of each eval function that gave no score: frames, or a sentence."""
         self.kind: str | None = None
-        """Why no other run can have a score either, if that is so."""
+        """Why there is no score, where that says more than the errors: see `run_result`."""
 
     async def score(self, outcome: AgentResult, run: AgentRun, row_name: str) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
@@ -130,8 +130,8 @@ class Scoring:
                 raise
             if isinstance(error, KeyboardInterrupt):
                 _thread.interrupt_main()
-            if _has_no_judge(error):
-                self.kind = NO_JUDGE
+            if self.kind != NO_JUDGE:
+                self.kind = _judge_error_kind(error) or self.kind
             message = f"`{name}` raised {named_error(error)}"
             self._no_score(name, message, shown=user_traceback(error))
 
@@ -151,7 +151,12 @@ class Scoring:
             self.scores[REWARD] = outcome.reward
 
 
-def _has_no_judge(error: BaseException) -> bool:
-    """Whether a judge lacks its key, or its provider refuses every run alike."""
-    refused = isinstance(error, ProviderRequestError) and error.fatal
-    return refused or isinstance(error, MissingAPIKeyError)
+def _judge_error_kind(error: BaseException) -> str | None:
+    """Return what kind of error kept a judge from a score, if another try may give one."""
+    if isinstance(error, MissingAPIKeyError):
+        return NO_JUDGE
+    if not isinstance(error, ProviderRequestError):
+        return None
+    if error.fatal:  # its provider refuses every run alike
+        return NO_JUDGE
+    return None if error.kind in (*FINAL_KINDS, "verdict") else JUDGE_FAILED

@@ -150,6 +150,35 @@ def test_errors_of_the_users_code_are_done_and_the_endpoints_are_not(project, mo
     assert "fill it in" not in session.out
 
 
+JUDGED = """
+from pathlib import Path
+
+from osmosis_ai.rubric.errors import ProviderRequestError
+
+
+def judged(solution_str):
+    how = Path(solution_str)
+    if how.exists():
+        raise ProviderRequestError("openai", "m", "no score", kind=how.read_text())
+    return 1.0
+"""
+
+
+def test_a_run_whose_judge_was_overloaded_is_run_again_and_no_other(project, model):
+    project.write("judging.py", JUDGED)
+    project.rows("a", "b", "c")
+    down, strange = project.write("b", "overloaded"), project.write("c", "verdict")
+    session = project.run(eval_fn="judging:judged")
+    assert [run["error_kind"] for run in session.runs] == [None, "judge_failed", None]
+    assert "1 run has no score (eval_fn 1): run the same command again to fill it in" in session.out
+    model.asked.clear()
+    down.unlink()
+    strange.unlink()
+    session = project.run(eval_fn="judging:judged")
+    assert model.asked == {"b": 1}
+    assert session.outcomes == {"passed": 2, "errors": 1}
+
+
 @each_mode
 def test_after_a_complete_evaluation_a_new_one_starts(project, model, workers):
     project.rows(*ROWS)
