@@ -39,6 +39,11 @@ def masking(*keys: Secret | None) -> Callable[[str], str]:
     return masked
 
 
+def is_named_like_a_key(name: str) -> bool:
+    """Return whether a variable of this name holds a secret."""
+    return name.endswith(_ENDINGS)
+
+
 def _named_like_keys() -> set[str]:
     named = os.environ.get(SECRET_NAMES, "").split()
-    return {name for name in os.environ if name.endswith(_ENDINGS)} | set(named)
+    return {*filter(is_named_like_a_key, os.environ), *named}

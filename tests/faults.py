@@ -999,11 +999,13 @@ FAULTS: dict[str, Sequence[Fault]] = {
             ],
         ),
         Fault(
-            "a `.env` that came with the repository sets logins, proxies or `PYTHONPATH`",
+            "a `.env` of the repository sets logins, proxies, `PYTHONPATH`, or an address",
             "ignored, and said in one line: only a file that is named sets them",
             [
                 "osmosis_ai/platform/test_env_file.py"
                 "::test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code",
+                "osmosis_ai/platform/test_env_file.py"
+                "::test_a_file_that_was_found_sends_no_key_elsewhere_but_its_own",
                 "osmosis_cli/test_env_file.py::test_the_nearest_file_is_read_and_said_in_one_line",
             ],
         ),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..escaping import printable
+from ..secret_variables import is_named_like_a_key
 
 NAME = ".env"
 MAX_BYTES = 1024 * 1024
@@ -22,6 +23,8 @@ _NEVER_FOUND = re.compile(
     r"|(?:DY)?LD_.*|PYTHON.*|GIT_.*",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"([^_]+)_(?:.*_)?(?:URL|BASE|ENDPOINT|HOST)(?:_.*)?")
+"""A provider's address: OPENAI_BASE_URL, AZURE_API_BASE, AWS_ENDPOINT_URL_BEDROCK_RUNTIME, ..."""
 _SHOWN = 8
 """Names that a message lists."""
 
@@ -101,10 +104,23 @@ def load(file: EnvFile, environment: MutableMapping[str, str], *, named: bool) -
     `named` is whether the user gave the file: one that was found by itself sets less.
     """
     new = {name: value for name, value in file.values.items() if name not in environment}
-    ignored = () if named else tuple(name for name in new if _NEVER_FOUND.fullmatch(name))
+    ignored = () if named else tuple(name for name in new if _moves(name, environment))
     added = {name: value for name, value in new.items() if name not in ignored}
     environment.update(added)
     return Loaded(file.path, tuple(added), ignored, file.wrong_lines)
+
+
+def _moves(name: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a variable decides where logins and traffic go, or which code runs.
+
+    An address does where its key is not the file's own.
+    """
+    if _NEVER_FOUND.fullmatch(name):
+        return True
+    address = _ADDRESS.fullmatch(name)
+    return address is not None and any(
+        each.startswith(f"{address[1]}_") and is_named_like_a_key(each) for each in environment
+    )
 
 
 def _text(path: Path) -> str:

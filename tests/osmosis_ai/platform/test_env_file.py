@@ -82,6 +82,29 @@ def test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code(
     assert str(load(file, named, named=False)) == ""  # what is set is no news
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+        ("AZURE_API_BASE", "AZURE_API_KEY"),
+        ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_BEARER_TOKEN_BEDROCK"),
+        ("AWS_BEDROCK_RUNTIME_ENDPOINT", "AWS_SESSION_TOKEN"),
+        ("DATABRICKS_HOST", "DATABRICKS_TOKEN"),
+    ],
+)
+def test_a_file_that_was_found_sends_no_key_elsewhere_but_its_own(
+    folder: Path, name: str, key: str
+):
+    (folder / ".env").write_text(f"{name}=http://elsewhere\n{key}={SECRET}\n")
+    file = read(folder / ".env")
+    environment = {key: "of the user"}
+    assert str(load(file, environment, named=False)).startswith(f".env ignores {name}, which")
+    assert environment == {key: "of the user"}
+    environment = {"OTHER_API_KEY": "of the user"}
+    load(file, environment, named=False)
+    assert environment == {"OTHER_API_KEY": "of the user", **file.values}
+
+
 def test_wrong_lines_are_left_out_and_told(folder: Path):
     (folder / ".env").write_text(f'A=1\n\nit is\nB=${{A}}2\n={SECRET}\nC="{SECRET}\n')
     file = read(folder / ".env")
