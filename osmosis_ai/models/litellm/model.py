@@ -10,6 +10,7 @@ from typing import Any
 
 from ...providers import ModelName, key_from_environment, key_variables, parse_model_name
 from ...secret import Redactor, Secret
+from ...secret_variables import secret_variables
 from ..base import NO_PARAMS, ChatCompletion, RateLimit
 from ..errors import Wording
 from ..rate_limiter import RateLimiter
@@ -51,7 +52,8 @@ class LiteLLMModel:
             request_timeout_s=request_timeout_s,
             total_timeout_s=total_timeout_s,
         )
-        self._redact = Redactor([self._api_key])
+        # Without a key LiteLLM finds credentials in the environment by itself.
+        self._redact = Redactor([self._api_key] if self._api_key else secret_variables())
         self._succeeded = False
 
     def __repr__(self) -> str:

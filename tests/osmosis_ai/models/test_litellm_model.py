@@ -385,6 +385,18 @@ def test_a_key_that_the_provider_quotes_is_masked() -> None:
     assert "Incorrect API key provided: ***" in str(error)
 
 
+def test_credentials_that_litellm_finds_by_itself_are_masked_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def quoting(ask: Ask) -> list[Step]:
+        return [reply(403, {"message": f"no: {ask.headers['authorization']}"})]
+
+    monkeypatch.setenv("HOSTED_VLLM_API_KEY", KEY)
+    with Endpoint(quoting) as endpoint:
+        error = failure("hosted_vllm/m", endpoint.base_url, api_key=None)
+    assert "no: Bearer ***" in str(error)
+
+
 def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
     class Moved(Provider):
         def steps(self, ask: Ask) -> Iterable[Step]:
