@@ -66,6 +66,14 @@ _ADDRESS_VARIABLES: Mapping[str, str] = {
 }
 """Servers of one's own: without their address LiteLLM takes OpenAI's, key and prompts with it."""
 
+_MOVED_BY: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
+}
+"""Where the variable that LiteLLM takes an address from is not `<PROVIDER>_API_BASE`; the first one
+set counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
@@ -94,8 +102,7 @@ def key_variables(provider: str) -> tuple[str, ...]:
     """The variables that usually hold this provider's key; empty where none is needed."""
     if provider in _OWN_CREDENTIALS:
         return ()
-    usual = provider.upper().replace("-", "_").replace(".", "_") + "_API_KEY"
-    return _KEY_VARIABLES.get(provider, (usual,))
+    return _KEY_VARIABLES.get(provider, (_variable(provider, "API_KEY"),))
 
 
 def missing_address(provider: str) -> str | None:
@@ -111,3 +118,18 @@ def key_from_environment(provider: str) -> Secret | None:
         if value.strip():
             return Secret(value, variable)
     return None
+
+
+def host_of(provider: str, api_base: str | None = None) -> str:
+    """Return where the provider's models are asked, printable; its name where that is its own host.
+
+    Without `api_base` a variable of the environment may hold an address.
+    """
+    names = _MOVED_BY.get(provider, (_variable(provider, "API_BASE"),))
+    address = api_base or next((os.environ[name] for name in names if os.environ.get(name)), "")
+    netloc = (address.partition("://")[2] or address).partition("/")[0].partition("?")[0]
+    return netloc.rpartition("@")[2] or provider
+
+
+def _variable(provider: str, ending: str) -> str:
+    return f"{provider.upper().replace('-', '_').replace('.', '_')}_{ending}"

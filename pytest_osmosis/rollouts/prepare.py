@@ -174,7 +174,9 @@ def endpoint_of(model: ModelSpec) -> str:
     if model.persona is not None:
         return EMBEDDED_ENDPOINT
     if model.base_url is None:
-        return model.model.partition("/")[0] if "/" in model.model else "openai"
+        from osmosis_ai.providers import host_of
+
+        return host_of(model.model.partition("/")[0].lower() if "/" in model.model else "openai")
     from osmosis_ai.models.transport.base_url import normalise_base_url
 
     return normalise_base_url(model.base_url).netloc

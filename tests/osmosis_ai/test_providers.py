@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from osmosis_ai.providers import ModelName, key_from_environment, key_variables, parse_model_name
+from osmosis_ai.providers import (
+    ModelName,
+    host_of,
+    key_from_environment,
+    key_variables,
+    parse_model_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,3 +44,23 @@ def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) 
     found = key_from_environment("gemini")
     assert found is not None
     assert (found.name, found.reveal()) == ("GOOGLE_API_KEY", "google-key-0123456789")
+
+
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [
+        ("openai", "OPENAI_BASE_URL"),
+        ("openai", "OPENAI_API_BASE"),
+        ("anthropic", "ANTHROPIC_BASE_URL"),
+        ("bedrock", "AWS_BEDROCK_RUNTIME_ENDPOINT"),
+        ("azure", "AZURE_API_BASE"),
+        ("nano-gpt", "NANO_GPT_API_BASE"),
+    ],
+)
+def test_an_address_in_the_environment_is_where_the_models_are_asked(
+    monkeypatch: pytest.MonkeyPatch, provider: str, name: str
+) -> None:
+    assert host_of(provider) == provider
+    monkeypatch.setenv(name, "https://me:hidden@gateway.example:8443/v1?key=hidden")
+    assert host_of(provider) == "gateway.example:8443"
+    assert host_of(provider, "http://other.example/v1") == "other.example"

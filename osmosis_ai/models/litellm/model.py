@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...providers import ModelName, key_from_environment, key_variables, parse_model_name
+from ...providers import (
+    ModelName,
+    host_of,
+    key_from_environment,
+    key_variables,
+    parse_model_name,
+)
 from ...secret import Redactor, Secret
 from ...secret_variables import secret_variables
 from ..base import NO_PARAMS, ChatCompletion, RateLimit
@@ -42,7 +48,7 @@ class LiteLLMModel:
         name = parse_model_name(model) if isinstance(model, str) else model
         policy = retry or RetryPolicy()
         self.name = str(name)
-        self.endpoint = _printable_base(api_base) or name.provider
+        self.endpoint = host_of(name.provider, api_base)
         self._provider, self._model = name.provider, name.model
         self._api_key = api_key or key_from_environment(name.provider)
         self._client = LiteLLMClient(name, self._api_key, api_base, policy)
@@ -116,11 +122,3 @@ class LiteLLMModel:
             timeout_s=self._retrier.request_timeout_s,
             key_variable=next(iter(key_variables(self._provider)), None),
         )
-
-
-def _printable_base(api_base: str | None) -> str | None:
-    """Host and port of a base URL, without user names, passwords, path and query."""
-    if api_base is None:
-        return None
-    host = api_base.partition("://")[2] or api_base
-    return host.partition("/")[0].partition("?")[0].rpartition("@")[2] or None

@@ -26,3 +26,9 @@ KEY = Secret("sk-not-to-be-seen-anywhere", "MODELS_KEY")
 )
 def test_it_names_the_variable_of_a_key_that_is_sent_and_where_to(model, said):
     assert list(key_line(model)) == said
+
+
+def test_an_address_in_the_environment_is_where_the_key_goes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example/v1")
+    model = ModelSpec("openai/gpt-5", api_key=KEY)
+    assert list(key_line(model)) == ["osmosis: key: MODELS_KEY -> gateway.example"]
