@@ -37,7 +37,7 @@ class Job(Generic[R, T]):
         self._make = make
         self._home = asyncio.get_running_loop()
         self._claim = threading.Lock()
-        self._task: asyncio.Task[T] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
         self.result: asyncio.Future[T] = self._home.create_future()
 
@@ -54,19 +54,25 @@ class Job(Generic[R, T]):
         return self._claim.locked()
 
     def start(self, worker: Worker[R]) -> None:
-        """In the worker's thread: run it, unless another thread does."""
-        if not self._claim.acquire(blocking=False):
-            return
-        self._task = worker.loop.create_task(self._make(worker.resource))
-        self._task.add_done_callback(self._done)
-        if self._cancelled:
-            self._task.cancel()
+        """In the worker's thread: run it as soon as it has its turn there."""
+        worker.loop.create_task(self._run(worker))
 
-    def _done(self, task: asyncio.Task[T]) -> None:
+    async def _run(self, worker: Worker[R]) -> T | None:
+        # Only now: what waits its turn behind a task that blocks can still go elsewhere.
+        if not self._claim.acquire(blocking=False):
+            return None
+        self._task = task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(self._done)
+        if self._cancelled:
+            raise asyncio.CancelledError
+        return await self._make(worker.resource)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
         if not self._home.is_closed():
             self._home.call_soon_threadsafe(self._settle, task)
 
-    def _settle(self, task: asyncio.Task[T]) -> None:
+    def _settle(self, task: asyncio.Task[Any]) -> None:
         if self.result.done():
             if not task.cancelled():
                 task.exception()
