@@ -28,7 +28,7 @@ from .timeouts import excuse
 T = TypeVar("T")
 Given = TypeVar("Given")
 
-POLL_INTERVAL_S = 0.02
+POLL_INTERVAL_S = 0.05
 """How often the watchdog samples the stack."""
 BLOCKED_S = 0.05
 """A wait of this length in the loop's thread counts as blocking."""
