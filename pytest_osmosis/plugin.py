@@ -224,7 +224,12 @@ def _choose_processes(config: pytest.Config) -> None:
 
 def _set_up(config: pytest.Config) -> Evaluation:
     # The evaluation registers the recorder and the gates, which have hooks too.
-    from .evaluation import evaluation_for
+    from .evaluation import evaluation_for, runs_rollouts
+
+    if runs_rollouts(config):
+        from osmosis_ai.models.transport.import_ahead import import_ahead
+
+        import_ahead()
     from .options import mistyped
     from .session import preflight
 

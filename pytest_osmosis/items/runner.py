@@ -94,8 +94,12 @@ def own_rollouts(
     window: int,
     base_urls: Mapping[str, str],
     cache: ResultCache,
+    on_idle: Callable[[], None] | None = None,
 ) -> RolloutPool:
-    """Return the rollouts of this process, of which `window` may be in flight."""
+    """Return the rollouts of this process, of which `window` may be in flight.
+
+    `on_idle`: see `RolloutPool`.
+    """
 
     def ended(run: RunId, record: RolloutRecord) -> None:
         """Hand on a run that has ended; in the engine's thread."""
@@ -112,6 +116,7 @@ def own_rollouts(
         rate_limit=SharedRateLimit(receiver.paced),
         cache=cache,
         on_stuck=receiver.stuck,
+        on_idle=on_idle,
     )
 
 

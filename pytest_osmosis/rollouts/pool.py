@@ -53,9 +53,11 @@ class RolloutPool:
         rate_limit: SharedRateLimit,
         cache: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
+        on_idle: Callable[[], None] | None = None,
     ) -> None:
         """Runs in `cache` are not run; it is used in the thread that wants them.
 
+        `on_idle` is called once, in that thread, when it waits for the first that ends.
         `on_stuck` is called, in another thread, with why nothing more can be run in this process.
         """
         self._suites = suites
@@ -76,12 +78,17 @@ class RolloutPool:
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
         # Here and not at the first call: in the event loop it would hold up what else runs there.
+        # The client is the last: aiohttp, which it needs, is being imported in a thread.
+        for suite in suites.values():
+            for module in suite.agent.imports:
+                import_module(module)
         import_module("osmosis_ai.models.transport.client")
         self._engine: Engine[RolloutRecord] = Engine(
             cast("Callable[[Hashable], Awaitable[RolloutRecord]]", self._execute),
             window=window,
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
+            on_idle=on_idle,
         )
 
     def coming(self, keys: Iterable[RunId]) -> None:

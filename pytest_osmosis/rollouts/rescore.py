@@ -7,7 +7,7 @@ threshold may be others. Nothing is sent to the evaluated model. Knows no pytest
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,6 +158,7 @@ class _NoAgent:
 
     max_concurrent: int | None = None
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"
+    imports: Sequence[str] = ()
 
     async def run(self, run: AgentRun) -> AgentResult:
         raise AssertionError("recorded conversations are not run")

@@ -180,7 +180,7 @@ class Recorder:
                 self._received(report.nodeid, suite)
             return (yield)
         if not self._reported:
-            _import_ahead()
+            import_for_end()
         run = self._awaited.pop(text, None) or RunResult.from_json(text)
         self._store.report(run, text)
         self._received(report.nodeid, run.suite)
@@ -311,8 +311,8 @@ class Recorder:
                 )
 
 
-def _import_ahead() -> None:
-    """Import what the end of the session needs, while other runs wait for the model."""
+def import_for_end() -> None:
+    """Import what the end of the session needs, while runs wait for the model."""
     for module in ("..analysis.aggregate", "..reports.terminal", ".failed_sections", ".screen"):
         import_module(module, __package__)
 

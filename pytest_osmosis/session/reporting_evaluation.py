@@ -28,7 +28,7 @@ from . import header, preflight, progress
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
-from .recorder import Recorder
+from .recorder import Recorder, import_for_end
 from .result_sink import ResultSink
 from .signals import CancelOnInterrupt, SignalHandlers
 
@@ -246,6 +246,7 @@ class LocalEvaluation(ReportingEvaluation):
             window=self.spec.batch_size,
             base_urls=self.base_urls,
             cache=cache,
+            on_idle=import_for_end,
         )
 
     def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:

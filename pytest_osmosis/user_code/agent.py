@@ -10,7 +10,7 @@ untouched: the caller classifies it. Knows no scores and no deadlines.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -160,6 +160,8 @@ class Agent(Protocol):
     """How many of its rollouts may be in flight in one process; None for no limit of its own."""
     reward_hint: str
     """How it gives a reward of its own, for the message that there is none."""
+    imports: Sequence[str]
+    """Modules of ours that its runs need, and nothing before them does."""
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout."""

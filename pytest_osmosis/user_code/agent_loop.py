@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ class LoopAgent:
 
     max_concurrent: int | None = None
     reward_hint = "return ctx.complete(messages, reward=...)"
+    imports: Sequence[str] = ("pytest_osmosis.user_code.loop_rollout",)
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop

@@ -33,6 +33,7 @@ class CommandAgent:
 
     max_concurrent: int | None = None
     reward_hint = 'print {"messages": [...], "reward": ...}'
+    imports: Sequence[str] = ("osmosis_ai.bridge",)
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, withheld: Iterable[str] = ()) -> None:
         self._argv = argv

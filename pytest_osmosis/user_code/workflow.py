@@ -10,7 +10,7 @@ from .agent import AgentResult, AgentRun, count_tool_results
 from .eval_function import EvalFnError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from osmosis_ai.bridge import Account
     from osmosis_ai.rollout import AgentWorkflow, Grader, RolloutSample
@@ -20,6 +20,7 @@ class WorkflowAgent:
     """Runs a workflow."""
 
     reward_hint = "write a Grader"
+    imports: Sequence[str] = ("osmosis_ai.agents.workflow", "osmosis_ai.bridge")
 
     def __init__(self, workflow: AgentWorkflow[Any], new: Callable[[], AgentWorkflow[Any]]) -> None:
         """`workflow` tells what the class is like; `new` returns the one that runs a rollout."""
