@@ -67,6 +67,8 @@ ATTRIBUTES = (
     "stats",
     "_file",
     "_inicfg",
+    "evaluate_skip_marks",
+    "evaluate_xfail_marks",
 )
 """The private attributes of pytest's objects that are looked up here."""
 
@@ -106,6 +108,27 @@ def ini_keys(config: pytest.Config) -> Collection[str]:
     """
     old = pytest.version_tuple < (9,)
     return list(_attribute(config, "inicfg" if old else "_inicfg") or ())
+
+
+# ---- markers
+
+
+def is_skipped(item: pytest.Item) -> bool:
+    """Return whether pytest will skip an item because of its markers.
+
+    Without the private names `skip` alone is known: what other markers skip is run all the same.
+    """
+    plugin = _plugin(item.config, "skipping")
+    if plugin is None or item.get_closest_marker("skip") is not None:
+        return plugin is not None
+    skip, xfail = (_attribute(plugin, f"evaluate_{name}_marks") for name in ("skip", "xfail"))
+    try:
+        if skip is not None and skip(item) is not None:
+            return True
+        expected = None if xfail is None else xfail(item)
+    except (Exception, pytest.fail.Exception):  # noqa: BLE001 - in a condition: its item fails
+        return True
+    return expected is not None and not (expected.run or item.config.option.runxfail)
 
 
 # ---- reports of items

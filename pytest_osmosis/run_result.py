@@ -47,6 +47,9 @@ EMBEDDED_ENDPOINT = "embedded endpoint"
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result as one JSON string."""
 
+SUITE_FIELD = "osmosis_suite"
+"""The attribute of the report of a run that was skipped before it began: its suite."""
+
 ROLLOUT = "rollout"
 """The section of a failed test function's report that shows its conversation."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ..items.runner import coming_runs
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
@@ -78,8 +79,7 @@ class Worker:
         }
 
         def coming(indices: list[int]) -> None:
-            keys = (key_of(items[index]) for index in indices)
-            rollouts.coming([key for key in keys if key is not None])
+            rollouts.coming(list(coming_runs(items[index] for index in indices)))
 
         def cancel(_: None) -> None:
             rollouts.cancel()

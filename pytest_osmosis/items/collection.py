@@ -88,9 +88,9 @@ class RunItem(pytest.Item):
         """The data file as pytest shows it, no line, the item's name."""
         return self.parent.nodeid, None, self.name
 
-    def reportinfo(self) -> tuple[Path, None, str]:
-        """The same, as a path."""
-        return self.path, None, self.name
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """The same, as a path; a line is needed where markers skip the item."""
+        return self.path, 0, self.name
 
     def setup(self) -> None:
         """Fail for an error of the infrastructure: pytest reports one in setup as an error."""

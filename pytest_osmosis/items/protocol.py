@@ -21,7 +21,7 @@ from ..escaping import escape_control_chars
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.code_warning import CATEGORIES, CodeWarning
-from ..run_result import DECIDED, REPORT_FIELD, RolloutRecord, RunId, RunResult
+from ..run_result import DECIDED, REPORT_FIELD, SUITE_FIELD, RolloutRecord, RunId, RunResult
 from .collection import RunItem
 
 BELOW = "osmosis_below"
@@ -94,6 +94,7 @@ def run_item(
 ) -> bool:
     """Wait for the run and report it; False leaves the report to pytest's own protocol.
 
+    That also has the report of an item with markers: `xfail` is pytest's business.
     A run that is no longer needed is reported as skipped, one that will not be run for another
     reason is not reported.
     """
@@ -112,7 +113,7 @@ def run_item(
         sections = [(title, redact(text)) for title, text in item.finished.sections]
         item.finished = replace(item.finished, sections=sections)
     _edit(item)
-    if phases or not compat.can_tear_down(item.session):
+    if phases or item.own_markers or not compat.can_tear_down(item.session):
         item.user_properties = properties(item.finished.result)
         return _run_phases(item, nextitem)
     _report_once(item, nextitem)
@@ -217,6 +218,7 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
     """Put the rollout's time, output and result into one of pytest's three reports."""
     finished = item.finished
     if finished is None:
+        setattr(report, SUITE_FIELD, item.run_id.suite)
         return
     final = report.when == "call" or (report.when == "setup" and report.failed)
     if not final:

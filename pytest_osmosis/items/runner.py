@@ -9,6 +9,7 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
+from .. import compat
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..rollouts.shared_rate_limit import SharedRateLimit
@@ -73,7 +74,7 @@ class ItemRunner:
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
-        if not isinstance(item, RunItem):
+        if not isinstance(item, RunItem) or is_skipped(item):
             return None
         is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self._redact)
         return is_done or None
@@ -123,6 +124,16 @@ def own_rollouts(
 def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:
     """Yield the runs that items stand for."""
     return (run for item in items if (run := run_id_of(item)) is not None)
+
+
+def coming_runs(items: Iterable[pytest.Item]) -> Iterator[RunId]:
+    """Yield the runs that items stand for and will ask for."""
+    return (run for item in items if (run := run_id_of(item)) is not None and not is_skipped(item))
+
+
+def is_skipped(item: pytest.Item) -> bool:
+    """Return whether markers have pytest skip an item; most items of data files have none."""
+    return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)
 
 
 def run_id_of(item: pytest.Item) -> RunId | None:

@@ -18,7 +18,16 @@ import pytest
 
 from .. import compat
 from ..options.reader import lists_only
-from ..run_result import AT_FIRST, DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo, whole_ms
+from ..run_result import (
+    AT_FIRST,
+    DECIDED,
+    REPORT_FIELD,
+    SUITE_FIELD,
+    RunId,
+    RunResult,
+    SuiteInfo,
+    whole_ms,
+)
 from .outputs import SessionOutputs
 
 if TYPE_CHECKING:
@@ -175,8 +184,8 @@ class Recorder:
         """A run's final report: what it carries supersedes what was noted."""
         text = getattr(report, REPORT_FIELD, None)
         if text is None:
-            suite = report.nodeid.rpartition("[")[0]
-            if suite in self._infos and not report.passed:  # a test skipped or failed before it
+            suite = getattr(report, SUITE_FIELD, report.nodeid.rpartition("[")[0])
+            if suite in self._infos and not report.passed:  # skipped, or failed before it
                 self._received(report.nodeid, suite)
             return (yield)
         if not self._reported:

@@ -165,7 +165,9 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 @each_mode
-def test_a_test_that_is_skipped_is_not_lost(project: Project, workers: int) -> None:
+def test_a_test_that_is_skipped_is_not_lost_and_one_with_a_marker_not_paid_for(
+    project: Project, workers: int
+) -> None:
     project.rows("a", "b")
     project.write(
         "test_it.py",
@@ -180,6 +182,14 @@ def not_here():
 @pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
 def test_skipped(rollout): ...
 
+@pytest.mark.skipif("True", reason="not yet")
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_skipped_here(rollout): ...
+
+@pytest.mark.xfail(run=False)
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_not_run(rollout): ...
+
 @pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
 def test_fixture(not_here, rollout): ...
 
@@ -189,8 +199,9 @@ def test_run(rollout): ...
     )
     session = project.run(workers=workers, agent=None, data=None, eval_fn=None)
     assert session.ret == 0
-    assert session.outcomes == {"passed": 2, "skipped": 4}
+    assert session.outcomes == {"passed": 2, "skipped": 6, "xfailed": 2}
     assert "never reported" not in session.out
+    assert project.endpoint.requests == 4  # those of test_fixture and of test_run
 
 
 @each_mode

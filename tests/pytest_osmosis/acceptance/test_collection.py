@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.modes import each_mode
 from tests.project import Project, Session
 
 IDS = [f"data.jsonl::row-{row}[run-{run}]" for row in range(3) for run in range(2)]
@@ -62,6 +63,52 @@ def test_a_data_file_with_the_signs_of_node_ids_is_refused(three: Project) -> No
     assert session.ret == 4
     assert "--osmosis-data" in session.mistake and "a [b].jsonl: pytest takes" in session.mistake
     assert three.endpoint.requests == 0
+
+
+@pytest.mark.parametrize("option", ["-q", "--junitxml=junit.xml"])
+@each_mode
+def test_rows_that_a_conftest_marks_are_skipped_or_expected_to_fail(
+    three: Project, workers: int, option: str
+) -> None:
+    three.write(
+        "conftest.py",
+        """
+import pytest
+
+MARKS = {"row-0": pytest.mark.skip(reason="known"), "row-1": pytest.mark.xfail}
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for row, mark in MARKS.items():
+            if item.name.startswith(row):
+                item.add_marker(mark)
+""",
+    )
+    session = three.run(option, workers=workers)
+    assert session.ret == 0, session.out
+    assert session.outcomes == {"passed": 1, "skipped": 1, "xfailed": 1}
+    assert chosen(session) == [(1, 0), (2, 0)]
+    assert three.endpoint.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"), [("no:skipping", "True"), ("skipping", "False"), ("skipping", "1 / 0")]
+)
+def test_markers_skip_where_they_say_so(three: Project, name: str, condition: str) -> None:
+    three.write(
+        "conftest.py",
+        f"""
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.skipif({condition!r}, reason="here"))
+""",
+    )
+    session = three.run("-p", name)
+    has_run = condition != "1 / 0"
+    assert session.outcomes == ({"passed": 2, "failed": 1} if has_run else {"errors": 3})
+    assert three.endpoint.requests == (3 if has_run else 0)
 
 
 def test_node_ids_do_not_depend_on_where_the_session_starts(
