@@ -19,6 +19,11 @@ def escape_control_chars(text: str) -> str:
     )
 
 
+def encodable(text: str) -> str:
+    """Return text that UTF-8 can hold: halves of a character escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def escape_workflow_commands(text: str) -> str:
     """Return text in which GitHub Actions finds no workflow command."""
     return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")

@@ -17,7 +17,7 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from .. import compat
-from ..escaping import escape_control_chars
+from ..escaping import encodable, escape_control_chars
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import headline, shortfall
 from ..rollouts.guards.code_warning import CATEGORIES, CodeWarning
@@ -258,7 +258,7 @@ def properties(result: RunResult) -> list[tuple[str, object]]:
     if result.tokens is not None:
         named.append(("osmosis_tokens", result.tokens))
     named += [(f"osmosis_score[{name}]", score) for name, score in result.scores.items()]
-    named += [(f"osmosis_reason[{name}]", reason) for name, reason in result.reasons.items()]
+    named += [(f"osmosis_reason[{name}]", encodable(why)) for name, why in result.reasons.items()]
     if result.error_type is not None:
         named.append(("osmosis_error_type", result.error_type))
     return named

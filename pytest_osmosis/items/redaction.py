@@ -13,6 +13,8 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
+from ..escaping import encodable
+
 
 def redact_report(report: pytest.TestReport | pytest.CollectReport, redact: Redactor) -> None:
     """Mask every secret in a report's traceback, sections and properties."""
@@ -31,7 +33,10 @@ def redact_report(report: pytest.TestReport | pytest.CollectReport, redact: Reda
 
 
 class MaskedWarnings:
-    """A plugin: no secret in the text of a warning, before anybody shows it or sends it on."""
+    """A plugin: no secret in the text of a warning, before anybody shows it or sends it on.
+
+    Nor half a character, which no worker can send.
+    """
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
@@ -40,7 +45,7 @@ class MaskedWarnings:
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Mask it in place; a masked one keeps its category, and is plain text."""
         text = str(warning_message.message)
-        masked = self._redact(text)
+        masked = encodable(self._redact(text))
         if masked != text:
             warning_message.message = masked
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..escaping import encodable
 from ..run_result import RUN_FIELDS, RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, RowData, RowResult
@@ -112,4 +113,4 @@ def _parquet(result: EvalResult) -> bytes:
 
 def _encodable(value: Any) -> Any:
     """Return the value without the half characters that UTF-8 has no bytes for."""
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+    return encodable(value) if isinstance(value, str) else value

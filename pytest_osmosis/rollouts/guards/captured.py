@@ -11,6 +11,8 @@ from contextvars import ContextVar
 
 from osmosis_ai.secret import Redactor
 
+from ...escaping import encodable
+
 MAX_STREAM_CHARS = 64 * 1024
 """Characters of one stream that are kept: the first and the last half of that."""
 
@@ -65,9 +67,13 @@ class Captured:
         clipped.write(text)
 
     def sections(self, redact: Redactor) -> list[tuple[str, str]]:
-        """Title and redacted text of each kind, as pytest reports hold them."""
+        """Title and redacted text of each kind, as pytest reports hold them and workers send them.
+
+        pytest's own streams replace what UTF-8 cannot hold, too.
+        """
         return [
-            (f"Captured {kind} rollout", kept.text(redact)) for kind, kept in self._texts.items()
+            (f"Captured {kind} rollout", encodable(kept.text(redact)))
+            for kind, kept in self._texts.items()
         ]
 
 

@@ -666,6 +666,30 @@ def test_a_secret_in_a_warning_is_masked(
     assert "sk-very-secret-0123456789" not in session.out + session.err
 
 
+@each_mode
+def test_half_a_character_in_what_code_says_ends_no_session(project: Project, workers: int) -> None:
+    project.write(
+        "rewards.py",
+        """
+import logging, warnings
+
+def exact(solution_str):
+    print("printed \\udce9")
+    logging.getLogger().warning("logged \\udce9")
+    warnings.warn("warned \\udce9")
+    return {"score": 0.0, "reason": "reason \\udce9"}
+""",
+    )
+    project.rows("a", "b")
+    session = project.run("-Wdefault", "--junitxml=out.xml", workers=workers)
+    assert session.ret == 1
+    assert session.outcomes["failed"] == 2
+    for said in ("printed", "logged", "warned", "reason"):
+        assert rf"{said} \udce9" in session.out
+    properties = session.junit.findall(".//testcase/properties/property")
+    assert [each.get("value") for each in properties].count(r"reason \udce9") == 2
+
+
 def test_an_errors_control_characters_are_escaped_in_the_short_summary_too(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):

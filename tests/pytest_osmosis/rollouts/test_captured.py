@@ -47,6 +47,12 @@ def test_a_short_text_is_kept_whole_and_by_kind() -> None:
     ]
 
 
+def test_half_a_character_is_escaped() -> None:
+    captured = Captured()
+    captured.write("stdout", "caf\udce9 \N{GRINNING FACE}")
+    assert sections(captured) == {"Captured stdout rollout": "caf\\udce9 \N{GRINNING FACE}"}
+
+
 def test_of_a_long_text_head_and_tail_are_kept_and_the_gap_is_named() -> None:
     captured = Captured()
     for number in range(100_000):
