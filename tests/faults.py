@@ -1078,7 +1078,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "the config file is wrong",
-            "every problem, exit status 2, before anything is sent",
+            "every problem, exit status 1, before anything is sent",
             [f"{SUBMIT}::test_every_problem_of_the_config_is_told_and_nothing_is_asked"],
         ),
         Fault(

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigError, ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
 
-STATUS = 2
-"""A config file that cannot be used is a wrong use of the command."""
-
 
 def model_of(kind: RunKind) -> type[RunConfig]:
     """Return the model of a kind's config files."""
@@ -42,7 +39,7 @@ def _check_command(kind: RunKind) -> click.Command:
         help=f"Check the config files of {kind.noun}s, without a network.\n\n"
         "Prints every problem of every file, with its line. Checks the place of a file in the "
         "workspace, its rollout and its entrypoint too; runs and sends nothing. "
-        "Status 2: a file cannot be used.",
+        "Status 1: a file cannot be used.",
     )
     @click.argument(
         "paths",
@@ -89,7 +86,6 @@ def unusable(errors: Sequence[ConfigError]) -> CommandError:
     return CommandError(
         "\n".join(str(error) for error in errors),
         code="invalid_config",
-        status=STATUS,
         details={"files": [_error_document(error) for error in errors]},
     )
 

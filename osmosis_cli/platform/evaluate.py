@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_osmosis.options.config_run import ConfigRun
 
 _EXTRA = "osmosis_cli.platform.evaluate.extra"
+REFUSED = 4
+"""pytest's status of what cannot be evaluated, as of the other ways to start an evaluation."""
 
 EPILOG = """\b
 Examples:
@@ -72,10 +74,10 @@ def _evaluate(
 
     check_key(values)
     another_model = values["model"] is not None
-    with command_errors(ConfigurationError, code="invalid_config", status=2):
+    with command_errors(ConfigurationError, code="invalid_config", status=REFUSED):
         run = read_config_run(path)
     if not values["data"]:
-        with command_errors(ConfigurationError, code="dataset", status=2):
+        with command_errors(ConfigurationError, code="dataset", status=REFUSED):
             values["data"] = (dataset_file or run.dataset_file(option="--dataset-file"),)
     given = [name.replace("_", "-") for name, value in values.items() if value is not None]
     for name, value in run.options_beside(given).items():
@@ -143,7 +145,7 @@ def _environment(
             f"{printable(str(path))} names secrets that are not set in the environment{where}: "
             f"{', '.join(missing)}; export them{instead}",
             code="missing_secrets",
-            status=2,
+            status=REFUSED,
             details={"missing": missing},
         )
     environment.pop(TOKEN, None)  # the rollout's code needs no login to the platform
@@ -153,7 +155,8 @@ def _environment(
 def _secrets(file: Path) -> Mapping[str, str]:
     from osmosis_ai.platform import env_file
 
-    with command_errors(env_file.EnvFileError, code="failed", status=2, where="--secrets-file: "):
+    where = "--secrets-file: "
+    with command_errors(env_file.EnvFileError, code="failed", status=REFUSED, where=where):
         found = env_file.read(file, interpolate=False)
     for line in found.wrong_lines:
         where = f"--secrets-file {printable(str(file))}: line {line}"

@@ -54,12 +54,12 @@ def test_a_good_file_is_one_line(osmosis: Command, group: str, path: str):
     assert json.loads(out) == {"files": [{"path": path, "valid": True, "warnings": []}]}
 
 
-def test_every_problem_of_every_file_is_told_and_the_status_is_2(osmosis: Command):
+def test_every_problem_of_every_file_is_told_and_the_status_is_1(osmosis: Command):
     Path("configs/eval/two.toml").write_text(EVAL.replace("main.py", "gone.py"))
     Path("configs/eval/three.toml").write_text(EVAL.replace("[secrets]", "[env]\na = 1\n[secret]"))
     paths = [f"configs/eval/{name}.toml" for name in ("one", "two", "three")]
     status, out, err = osmosis("eval", "check", *paths)
-    assert (status, out) == (2, "")
+    assert (status, out) == (1, "")
     assert err == (
         "Error: configs/eval/two.toml: line 3: experiment.entrypoint: there is no file "
         "rollouts/my-rollout/gone.py\n"
@@ -73,9 +73,9 @@ def test_every_problem_of_every_file_is_told_and_the_status_is_2(osmosis: Comman
 def test_with_json_the_problems_are_one_document_on_stderr(osmosis: Command):
     Path("configs/eval/two.toml").write_text(EVAL + 'requried = ["A"]\n')
     status, out, err = osmosis("eval", "check", "configs/eval/two.toml", "--json")
-    assert (status, out) == (2, "")
+    assert (status, out) == (1, "")
     error = json.loads(err)["error"]
-    assert (error["code"], error["exit_code"]) == ("invalid_config", 2)
+    assert (error["code"], error["exit_code"]) == ("invalid_config", 1)
     problem = {
         "line": 8,
         "key": "secrets.requried",
@@ -88,7 +88,7 @@ def test_with_json_the_problems_are_one_document_on_stderr(osmosis: Command):
 
 def test_a_file_of_the_other_kind_is_refused(osmosis: Command):
     status, _, err = osmosis("eval", "check", "configs/training/one.toml")
-    assert status == 2
+    assert status == 1
     assert "files of this kind belong in" in err
     assert "training: unknown key or table; files in configs/training/ have it" in err
 

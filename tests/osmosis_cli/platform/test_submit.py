@@ -379,7 +379,7 @@ def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
     (own / CONFIG).write_text(EVAL.replace("main.py", "gone.py") + "[evaluation]\nn = 0\nm = 1\n")
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
     error = json.loads(err)["error"]
-    assert (status, out, error["code"]) == (2, "", "invalid_config")
+    assert (status, out, error["code"]) == (1, "", "invalid_config")
     keys = [problem["key"] for problem in error["details"]["files"][0]["problems"]]
     assert keys == ["evaluation.n", "evaluation.m"]
     assert not platform.requests
