@@ -298,7 +298,8 @@ class LiveProgress:
 
 def _can_live(config: pytest.Config, reporter: Any) -> bool:
     """Return whether a line can be drawn and taken away: a terminal that only pytest writes to."""
-    if not reporter.isatty or os.environ.get("CI") or os.environ.get("TERM", "dumb") == "dumb":
+    plain = any(os.environ.get(name) for name in ("NO_COLOR", "CI"))
+    if not reporter.isatty or plain or os.environ.get("TERM", "dumb") == "dumb":
         return False
     option = config.option
     captured = getattr(option, "capture", "no") != "no"

@@ -14,7 +14,8 @@ import termios
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TextIO
+from types import SimpleNamespace
+from typing import Any, TextIO
 
 import pytest
 
@@ -169,6 +170,27 @@ def test_the_line_is_taken_away_when_xdist_is_about_to_write(drawn: Drawn):
     drawn.live._draw("line")
     drawn.live.pytest_testnodedown()
     assert drawn.seen().endswith("\x1b[J")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "live"),
+    [
+        ("TERM", "xterm", True),
+        ("TERM", "dumb", False),
+        ("NO_COLOR", "1", False),
+        ("CI", "1", False),
+    ],
+)
+def test_a_live_line_needs_a_terminal_where_escapes_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, live: bool
+):
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(progress.compat, "is_own_terminal", lambda reporter: True)
+    config: Any = SimpleNamespace(option=SimpleNamespace(capture="fd"), getini=lambda name: False)
+    assert progress._can_live(config, SimpleNamespace(isatty=True)) is live
 
 
 def test_a_standard_output_without_a_descriptor_is_left_alone(monkeypatch: pytest.MonkeyPatch):
