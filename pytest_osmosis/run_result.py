@@ -124,7 +124,7 @@ class RunResult:
     started_at: float = 0.0
     """Wall clock, seconds since the epoch."""
     duration_ms: int = 0
-    """Rollout and scoring."""
+    """Rollout and scoring; 0 is unknown."""
     llm_ms: int = 0
     tokens: int | None = None
     """Prompt and completion tokens together; None is unknown."""

@@ -57,7 +57,10 @@ def aggregate(
 def _rows(runs: Iterable[RunResult]) -> tuple[RowResult, ...]:
     ordered = sorted(runs, key=attrgetter("row_index", "run_index"))
     by_row = ((index, tuple(own)) for index, own in groupby(ordered, attrgetter("row_index")))
-    return tuple(RowResult(index, own[0].row_id, own) for index, own in by_row)
+    return tuple(
+        RowResult(index, next((run.row_id for run in own if run.row_id is not None), None), own)
+        for index, own in by_row
+    )
 
 
 def _names(info: SuiteInfo, runs: Sequence[RunResult]) -> list[str]:

@@ -130,7 +130,7 @@ def measured(
         "scores": scores,
         "error": run.error_type is not None,
         "agent_failed": agent_failed,
-        "duration_s": run.duration_ms / 1000.0,
+        "duration_s": run.duration_ms / 1000.0 or None,
         "tokens": run.tokens,
         "cost_usd": run.spent_usd,
     }

@@ -57,6 +57,7 @@ class Controller:
         self._selected: Mapping[str, int] = {}
         self._identities: dict[str, EvalFingerprint] = {}
         """Fingerprints of marked functions, which only workers collect."""
+        self._suites = suites
         self._names = RunNames(sink.recorder.infos, sink.store.plans, suites)
         self._session: pytest.Session | None = None
         self._is_cancelled = False
@@ -127,9 +128,11 @@ class Controller:
         silent_s = self._watch.ended.get(self._pids.get(node, -1))
         how = "died" if silent_s is None else f"was frozen for {silent_s:.0f} s and was ended"
         error = f"the worker process {node.gateway.id} {how} during this run"
-        result = RunResult(
-            found.suite, found.row_index, found.run_index, error=error, error_type="worker_lost"
-        )
+        if (suite := self._suites.get(found.suite)) is not None:
+            result = suite.lost(found, error=error, error_type="worker_lost")
+        else:  # a marked function's, which only workers have
+            run = found.suite, found.row_index, found.run_index
+            result = RunResult(*run, error=error, error_type="worker_lost")
         path, _, name = report.nodeid.partition("::")
         report.when = "setup"  # an error, not a failure
         report.location = (path, None, name)

@@ -165,7 +165,7 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
         yield Headline("tokens", f"{suite.total_tokens:,}", f"{each:,.0f} a run")
     if suite.cost_usd is not None:
         yield Headline("cost", f"${suite.cost_usd:,.4f}", "as far as it is known")
-    if times := [run.duration_ms for run in suite.runs]:
+    if times := [run.duration_ms for run in suite.runs if run.duration_ms]:
         most = f"longest {max(times) / 1000:.2f} s"
         yield Headline("median run", f"{median(times) / 1000:.2f} s", most)
 

@@ -103,6 +103,7 @@ class Suite:
             suite=run_id.suite,
             row_index=run_id.row_index,
             run_index=run_id.run_index,
+            row_id=self.dataset.row_id(run_id.row_index),
             error=self.redact(error),
             error_type=error_type,
         )

@@ -70,7 +70,7 @@ const KEYS = {
   truth: (item) => natural(item.row.truth ?? ""),
   answer: (item) => natural(shownRun(item).error ?? shownRun(item).answer ?? ""),
   tokens: (item) => average(item.counted, (run) => run.tokens),
-  time: (item) => average(item.counted, (run) => run.duration_ms ?? 0),
+  time: (item) => average(item.counted, (run) => run.duration_ms),
   cost: (item) => average(item.counted, spent),
 };
 

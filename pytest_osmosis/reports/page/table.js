@@ -203,7 +203,7 @@ function columnsOf(suite, wish) {
     name: "time",
     title: "Time",
     classes: "num spent",
-    show: (item) => [seconds(average(item.counted, (run) => run.duration_ms ?? 0) ?? 0)],
+    show: (item) => [taken(average(item.counted, (run) => run.duration_ms))],
   });
   if (suite.rows.some((row) => row.runs.some((run) => run.cost_usd != null)))
     every.push({
@@ -217,6 +217,10 @@ function columnsOf(suite, wish) {
 
 function rounded(value) {
   return value === null ? "–" : Math.round(value).toLocaleString("en");
+}
+
+function taken(ms) {
+  return ms === null ? "–" : seconds(ms);
 }
 
 function money(value) {

@@ -84,6 +84,17 @@ def test_a_run_whose_calls_were_not_answered_cost_nothing_and_a_lost_one_is_not_
     assert suite.unknown_cost == evaluate(gate, score_table_of(suite)).unknown == 1
 
 
+def test_a_run_whose_duration_is_not_known_is_in_no_figure_of_durations():
+    lost = replace(RUNS[0], error_type="worker_lost", row_id=None, duration_ms=0)
+    runs = [lost, *(replace(run, row_id="a") for run in RUNS[1:])]
+    suite = aggregate(info(n=4), runs, selected=4)
+    assert suite.rows[0].row_id == "a"
+    found = evaluate(parse_gate("p95_duration_s < 0.1"), score_table_of(suite))
+    assert (found.figure, found.unknown) == (0.45, 1)
+    page = render_html(result_of(aggregate(info(n=2), runs[:2], selected=2)))
+    assert page.count("0.45 s") == 2  # the median and the longest
+
+
 def test_where_no_run_has_a_score_there_are_no_figures():
     suite = suite_of([["overloaded"] * 3, ["overloaded"] * 3])
     [function] = suite.functions

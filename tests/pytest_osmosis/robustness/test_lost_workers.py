@@ -44,8 +44,9 @@ def test_a_worker_that_is_lost_costs_one_run(
     project: Project, endpoint: Endpoint, wish: str, told: str
 ):
     project.write("deadly.py", AGENT)
-    rows = [f"row {index}" for index in range(11)]
-    project.rows(*rows[:5], wish, *rows[5:])
+    asked = [f"row {index}" for index in range(11)]
+    asked.insert(5, wish)
+    project.rows(*({"user_prompt": each, "ground_truth": each, "id": each} for each in asked))
     session = project.run(
         "--batch-size=6",
         *(["--osmosis-worker-timeout=5"] if wish == "freeze" else []),
@@ -58,6 +59,7 @@ def test_a_worker_that_is_lost_costs_one_run(
     assert [(run["error_type"], run["scores"]) for run in lost] == [("worker_lost", {})]
     assert told in lost[0]["error"]
     assert session.report["rows"][5]["runs"] == lost
+    assert session.report["rows"][5]["row_id"] == wish
     assert all(run["scores"] == {"rewards:exact": 1.0} for run in session.runs if run not in lost)
     assert endpoint.max_in_flight <= 6
     assert max(endpoint.by_row.values()) <= 2
