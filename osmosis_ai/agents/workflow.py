@@ -61,7 +61,7 @@ class AgentWorkflowContext(Generic[TConfig]):
 
     prompt: list[dict[str, Any]]
     """The initial messages, usually system then user."""
-    config: Any = None
+    config: TConfig = None  # type: ignore[assignment]  # None in tests that need none
     """The workflow's config."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """The row's extra data."""
