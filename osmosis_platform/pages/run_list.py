@@ -91,8 +91,9 @@ def _runs(visit: Visit, listing: Listing) -> tuple[list[RunView], int]:
             visit.session, listing.kind, visit.workspace, limit=PAGE, offset=listing.offset
         )
         return [*map(view_of, found)], total
-    query = select(Run).where(Run.workspace_id == visit.workspace.id, Run.kind == listing.kind.name)
-    newest = visit.session.scalars(query.order_by(Run.created_at.desc()).limit(_HISTORY))
+    newest, _ = records.newest(
+        visit.session, listing.kind, visit.workspace, limit=_HISTORY, offset=0
+    )
     alike = [run for run in newest if _key(config_of(run.submission)) == listing.config]
     shown = alike[listing.offset : listing.offset + PAGE]
     return [*map(view_of, shown)], len(alike)

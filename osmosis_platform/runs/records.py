@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from osmosis_ai.platform.answers import ENDED
 
@@ -20,6 +20,8 @@ from .kinds import RunKind
 from .submissions import Submission
 
 _NAME_TRIES = 20
+_WITHOUT_REPORT = (defer(Run.executed_by), defer(Run.lease_until))
+"""SQLite keeps these behind the report, and reads all of that to reach them."""
 
 
 def submit(
@@ -103,8 +105,10 @@ def newest(
     """Return some runs of the workspace, the newest first, and how many there are."""
     ours = (Run.workspace_id == workspace.id, Run.kind == kind.name)
     total = session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
-    query = select(Run).where(*ours).order_by(Run.created_at.desc(), Run.id)
-    return session.scalars(query.limit(limit).offset(offset)).all(), total
+    order = (Run.created_at.desc(), Run.id)
+    found = select(Run.id).where(*ours).order_by(*order).limit(limit).offset(offset)
+    query = select(Run).where(Run.id.in_(found)).order_by(*order)
+    return session.scalars(query.options(*_WITHOUT_REPORT)).all(), total
 
 
 def stop(session: Session, kind: RunKind, run: Run) -> Run:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import httpx
+from sqlalchemy import inspect
 
+from osmosis_platform.accounts.tokens import CallerWorkspace
+from osmosis_platform.database.models import Run
+from osmosis_platform.runs import records
+from osmosis_platform.runs.kinds import EVALUATION
 from tests.platform_server import Account, PlatformServer, submission
 
 EVALS = "/api/cli/eval-runs"
@@ -38,6 +43,17 @@ def test_runs_are_listed_in_pages_the_newest_first(client: httpx.Client) -> None
     rest = client.get(EVALS, params={"limit": 2, "offset": 2}).json()
     assert [run["name"] for run in rest["eval_runs"]] == names[:1]
     assert (rest["has_more"], rest["next_offset"]) == (False, None)
+
+
+def test_a_list_reads_nothing_that_is_stored_behind_the_reports(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
+    client.post(EVALS, json=submission())
+    workspace = CallerWorkspace(account.workspace_id, account.workspace, "acme/agents", "owner")
+    with platform_server.database.reading() as session:
+        (run,), _ = records.newest(session, EVALUATION, workspace, limit=20, offset=0)
+    stored = [column.name for column in Run.__table__.columns]
+    assert inspect(run).unloaded >= {*stored[stored.index("report") :]}
 
 
 def test_stopping_ends_a_run_and_can_be_repeated(client: httpx.Client) -> None:
