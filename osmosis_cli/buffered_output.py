@@ -106,6 +106,16 @@ def stdout_to_stderr() -> Iterator[None]:
         os.close(saved)
 
 
+def open_closed_streams() -> None:
+    """Open the null device where a standard stream is closed, as with `>&-`.
+
+    The next file that is opened would have its number, and what is printed would be written to it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  open until the end
+
+
 def soften_encodings() -> None:
     """Print escapes instead of failing where the terminal's encoding lacks a character."""
     for stream in (sys.stdout, sys.stderr):

@@ -25,7 +25,12 @@ from typing import Any
 
 import click
 
-from .buffered_output import BufferedStreams, buffered_streams, soften_encodings
+from .buffered_output import (
+    BufferedStreams,
+    buffered_streams,
+    open_closed_streams,
+    soften_encodings,
+)
 from .option_words import own_words
 
 PROGRAM = "osmosis"
@@ -108,6 +113,7 @@ class Outcome:
 
 def run(command: click.Command, args: Sequence[str]) -> int:
     """Run the command line, print its errors, and return the exit status."""
+    open_closed_streams()
     soften_encodings()
     with _sigterm_as_exit():
         try:

@@ -57,6 +57,13 @@ def every_command(
             yield from every_command(command, (*path, name))
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_no_failure(closed: str):
+    command = f'"{sys.executable}" -m osmosis_cli --version {closed}'
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_help_lists_the_installed_commands_and_imports_none_of_them():
     done = python(
         "import sys\nfrom osmosis_cli.errors import run\nfrom osmosis_cli.main import cli\n"
