@@ -25,9 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 def main(file: str) -> int:
     """Serve until a signal; return 1 where the file has nothing to serve."""
-    import uvicorn
-
-    from osmosis_ai.rollout_server.http.uvicorn import configure, listen
+    from osmosis_ai.rollout_server.http.uvicorn import Server, configure, listen
 
     try:
         with redirect_stdout(sys.stderr):  # what the file prints when it is imported
@@ -37,7 +35,7 @@ def main(file: str) -> int:
         return 1
     with listen(LOOPBACK, 0) as bound:
         print(json.dumps({"url": f"http://{LOOPBACK}:{bound.getsockname()[1]}"}), flush=True)
-        uvicorn.Server(configure(app)).run(sockets=[bound])
+        Server(configure(app), owns_process=True).run(sockets=[bound])
     return 0
 
 

@@ -112,16 +112,14 @@ def serve_command(
 
 def _serve(app: Starlette, bound: socket) -> None:
     """Answer requests until a signal; what follows a page live is then ended at once."""
-    import uvicorn
+    from osmosis_ai.rollout_server.http.uvicorn import Server, configure
 
-    from osmosis_ai.rollout_server.http.uvicorn import configure
-
-    class Server(uvicorn.Server):
+    class PlatformServer(Server):
         async def shutdown(self, sockets: list[socket] | None = None) -> None:
             app.state.streams.is_closing = True
             await super().shutdown(sockets)
 
-    Server(configure(app)).run(sockets=[bound])
+    PlatformServer(configure(app)).run(sockets=[bound])
 
 
 def _scheduler(

@@ -121,6 +121,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then let the system keep more."""
+        self.config.backlog = ACCEPTED_AT_ONCE
         await super().startup(sockets=sockets)
         for bound in sockets or ():
             bound.listen(BACKLOG)
@@ -159,7 +160,7 @@ def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=ACCEPTED_AT_ONCE,
+        backlog=BACKLOG,
         limit_concurrency=_connection_limit(),
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,

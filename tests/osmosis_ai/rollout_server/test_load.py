@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import statistics
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+import uvicorn
 
+from osmosis_ai.rollout_server.http.uvicorn import Server, configure, listen
 from tests.osmosis_ai.rollout_server.test_shutdown import process
 from tests.osmosis_ai.rollout_server.trainer import Reply, Served, Trainer, init_body
 
@@ -111,3 +115,23 @@ def test_a_thousand_inits_at_once_are_each_completed_once(trainer: Trainer, tmp_
     median_ms, worst_ms = statistics.median(health_s) * 1000, max(health_s) * 1000
     print(f"/health: median {median_ms:.1f} ms, worst {worst_ms:.1f} ms of {len(health_s)}")
     print(f"429: {statuses[429]}; memory: +{after_mb - before_mb:.0f} MB")
+
+
+async def _nothing(scope: Any, receive: Any, send: Any) -> None:
+    """An application without a life cycle."""
+
+
+@pytest.mark.parametrize("kind", [uvicorn.Server, Server])
+def test_clients_that_come_at_once_are_kept_until_the_server_has_time(kind: type[uvicorn.Server]):
+    async def busy(bound: socket.socket) -> None:
+        server = kind(configure(_nothing))
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        await server.startup(sockets=[bound])
+        with ExitStack() as clients:
+            for _ in range(200):  # none is accepted meanwhile
+                clients.enter_context(socket.create_connection(bound.getsockname(), timeout=30))
+        await server.shutdown(sockets=[bound])
+
+    with listen("127.0.0.1", 0) as bound:
+        asyncio.run(busy(bound))
