@@ -51,6 +51,9 @@ def exact_text(number: float) -> str:
     return short if len(short) < len(whole) - 4 else whole
 
 
-def number_text(number: float) -> str:
-    """Four digits, all of a large sum's: 0.9167, 144,567."""
-    return f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"
+def number_text(number: float, beside: float | None = None) -> str:
+    """Four digits, all of a large sum's: 0.9167, 144,567; more where it reads as `beside` else."""
+    text = f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"
+    if beside is None or number == beside or text != number_text(beside):
+        return text
+    return f"{number:.9g}"

@@ -81,13 +81,14 @@ class GateResult:
         if self.figure is None:
             value = "no run has ended" if self.eval_fn is None else "no run has a score"
         else:
-            value = number_text(self.figure)
+            value = number_text(self.figure, self.threshold)
         if self.low == self.high:
             return value if self.figure is not None else f"{value}, which counts as {self.low:.4g}"
         if self.figure is None and self.outcome == "inconclusive":
             return f"unknown: {value}"
         assert self.low is not None and self.high is not None
-        known = [f"{number_text(self.low)} .. {number_text(self.high)}"]
+        low, high = (number_text(bound, self.threshold) for bound in (self.low, self.high))
+        known = [f"{low} .. {high}"]
         if self.confidence:
             known.append(f"{100 * self.confidence:.4g}% confidence")
         if self.unknown:

@@ -483,6 +483,14 @@ def test_it_says_how_many_runs_to_repeat():
     assert verdict.sentence().endswith("; cost_usd of 1 run is not known")
 
 
+def test_a_figure_does_not_read_as_the_threshold_that_it_misses():
+    tally = tally_of([[1.0]] * 29_999 + [[0.0]])
+    assert evaluate(parse_gate("mean >= 1"), tally).sentence() == "0.999966667"
+    assert evaluate(parse_gate("mean >= 0.9"), tally).sentence() == "1"
+    assert evaluate(parse_gate("tokens <= 3000000"), tally).sentence() == "3,000,000"
+    assert evaluate(parse_gate("mean == 0.3"), tally_of([[0.1 + 0.2]])).sentence() == "0.3"
+
+
 def test_a_gate_on_each_row_is_one_on_the_lowest_and_names_those_below():
     rows = [[1.0] * 5, [1.0, 1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0, 0.0]]
     verdict = evaluate(parse_gate("each row >= 8/10"), tally_of(rows))
