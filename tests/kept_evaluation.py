@@ -9,9 +9,18 @@ from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 
 
-def kept(folder: Path, name: str, *, done: int, started: float, rows: int = 2, n: int = 1) -> Path:
+def kept(
+    folder: Path,
+    name: str,
+    *,
+    done: int,
+    started: float,
+    rows: int = 2,
+    n: int = 1,
+    eval_fn: str = "r:f",
+) -> Path:
     """An evaluation of two rows, of which some are done."""
-    info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", ("r:f",), n, 1.0, rows, "x")
+    info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", (eval_fn,), n, 1.0, rows, "x")
     plan = RunPlan(n, list(range(rows)), "x" * 12 * rows)
     data = EvalFingerprint(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
     told = data.pop("plan")

@@ -33,8 +33,11 @@ class Run:
     pid: int | None = None
     """The process that works on it."""
     problem: str | None = None
+    eval_fn: str | None = None
+    """The first eval function, which the figures are of."""
+    pass_threshold: float | None = None
     mean: float | None = None
-    """Of the first eval function; None where no run has a score."""
+    """None where no run has a score."""
     pass_at_1: float | None = None
     """None where each row has one run."""
 
@@ -80,6 +83,8 @@ def read_run(folder: Path, *, with_figures: bool = True, locks: bool = True) -> 
         agent=info.agent,
         data=info.data,
         model=info.model,
+        eval_fn=next(iter(info.eval_fns), None),
+        pass_threshold=info.pass_threshold,
         mean=figures.get("mean"),
         pass_at_1=figures.get("pass@1"),
         **common,

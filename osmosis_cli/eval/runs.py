@@ -200,12 +200,14 @@ def _named(folder: Path, name: str) -> Path:
 
 
 def _trend(run: Run, others: Iterable[Run]) -> str:
-    """The change of the mean since the evaluation that this one took the place of."""
+    """The change of the mean since the evaluation before it with the same eval function."""
     name = run.name.partition("@")[0]
     before = [
         other
         for other in others
-        if other.name.partition("@")[0] == name and other.started_at < run.started_at
+        if other.name.partition("@")[0] == name
+        and other.started_at < run.started_at
+        and other.eval_fn == run.eval_fn
     ]
     last = max(before, key=lambda other: other.started_at, default=None)
     if last is None or last.mean is None or run.mean is None:

@@ -175,8 +175,8 @@ def _report_entry(path: Path) -> Entry | None:
     except UnreadableReport:
         return None
     suites = result.suites
-    figures = [each.functions[0].figures for each in suites[:1] if each.functions]
-    first = figures[0].get("pass@1") if figures else None
+    function = next((each for suite in suites[:1] for each in suite.functions), None)
+    first = None if function is None else function.figures.get("pass@1")
     started = [run.started_at for suite in suites for row in suite.rows for run in row.runs]
     done, total = sum(s.finished for s in suites), sum(s.info.total_runs for s in suites)
     run = Run(
@@ -186,7 +186,9 @@ def _report_entry(path: Path) -> Entry | None:
         total,
         min(filter(None, started), default=path.stat().st_mtime),
         model=", ".join(dict.fromkeys(suite.info.model for suite in suites)),
-        mean=figures[0]["mean"].value if figures else None,
+        eval_fn=None if function is None else function.name,
+        pass_threshold=suites[0].info.pass_threshold if suites else None,
+        mean=None if function is None else function.mean,
         pass_at_1=None if first is None else first.value,
     )
     family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)

@@ -48,7 +48,11 @@ def families(entries: Sequence[Entry]) -> list[Family]:
 
 
 def _family(name: str, entries: Sequence[Entry]) -> Family:
-    known = [each.pass_at_1 for each in reversed(entries) if each.pass_at_1 is not None]
+    known = [
+        each.pass_at_1
+        for each in reversed(entries)
+        if each.pass_at_1 is not None and _scored_by(each) == _scored_by(entries[0])
+    ]
     low, high = min([*known, 0.0]), max([*known, 1.0])
     step = WIDTH / max(1, len(known) - 1)
     points = [
@@ -56,6 +60,11 @@ def _family(name: str, entries: Sequence[Entry]) -> Family:
         for place, value in enumerate(known)
     ]
     return Family(name, entries, points, ", ".join(map(shown, known)))
+
+
+def _scored_by(entry: Entry) -> tuple[str | None, float | None]:
+    """What its pass@1 is of: one of something else is of no trend with it."""
+    return entry.run.eval_fn, entry.run.pass_threshold
 
 
 def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:

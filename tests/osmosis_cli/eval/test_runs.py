@@ -14,7 +14,7 @@ from osmosis_cli.eval.runs import runs_command
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
-from tests.kept_evaluation import kept
+from tests.kept_evaluation import add, kept
 from tests.narrow_terminal import COLUMNS, NarrowTerminal
 
 
@@ -51,6 +51,19 @@ def test_the_list_has_a_line_an_evaluation_the_newest_last(runs):
         ["d-m", "unfinished", "1/2"],
         ["e-m", "complete", "2/2"],
     ]
+
+
+def test_a_trend_is_one_of_the_same_eval_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / ".osmosis" / "runs"
+    for number, (eval_fn, score) in enumerate([("r:f", 0.25), ("r:g", 1.0), ("r:f", 0.75)]):
+        name = "d-m" if number == 2 else f"d-m@2020010{number + 1}-000000"
+        path = kept(folder, name, done=0, started=1.6e9 + number, rows=1, eval_fn=eval_fn)
+        add(path, RunResult("d.jsonl", 0, 0, success=True, scores={eval_fn: score}))
+    monkeypatch.chdir(tmp_path)
+    lines = ran("list").stdout.splitlines()[1:]
+    assert [re.split(r"  +", line)[3:5] for line in lines] == [
+        ["0.250", "-"], ["1.000", "-"], ["0.750", "+0.500"],
+    ]  # fmt: skip
 
 
 def test_a_file_that_a_session_renames_meanwhile_has_no_size(

@@ -27,7 +27,7 @@ from pytest_osmosis.reports import json_writer
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 from tests.kept_evaluation import add, kept
-from tests.made_results import NASTY, result_of, suite_of
+from tests.made_results import EXACT, NASTY, result_of, suite_of
 from tests.report_page import ReportPage
 
 SAID = [{"role": "user", "content": "What is it?"}, {"role": "assistant", "content": NASTY}]
@@ -119,6 +119,10 @@ def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path
     assert [entry.run.name for entry in family.entries] == ["2.json", "1.json", "0.json"]
     assert family.trend == "0.000, 0.500, 1.000"
     assert [y for _, y in family.points] == [25.0, 14.0, 3.0]
+    path = tmp_path / "0.json"
+    path.write_text(path.read_text().replace(EXACT, "rewards:other"))
+    [family] = families(Library(tmp_path).entries())
+    assert family.trend == "0.500, 1.000"
 
 
 def test_a_report_is_shown_as_the_page_that_is_written_of_it(
