@@ -101,10 +101,10 @@ def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFaul
     if _NO_KEY.search(message):
         return CallFault("auth", message)
     remote = type(root).__module__.partition(".")[0] in _NETWORK_LIBRARIES
-    if isinstance(status, int) and (400 <= status < 500 or (remote and status >= 500)):
+    if isinstance(status, int) and (400 < status < 500 or (remote and status >= 500)):
         body = message.encode("utf-8", "replace")
         return fault_of_status(status, {}, body, model=exchange.model, policy=exchange.policy)
-    return CallFault("bad_request", message, summary="LiteLLM cannot send this request")
+    return CallFault("bad_request", message, summary="LiteLLM sent no request: no answer")
 
 
 def _unreadable(error: Exception | None) -> CallFault:

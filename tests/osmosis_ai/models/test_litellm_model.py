@@ -272,6 +272,47 @@ def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape) 
         assert ask.body["repetition_penalty"] == 1.5
 
 
+class WithImage(Provider):
+    """Also serves an image, at the second of two addresses."""
+
+    def steps(self, ask: Ask) -> Iterable[Step]:
+        if ask.method == "POST":
+            return [reply(200, self.body)]
+        self.fetched = [*getattr(self, "fetched", []), ask]
+        if ask.path == "/old.png":
+            return [reply(302, b"", headers={"Location": "/new.png"})]
+        return [reply(200, b"\x89PNG...", headers={"Content-Type": "image/png"})]
+
+
+def test_an_image_that_litellm_fetches_for_a_message_is_no_answer_of_the_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with WithImage(GEMINI_REPLY) as provider:
+        monkeypatch.setattr(load(), "user_url_allowed_hosts", ["localhost"])
+        url = f"http://localhost:{provider.netloc.partition(':')[2]}/old.png"
+        content = [{"type": "image_url", "image_url": {"url": url}}]
+        asked: list[dict[str, Any]] = [{"role": "user", "content": content}]
+        found = complete("gemini/gemini-2.5-flash", provider.base_url[:-3], messages=asked)
+    assert (found.message["content"], found.retries) == ("42", 0)
+    assert [ask.path for ask in provider.fetched] == ["/old.png", "/new.png"]
+    assert all(ask.headers["host"].startswith("localhost") for ask in provider.fetched)
+    assert not any(KEY in str(ask.headers) for ask in provider.fetched)
+    assert b"iVBORy4uLg" in provider.seen[-1].raw
+
+
+def test_an_image_that_litellm_cannot_fetch_is_no_error_of_the_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with refusing_address() as netloc, Provider(GEMINI_REPLY) as provider:
+        monkeypatch.setattr(load(), "user_url_allowed_hosts", ["127.0.0.1"])
+        content = [{"type": "image_url", "image_url": {"url": f"http://{netloc}/a.png"}}]
+        asked: list[dict[str, Any]] = [{"role": "user", "content": content}]
+        error = failure("gemini/gemini-2.5-flash", provider.base_url[:-3], messages=asked)
+    assert (error.kind, error.tries, error.status, error.fatal) == ("bad_request", 1, None, False)
+    assert "LiteLLM sent no request: no answer from 127.0.0.1" in str(error)
+    assert f"Unable to fetch image from URL after 3 attempts. url=http://{netloc}" in str(error)
+
+
 def test_a_bare_name_is_a_model_of_openai(endpoint: Endpoint) -> None:
     opened = LiteLLMModel(model="gpt-x", api_base=endpoint.base_url)
     assert (opened.name, opened.endpoint) == ("openai/gpt-x", endpoint.netloc)
