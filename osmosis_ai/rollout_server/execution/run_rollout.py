@@ -141,7 +141,8 @@ def _outcome_of(request: RolloutRequest, result: RolloutResult, redact: Redact) 
 
 
 def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> Outcome:
-    metrics = None if result.metrics is None else result.metrics.model_dump()
+    # Tokens that are not known are left out: trainers read their numbers as integers.
+    metrics = None if result.metrics is None else result.metrics.model_dump(exclude_none=True)
     document = {
         "rollout_id": rollout_id,
         "status": result.status,

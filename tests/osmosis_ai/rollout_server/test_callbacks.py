@@ -51,6 +51,16 @@ def test_the_callback_says_all_that_the_contract_lists(
     assert (path, headers["idempotency-key"]) == ("/v1/rollout/completed", "r")
 
 
+def test_tokens_that_the_trainer_does_not_report_are_left_out(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    trainer.answer = lambda body: {"choices": [{"message": {"content": "hello"}}]}
+    serve(Asking()).init("r", trainer)
+    metrics = trainer.result("r")["metrics"]
+    assert metrics["num_llm_calls"] == 1
+    assert not {"prompt_tokens", "response_tokens", "max_context_tokens"} & metrics.keys()
+
+
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
 def test_any_2xx_is_success(serve: Callable[..., Served], trainer: Trainer, status: int):
     trainer.take = lambda body, count: Reply(status)
