@@ -173,6 +173,8 @@ def _imported(
         message = f"{called}\n{user_traceback(error)}"
     except BaseException as error:  # noqa: BLE001 - what the user's module raises is the message
         message = f"{shown!r} cannot be imported\n{user_traceback(error)}"
+    finally:
+        _STREAMS.update({id(stream): stream for stream in (sys.stdout, sys.stderr)})
     raise ImportingError(f"{prefix}: {message}") from None
 
 
@@ -209,6 +211,12 @@ def _attribute(module: ModuleType, attribute: str, prefix: str) -> Any:
     return value
 
 
+_STREAMS: dict[int, Any] = {}
+"""What imports have left as `sys.stdout` and `sys.stderr`, kept.
+
+A module that sets `io.TextIOWrapper(sys.stdout.buffer, "utf-8")` there has a stream that closes
+pytest's own once pytest puts another in its place and nothing refers to it any more.
+"""
 _OUR_FOLDER = str(Path(__file__).parent) + os.sep
 _SDK_FOLDER = str(Path(__file__).parents[2] / "osmosis_ai") + os.sep
 _LINES_SHOWN = 60

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import pickle
 import signal
 import subprocess
@@ -108,6 +111,18 @@ class TestNames:
         load_object("chosen:where", option=OPTION, roots=roots)
         assert sys.path[:2] == [str(root) for root in roots]
         assert sys.path.count(str(roots[0])) == 1
+
+    @pytest.mark.parametrize("then", ["agent = 1", "raise ValueError"])
+    def test_a_stream_that_a_module_wraps_anew_stays_open(self, project, monkeypatch, then):
+        wraps = "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')"
+        project(wrapping=f"import io, sys\n{wraps}\n{then}")
+        ours = io.TextIOWrapper(io.BytesIO())
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", ours)
+            with contextlib.suppress(ImportingError):
+                load("wrapping:agent")
+        gc.collect()
+        assert not ours.buffer.closed
 
     @pytest.mark.parametrize(
         "spec",
