@@ -93,7 +93,7 @@ def is_loopback(host: str) -> bool:
 
 def _parsed(text: str) -> BaseURL:
     scheme, separator, rest = text.partition("://")
-    if not separator or not rest:
+    if not separator:
         suggestion = f"http://{text.rstrip(':/')}"
         raise ValueError(f"the base URL {text!r} has no scheme: write {suggestion}")
     scheme = scheme.lower()

@@ -51,7 +51,7 @@ def test_the_printable_endpoint_leaves_out_the_schemes_own_port() -> None:
         ("   ", "is empty"),
         ("localhost:8000/v1", "has no scheme: write http://localhost:8000/v1"),
         ("example.com", "has no scheme: write http://example.com"),
-        ("http://", "has no scheme"),
+        ("http://", "has no valid host"),
         ("ftp://host/v1", "neither http:// nor https://"),
         ("http:///v1", "no valid host"),
         ("http://host:0/v1", "port 0"),
