@@ -17,7 +17,10 @@ from ..run_result import AT_FIRST, NO_JUDGE, RunResult
 from ..spec import Budget
 
 UNANSWERED_RUNS = 3
-"""The session ends after so many runs without connection or reply, where no run had a reply."""
+"""The session ends after so many runs without connection or reply, where no run had a reply.
+
+Fewer are enough where the session has no others, and none had a connection.
+"""
 GONE_RUNS = 5
 """And after so many without a connection, and none with a reply among them, where one had."""
 DECREASE = 0.5
@@ -39,10 +42,13 @@ class RunBudget:
         *,
         batch_size: int,
         budget: Budget,
+        selected: Callable[[], int],
         halt: Halt,
         resize: Callable[[int], None],
     ) -> None:
+        """`selected` returns how many runs the session has."""
         self._budget = budget
+        self._selected = selected
         self._halt = halt
         self._halted = False
         self._scored = False
@@ -127,7 +133,8 @@ class RunBudget:
         if result.error_kind in ("unreachable", "connection"):
             self._unanswered += 1
             self._unreachable += result.error_kind == "unreachable"
-            if not self._reached and self._unanswered >= UNANSWERED_RUNS:
+            all_unreachable = self._unreachable >= self._selected()
+            if not self._reached and (self._unanswered >= UNANSWERED_RUNS or all_unreachable):
                 return result.error
             if self._unreachable >= GONE_RUNS:
                 return f"the endpoint went away: {result.error}"

@@ -42,6 +42,7 @@ class ResultSink:
         self.supervisor = RunBudget(
             batch_size=spec.batch_size,
             budget=spec.budget,
+            selected=recorder.selected,
             halt=self.halt,
             resize=runs.resize_runs,
         )

@@ -15,7 +15,7 @@ from pytest_osmosis.spec import Budget
 class Runs:
     """What a supervisor does to the runs of a session."""
 
-    def __init__(self, budget: Budget | None = None) -> None:
+    def __init__(self, budget: Budget | None = None, *, selected: int = 100) -> None:
         self.reasons: list[str] = []
         self.halted = threading.Event()
         self.windows: list[int] = []
@@ -23,6 +23,7 @@ class Runs:
         self.supervisor = RunBudget(
             batch_size=16,
             budget=budget or Budget(),
+            selected=lambda: selected,
             halt=self._halt,
             resize=self.windows.append,
         )
@@ -67,6 +68,16 @@ def test_three_first_runs_that_cannot_reach_the_endpoint_end_the_session():
     assert runs.reasons == []
     runs.supervisor.ended(run(2, **UNREACHABLE))
     assert runs.reasons == ["cannot reach x:1"]
+
+
+def test_a_session_of_two_runs_that_cannot_reach_the_endpoint_ends_by_it_too():
+    runs, broken = Runs(selected=2), Runs(selected=1)
+    runs.supervisor.ended(run(0, **UNREACHABLE))
+    assert runs.reasons == []
+    runs.supervisor.ended(run(1, **UNREACHABLE))
+    assert runs.reasons == ["cannot reach x:1"]
+    broken.supervisor.ended(run(0, **{**UNREACHABLE, "error_kind": "connection"}))
+    assert broken.reasons == []
 
 
 @pytest.mark.parametrize(
