@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ..agents.base import RolloutAgentLoop
 from ..agents.event_log import session_folder
 from ..agents.function import AgentFunction, as_agent, is_agent_function
+from ..error_text import named_error
 from ..rollout_settings import RolloutSettings
 from ..secret import Secret
+from ..secret_variables import masking
 from .settings import (
     AppOptions,
     Hook,
@@ -86,7 +88,7 @@ class RolloutApp:
         try:
             await running.__aenter__()
         except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
-            message = f"{type(error).__name__}: {error}"
+            message = masking(self.options.api_key)(named_error(error))
             await send({"type": "lifespan.startup.failed", "message": message})
             return
         await send({"type": "lifespan.startup.complete"})

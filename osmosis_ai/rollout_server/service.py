@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..error_text import named_error
+from ..secret_variables import masking
 from .events import Counters, event
 from .execution.run_rollout import Outcome, failed
 from .execution.runner import SHUT_DOWN, Runner, Tools
@@ -121,7 +122,8 @@ class RolloutService:
         try:
             await asyncio.wait_for(self._runner.call(hook), self.settings.drain_s)
         except Exception as error:  # noqa: BLE001  the user's code: said, and the stop goes on
-            event("on_shutdown_failed", logging.ERROR, error=named_error(error))
+            why = masking(self._options.api_key)(named_error(error))
+            event("on_shutdown_failed", logging.ERROR, error=why)
 
     async def _wait_until_idle(self, seconds: float) -> None:
         if self.active:

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..error_text import named_error
 from ..rollout_server.settings import (
     Receive,
     Scope,
@@ -22,6 +23,7 @@ from ..rollout_server.settings import (
     settings_from,
 )
 from ..secret import Secret
+from ..secret_variables import masking
 from .backend import ExecutionBackend
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ class RolloutServer:
         try:
             await running.__aenter__()
         except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
-            message = f"{type(error).__name__}: {error}"
+            message = masking(self._key)(named_error(error))
             await send({"type": "lifespan.startup.failed", "message": message})
             return
         await send({"type": "lifespan.startup.complete"})

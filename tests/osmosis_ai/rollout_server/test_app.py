@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -89,9 +90,11 @@ def test_hooks_run_in_the_loop_of_the_agent(trainer: Trainer):
     assert len(set(map(id, loops))) == 1
 
 
-def test_a_hook_that_fails_keeps_the_server_from_starting():
+def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DATABASE_SECRET", "a-password-of-28-characters")
+
     def broken() -> None:
-        raise RuntimeError("no database")
+        raise RuntimeError(f"no database at me:{os.environ['DATABASE_SECRET']}@db")
 
     sent: list[dict[str, object]] = []
 
@@ -106,7 +109,8 @@ def test_a_hook_that_fails_keeps_the_server_from_starting():
         await app({"type": "lifespan"}, receive, send)  # type: ignore[arg-type]
 
     asyncio.run(live())
-    assert sent == [{"type": "lifespan.startup.failed", "message": "RuntimeError: no database"}]
+    told = "RuntimeError: no database at me:***@db"
+    assert sent == [{"type": "lifespan.startup.failed", "message": told}]
 
 
 def test_traces_hold_the_calls_and_no_key(
