@@ -222,7 +222,7 @@ class Rollouts:
         self._tell(rollout, calls, calls.grader, told)
 
     def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
-        """Call back in the background, after what the controller is told of it already."""
+        """Call back in the background, after the calls about it that go out already."""
         body, before = what.model_dump_json().encode("utf-8"), rollout.delivery
         until = time.monotonic() + self._settings.record_ttl_s
 

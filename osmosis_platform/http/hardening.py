@@ -109,7 +109,7 @@ async def on_data_error(request: Request, error: Exception) -> Response:
 
 
 async def on_departure(request: Request, error: Exception) -> Response:
-    """Answer nobody: the client has left before its body was whole, which is no failure of ours."""
+    """Answer a request whose client left before its body was whole: no failure of ours."""
     return error_response(Refused(400, "incomplete", "the body ended before it was whole"))
 
 

@@ -78,7 +78,7 @@ class Routes:
 
     async def _init(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
         if not self.service.started:
-            why = "nobody will stop it, and rollouts in flight then are lost: run app.lifespan"
+            why = "it is not stopped in order, and loses rollouts in flight: run app.lifespan"
             event("started_by_a_request", logging.WARNING, why=why)
         await self.service.start()
         await self._turns.wait()
