@@ -102,7 +102,7 @@ async def execute(
             ctx.tools = list(agent.get_tools(request))
         result = await run_in(ctx, agent)
         outcome = _outcome_of(request, result, redact)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, GeneratorExit):  # the latter where its loop has ended
         ctx.log_event("rollout_cancelled")
         raise
     except BaseException as error:  # noqa: BLE001  the agent's failure is reported to the trainer
