@@ -11,7 +11,8 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -65,13 +66,16 @@ class DatasetFiles:
     def assemble(self, parts: Sequence[Part]) -> None:
         """Make the whole file of its parts, on disk before its name is there."""
         whole = self.folder / f"incoming-{secrets.token_hex(8)}"
-        with _create(whole) as file:
-            for part in parts:
-                with part.path.open("rb") as source:
-                    shutil.copyfileobj(source, file, _BLOCK)
-            file.flush()
-            os.fsync(file.fileno())
-        whole.replace(self.rows)
+        try:
+            with _refusing(), _create(whole) as file:
+                for part in parts:
+                    with part.path.open("rb") as source:
+                        shutil.copyfileobj(source, file, _BLOCK)
+                file.flush()
+                os.fsync(file.fileno())
+                whole.replace(self.rows)
+        finally:
+            whole.unlink(missing_ok=True)
 
     def remove_parts(self) -> None:
         """Remove what the whole file was made of."""
@@ -90,33 +94,25 @@ class PartWriter:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> PartWriter:
-        try:
+        with _refusing():
             self._file = _create(self._path)
-        except FileNotFoundError:
-            raise upload_gone() from None
         return self
 
     def write(self, block: bytes) -> None:
         """Write the next bytes."""
         assert self._file is not None
-        try:
+        with _refusing():
             self._file.write(block)
-        except OSError as error:
-            raise _full(error) from None
         self._digest.update(block)
 
     def finish(self) -> str:
         """Put the part into place and return its etag."""
         assert self._file is not None
         etag = self._digest.hexdigest()[:32]
-        try:
+        with _refusing():
             self._file.flush()
             os.fsync(self._file.fileno())
             self._path.replace(self._folder / f"part-{self._number:05d}-{etag}")
-        except FileNotFoundError:
-            raise upload_gone() from None
-        except OSError as error:
-            raise _full(error) from None
         return etag
 
     def __exit__(self, *_: object) -> None:
@@ -135,7 +131,14 @@ def upload_gone() -> Refused:
     return Refused(404, "upload_ended", "there is no such upload: it was completed or aborted")
 
 
-def _full(error: OSError) -> Refused:
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        raise error
-    return no_room()
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse what a full disk, or the end of the upload meanwhile, prevents."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise upload_gone() from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise no_room() from None

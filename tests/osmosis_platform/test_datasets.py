@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import httpx
 import pytest
 
-from osmosis_platform.datasets import completion
+from osmosis_platform.datasets import completion, files
 from osmosis_platform.settings import Limits
 from tests.platform_server import Account, PlatformServer, serving
 
@@ -127,6 +129,24 @@ def test_a_part_that_is_sent_again_replaces_the_first(owner: httpx.Client) -> No
     listed = owner.get(f"{DATASETS}/{dataset['id']}/parts").json()["parts"]
     assert [f'"{part["etag"]}"' for part in listed] == [etag]
     assert finish(owner, dataset, [{"part_number": 1, "etag": etag}]).json()["row_count"] == 1
+
+
+def test_an_upload_for_whose_whole_file_the_disk_has_no_room_is_completed_later(
+    owner: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: BinaryIO, target: BinaryIO, length: int) -> None:
+        target.write(source.read(10))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    dataset = create(owner, ROW)
+    put(dataset["upload"]["presigned_url"], ROW)
+    arrived = stored(platform_server, dataset)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "shutil", SimpleNamespace(copyfileobj=full))
+        refused = finish(owner, dataset)
+    assert (refused.status_code, refused.json()["code"]) == (507, "no_space")
+    assert stored(platform_server, dataset) == arrived
+    assert finish(owner, dataset).json()["status"] == "ready"
 
 
 @pytest.mark.parametrize("content", [ROW[:-1], ROW + b"x", b""])
