@@ -101,7 +101,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
     suite = kept_suite(folder, kept)
     outcomes = Counter(
-        place.error_type or ("passed" if place.passed else "failed") for place in kept.runs.values()
+        each.error_type or ("passed" if each.passed else "failed") for each in suite.runs
     )
     told = {
         **{key: value for key, value in asdict(run).items() if key != "problem"},

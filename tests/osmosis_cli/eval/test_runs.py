@@ -116,6 +116,8 @@ def test_show_tells_what_was_asked_and_what_became_of_it(runs):
     assert lines[1].split(maxsplit=1) == ["runs", "1 failed, 1 passed"]
     assert any(re.fullmatch(r"  seed +3", line) for line in lines)
     assert document("show", "e-m")["outcomes"] == {"failed": 1, "passed": 1}
+    add(runs / "e-m", RunResult("d.jsonl", 0, 1), RunResult("d.jsonl", 7, 0))  # not asked for last
+    assert document("show", "e-m")["outcomes"] == {"failed": 1, "passed": 1}
 
 
 def test_a_wrong_name_is_answered_with_the_nearest(runs):
