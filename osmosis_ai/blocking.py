@@ -1,12 +1,16 @@
-"""Coroutines for code that is not async, also inside a running event loop, as in a notebook."""
+"""Blocking calls from async code and the reverse, in threads that no program waits for at its end.
+
+`run_blocking` also works inside a running event loop, as in a notebook.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,7 +19,14 @@ T = TypeVar("T")
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`, run in an event loop of its own."""
     __tracebackhide__ = True
-    return _run_in_thread(work) if _in_running_loop() else asyncio.run(work)
+    if not _in_running_loop():
+        return asyncio.run(work)
+    return _begun(partial(contextvars.copy_context().run, asyncio.run, work)).result()
+
+
+async def in_daemon_thread(function: Callable[..., T], *args: Any, **named: Any) -> T:
+    """Return what a function returns, as `asyncio.to_thread`, whose threads a program waits for."""
+    return await asyncio.wrap_future(_begun(partial(function, *args, **named)))
 
 
 def _in_running_loop() -> bool:
@@ -26,16 +37,15 @@ def _in_running_loop() -> bool:
     return True
 
 
-def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    __tracebackhide__ = True
-    context = contextvars.copy_context()
+def _begun(function: Callable[[], T]) -> Future[T]:
     done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # who waits may leave; the function goes on
 
     def run() -> None:
         try:
-            done.set_result(context.run(asyncio.run, work))
-        except BaseException as error:  # noqa: BLE001  # carried over to the thread that waits
+            done.set_result(function())
+        except BaseException as error:  # noqa: BLE001  # carried over to who waits
             done.set_exception(error)
 
     threading.Thread(target=run, name="osmosis-blocking", daemon=True).start()
-    return done.result()
+    return done

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
+from ...blocking import in_daemon_thread
 from ...models.base import clip
 from ...platform.client import Limits, PlatformClient, PlatformError, cli_path
 from ...secret import Redactor
@@ -61,7 +62,7 @@ async def _until_healthy(host: str, port: int, settings: ServerSettings) -> None
     until = time.monotonic() + settings.ready_s
     while time.monotonic() < until:
         try:
-            with await asyncio.to_thread(opener.open, url, timeout=5.0):
+            with await in_daemon_thread(opener.open, url, timeout=5.0):
                 return
         except OSError:
             await asyncio.sleep(settings.ready_pause_s)
@@ -79,7 +80,7 @@ async def _register(
     }
     for attempt in range(1, TRIES + 1):
         try:
-            return await asyncio.to_thread(_send, login, document)
+            return await in_daemon_thread(_send, login, document)
         except PlatformError as error:
             passing = error.is_passing or (error.status or 0) >= 500
             if attempt == TRIES or not passing:
