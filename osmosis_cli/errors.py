@@ -135,7 +135,7 @@ def wants_json(args: Sequence[str]) -> bool:
 def _run_plain(command: click.Command, args: Sequence[str]) -> int:
     outcome = _outcome(command, args, streams=None)
     if outcome.failure and not outcome.is_usual:
-        outcome.failure.show()
+        outcome.failure.show(sys.stderr)  # without a file click prints UTF-8 where there is ASCII
     return outcome.status
 
 

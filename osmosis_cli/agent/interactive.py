@@ -17,8 +17,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from osmosis_ai.error_text import named_error
 from osmosis_ai.escaping import printable
 from osmosis_ai.models.base import NO_PARAMS, WrappedModel
@@ -26,6 +24,7 @@ from pytest_osmosis.escaping import counted
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
 
+from ..eval.lines import say
 from .conversation_lines import cut, message_lines, tool_line
 from .rollouts import Trial, TrialResult, opened
 
@@ -101,7 +100,7 @@ class Stepper:
 
     def run(self, row_index: int) -> None:
         """Step through rows, from this one on."""
-        click.echo("next, continue, messages, tools, row N, quit; ? explains them")
+        say("next, continue, messages, tools, row N, quit; ? explains them")
         at: int | None = row_index
         while at is not None:
             at = self._row(at)
@@ -110,7 +109,7 @@ class Stepper:
         """Step through one row; return the next one, or None to end."""
         name = self._trial.dataset.row_name(row_index)
         row = self._trial.dataset.row(row_index)
-        click.echo(f"\n{name}: {cut(self._trial.redact(row.user_prompt))}")
+        say(f"\n{name}: {cut(self._trial.redact(row.user_prompt))}")
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
         def wrap(model: ChatModel) -> ChatModel:
@@ -126,10 +125,10 @@ class Stepper:
             event = events.get()
             if isinstance(event, TrialResult):
                 self.ended.append(event)
-                click.echo(result_line(event))
+                say(result_line(event))
                 return next((later for later in self._rows if later > row_index), None)
             if isinstance(event, str):
-                click.echo(event)
+                say(event)
                 continue
             calls += 1
             if not running:
@@ -147,18 +146,18 @@ class Stepper:
             word, argument = _parsed(_read(prompt if self._is_terminal else ""))
             if word == "messages":
                 shown = masked(pending.messages, self._trial.redact)
-                click.echo("\n".join(map(message_lines, shown)))
+                say("\n".join(map(message_lines, shown)))
             elif word == "tools":
-                click.echo("\n".join(map(tool_line, pending.tools)) or "no tools")
+                say("\n".join(map(tool_line, pending.tools)) or "no tools")
             elif word == "help":
-                click.echo("\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items()))
+                say("\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items()))
             elif word == "row" and not self._has_row(argument):
                 first, last = self._rows[0], self._rows[-1]
-                click.echo(f"row {argument or '?'}: the rows are {first} to {last}")
+                say(f"row {argument or '?'}: the rows are {first} to {last}")
             elif word in COMMANDS:
                 return word, argument
             else:
-                click.echo(_unknown(word))
+                say(_unknown(word))
 
     def _has_row(self, text: str) -> bool:
         return text.isascii() and text.isdigit() and int(text) in self._rows
@@ -180,10 +179,10 @@ def _read(prompt: str) -> str:
     try:
         return input(prompt)
     except EOFError:
-        click.echo()
+        say("")
         return "quit"
     except KeyboardInterrupt:
-        click.echo()
+        say("")
         raise
 
 

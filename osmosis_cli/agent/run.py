@@ -23,6 +23,7 @@ from pytest_osmosis.options.table import OPTIONS, Option
 from ..errors import CommandError, command_errors, wrong_use
 from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
 from ..eval.command import KEY_WARNING
+from ..eval.lines import say
 from ..json_file import check_output, write_json
 from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders, require_agent
 from .conversation_lines import message_lines
@@ -158,9 +159,9 @@ def _test(
         _print_document(ended, failed)
         return
     if not interactive:
-        click.echo(_summary(trial, ended, failed))
+        say(_summary(trial, ended, failed))
     if output is not None:
-        click.echo(f"results: {output}")
+        say(f"results: {output}")
     if failed:
         ctx.exit(1)
 
@@ -256,9 +257,9 @@ def _show(result: TrialResult, *, quiet: bool, debug: bool) -> None:
     from .interactive import result_line
 
     if not quiet or result.status == "ERROR":
-        click.echo(result_line(result))
+        say(result_line(result))
     if debug:
-        click.echo("\n".join(map(message_lines, result.messages)))
+        say("\n".join(map(message_lines, result.messages)))
 
 
 def _run(

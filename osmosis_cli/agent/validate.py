@@ -21,6 +21,7 @@ from osmosis_ai.error_text import named_error
 from osmosis_ai.escaping import printable
 
 from ..errors import CommandError
+from ..eval.lines import say, tell
 from ..shared_options import agent_option, mcp_option, require_agent
 from .conversation_lines import tool_line
 
@@ -160,12 +161,12 @@ def validate_command(
         click.echo(json.dumps({"module": agent, "valid": True, "checks": checks}))
         return
     for check in validation.checks:
-        click.echo(_line(check))
+        say(_line(check))
         if verbose and check.name == "get_tools":
             for line in map(tool_line, validation.tools):
-                click.echo(f"{'':<17}{line}")
+                say(f"{'':<17}{line}")
     if not validation.passed:
-        click.echo(_failure(validation), err=True)
+        tell(_failure(validation))
         ctx.exit(1)
 
 

@@ -314,7 +314,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "ray-runtime-env",
-        "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, …",
+        "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, etc.",
         metavar="FILE",
     ),
     Option(

@@ -272,13 +272,20 @@ def test_the_help_is_shown_where_the_terminal_has_ascii_alone():
     assert "validate" in done.stdout
 
 
-def test_a_character_that_the_terminal_lacks_is_escaped():
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("print('caf\\xe9')", ("caf\\xe9\n", "")),
+        ("raise click.ClickException('caf\\xe9')", ("", "Error: caf\\xe9\n")),
+    ],
+)
+def test_a_character_that_the_terminal_lacks_is_escaped(does: str, told: tuple[str, str]):
     code = (
         "import click, sys\nfrom osmosis_cli.errors import run\n"
-        "@click.command()\ndef command(): print('caf\\xe9')\nsys.exit(run(command, []))"
+        f"@click.command()\ndef command(): {does}\nsys.exit(run(command, []))"
     )
     done = python(code, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert (done.returncode, done.stdout) == (0, "caf\\xe9\n")
+    assert (done.stdout, done.stderr) == told
 
 
 def test_control_and_bidirectional_characters_are_escaped():

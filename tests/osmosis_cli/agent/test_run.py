@@ -14,6 +14,7 @@ from osmosis_cli.agent.rollouts import TrialResult
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from tests.endpoints import Endpoint
+from tests.narrow_terminal import NarrowTerminal
 
 AGENT = """
 import asyncio
@@ -112,6 +113,17 @@ def test_rows_that_go_well_are_status_0(osmosis_test: OsmosisTest):
     done = osmosis_test("--limit", "3", "--batch-size", "3")
     assert done.returncode == 0, done.stderr
     assert "3 rollouts, 3 completed" in done.stdout
+
+
+def test_a_terminal_without_more_than_ascii_can_be_read(
+    osmosis_test: OsmosisTest, project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (project / "odd.jsonl").write_text(
+        '{"system_prompt": "", "user_prompt": "caf\\u00e9 \\u2026"}\n'
+    )
+    screen = NarrowTerminal(monkeypatch)
+    assert osmosis_test("--debug", "-d", "odd.jsonl").returncode == 0
+    assert any("caf\\xe9 ..." in line for line in screen.lines())
 
 
 def test_a_line_fits_into_a_terminal(monkeypatch: pytest.MonkeyPatch):
