@@ -307,6 +307,17 @@ def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_
         assert names(page) == (["row-0", "row-1"] if not outcome else ["row-1", "row-0"])
 
 
+def test_a_score_is_shown_with_the_digits_that_tell_it(tmp_path, open_page):
+    path = tmp_path / "page.html"
+    html.write(result_of(suite_of([[0.99996], [12345.678], [0.1 + 0.2]])), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    assert page.locator("#body td.score").all_inner_texts() == ["1", "12,346", "0.3"]
+    for row, score in enumerate(["0.99996", "12345.678", "0.3"]):
+        page.click(f"#body a:text-is('row-{row}')")
+        page.wait_for_selector(f"#detail-title:has-text('row-{row}')")
+        assert page.inner_text("#detail .scores td.num") == score
+
+
 def test_a_recorded_score_passes_and_fails_where_it_has_a_threshold(tmp_path, open_page):
     told, *others = suite_of([[1.0, 1.0, 1.0]]).runs
     scores = {EXACT: 1.0, "turns": 3.0, "ok": 0.0}

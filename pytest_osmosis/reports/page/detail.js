@@ -2,7 +2,18 @@
 import { conversationOf, linkOf, outcomeOf } from "./data.js";
 import { compared, held } from "./diff.js";
 import { messagesOf, plainText } from "./messages.js";
-import { block, button, copied, copyButton, el, line, number, seconds, visible } from "./text.js";
+import {
+  block,
+  button,
+  copied,
+  copyButton,
+  el,
+  exact,
+  line,
+  number,
+  seconds,
+  visible,
+} from "./text.js";
 
 let shown = null;
 const panel = () => document.getElementById("detail");
@@ -109,7 +120,7 @@ function scoresOf(suite, run, reasons) {
       "tr",
       "",
       el("th", "", el("code", "", name)),
-      el("td", `num ${state}`, number(run.scores[name])),
+      el("td", `num ${state}`, exact(run.scores[name])),
       el("td", "reason", ...texts.filter(Boolean).map((text) => block(String(text)))),
     );
   });
@@ -117,7 +128,7 @@ function scoresOf(suite, run, reasons) {
     "tr",
     "",
     el("th", "", "eval function"),
-    el("th", "num", `score (≥ ${number(suite.threshold)})`),
+    el("th", "num", `score (≥ ${exact(suite.threshold)})`),
     el("th", "", "reason"),
   );
   return el("table", "scores", el("thead", "", heads), el("tbody", "", ...lines));
@@ -166,7 +177,7 @@ function baselineOf(row, run) {
       "",
       `${name} `,
       el("span", `state ${each.outcome}`, each.outcome),
-      ` ${Object.values(each.scores).map(number).join(", ")}`,
+      ` ${Object.values(each.scores).map(exact).join(", ")}`,
     );
   return el(
     "div",

@@ -89,7 +89,13 @@ export function line(text, limit = 240) {
 export function number(value) {
   if (value === null || value === undefined) return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
   return Number(value.toPrecision(4)).toString();
+}
+
+/** All digits, but for what rounding on the way has left. */
+export function exact(value) {
+  return value === undefined ? "–" : Number(value.toPrecision(15)).toString();
 }
 
 export function seconds(ms) {
