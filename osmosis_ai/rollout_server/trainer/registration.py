@@ -73,7 +73,7 @@ async def _register(
     options: AppOptions, login: PlatformLogin, host: str, port: int
 ) -> Mapping[str, Any]:
     document = {
-        "host": _advertised(host, login.platform_url),
+        "host": await in_daemon_thread(_advertised, host, login.platform_url),
         "port": port,
         "agent_loop_name": options.agent.name,
         "api_key": options.api_key.reveal() if options.api_key else None,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -141,6 +142,21 @@ def test_a_registration_that_fails_is_a_warning(
     assert "registration_failed" in text
     assert sentence in text
     assert len(platform.asked) == asked
+
+
+def test_the_platforms_name_is_not_looked_up_in_the_servers_event_loop(
+    platform: Platform, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    in_loops: list[bool] = []
+
+    def advertised(host: str, platform_url: str) -> str:
+        in_loops.append(asyncio._get_running_loop() is not None)
+        return host
+
+    monkeypatch.setattr(registration, "_advertised", advertised)
+    platform.answers = [(200, b"{}")]
+    register(platform, caplog)
+    assert in_loops == [False]
 
 
 def test_every_address_is_told_as_the_one_that_the_platform_sees():
