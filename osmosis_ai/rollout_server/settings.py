@@ -67,10 +67,12 @@ class ServerSettings:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if number and not 0 < value < float("inf"):
-                raise ValueError(f"{each.name} must be more than 0, not {value!r}")
+            if type(each.default) in (int, float):
+                _check_number(each.name, getattr(self, each.name), whole=type(each.default) is int)
+        if self.state_dir is not None:
+            object.__setattr__(self, "state_dir", Path(self.state_dir))
+        if isinstance(self.allowed_trainers, str):
+            raise TypeError(f"allowed_trainers must be a tuple, not {self.allowed_trainers!r}")
         if self.allowed_trainers:
             from .trainer.address_policy import (
                 check_origin,  # brings asyncio, which making an app does not need
@@ -78,6 +80,13 @@ class ServerSettings:
 
             for origin in self.allowed_trainers:
                 check_origin(origin)
+
+
+def _check_number(name: str, value: Any, *, whole: bool) -> None:
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise TypeError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be more than 0, not {value!r}")
 
 
 Hook = Callable[[], Any]

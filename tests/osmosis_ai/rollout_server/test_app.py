@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +89,24 @@ def test_hooks_run_in_the_loop_of_the_agent(trainer: Trainer):
         trainer.result("r")
     assert len(loops) == 3
     assert len(set(map(id, loops))) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "said"),
+    [
+        ({"max_concurrent": "5"}, TypeError, "must be a whole number, not '5'"),
+        ({"max_concurrent": 2.5}, TypeError, "must be a whole number, not 2.5"),
+        ({"drain_s": True}, TypeError, "must be a number, not True"),
+        ({"drain_s": float("inf")}, ValueError, "must be more than 0, not inf"),
+        ({"allowed_trainers": "https://x.example"}, TypeError, "must be a tuple, not 'https"),
+    ],
+)
+def test_a_setting_of_a_wrong_type_is_refused_before_the_first_request(
+    wrong: dict[str, Any], kind: type[Exception], said: str
+):
+    with pytest.raises(kind, match=f"{next(iter(wrong))} {said}"):
+        ServerSettings(**wrong)
+    assert ServerSettings(state_dir="kept").state_dir == Path("kept")  # type: ignore[arg-type]
 
 
 def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.MonkeyPatch):
