@@ -128,6 +128,8 @@ class LiteLLMClient:
             "messages": [dict(message) for message in messages],
             "max_retries": 0,
             "num_retries": 0,
+            # A cache that the user's code gives LiteLLM would answer a row's second run.
+            "cache": {"no-cache": True, "no-store": True},
         }
         if self._api_key is not None:
             arguments["api_key"] = self._api_key.reveal()

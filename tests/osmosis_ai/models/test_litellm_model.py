@@ -336,6 +336,20 @@ def test_the_model_shows_neither_key_nor_user_info_of_its_base() -> None:
     assert KEY not in repr(opened) and "pw" not in repr(opened)
 
 
+def test_no_answer_comes_from_a_cache_that_the_users_code_gives_litellm(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from litellm.caching.caching import Cache
+
+    for name in ("input_callback", "success_callback", "_async_success_callback"):
+        monkeypatch.setattr(load(), name, [])  # a cache adds itself to them
+    monkeypatch.setattr(load(), "cache", Cache())
+    for _ in range(2):
+        assert complete("openai/m", endpoint.base_url).message["content"] == "42"
+    assert endpoint.requests == 2
+    assert "cache" not in endpoint.seen[-1].body
+
+
 # Prices.
 
 
