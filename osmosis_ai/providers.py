@@ -120,13 +120,18 @@ def key_from_environment(provider: str) -> Secret | None:
     return None
 
 
+def address_from_environment(provider: str) -> str:
+    """Return the address that a variable gives this provider; empty without one."""
+    names = _MOVED_BY.get(provider, (_variable(provider, "API_BASE"),))
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
 def host_of(provider: str, api_base: str | None = None) -> str:
     """Return where the provider's models are asked, printable; its name where that is its own host.
 
     Without `api_base` a variable of the environment may hold an address.
     """
-    names = _MOVED_BY.get(provider, (_variable(provider, "API_BASE"),))
-    address = api_base or next((os.environ[name] for name in names if os.environ.get(name)), "")
+    address = api_base or address_from_environment(provider)
     netloc = (address.partition("://")[2] or address).partition("/")[0].partition("?")[0]
     return netloc.rpartition("@")[2] or provider
 

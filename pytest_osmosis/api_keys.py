@@ -33,6 +33,7 @@ def key_of(model: ModelSpec) -> Secret | None:
             return None
         for name in _usual_variables(model):
             if os.environ.get(name, "").strip() or (name in os.environ and model.api_key_env):
+                _refuse_plain_http(model, name)
                 return check_api_key(os.environ[name], name)
         _refuse_missing(model)
     except ValueError as error:
@@ -47,9 +48,13 @@ def is_withheld(model: ModelSpec) -> bool:
     """
     if model.base_url is None or model.api_key_env_named or model.api_key is not None:
         return False
+    return _is_plain_http(model.base_url)
+
+
+def _is_plain_http(url: str) -> bool:
     from osmosis_ai.models.transport.base_url import normalise_base_url
 
-    address = normalise_base_url(model.base_url)
+    address = normalise_base_url(url)
     return address.scheme == "http" and not address.is_loopback
 
 
@@ -113,6 +118,21 @@ def _provider(model: ModelSpec) -> str:
         return parse_model_name(model.model).provider
     except ValueError as error:
         raise ConfigurationError(f"--osmosis-model: {error}") from None
+
+
+def _refuse_plain_http(model: ModelSpec, name: str) -> None:
+    """Refuse an address of the provider's that LiteLLM would take, with the key, as it is."""
+    if model.base_url is not None or model.api_key_env_named:
+        return
+    from osmosis_ai.providers import address_from_environment, host_of
+
+    provider = _provider(model)
+    address = address_from_environment(provider)
+    if address.startswith("http://") and _is_plain_http(address):
+        raise ValueError(
+            f"{name} is not sent over plain http to {host_of(provider)}: give "
+            f"--osmosis-api-key-env {name} to send it"
+        )
 
 
 def _refuse_missing(model: ModelSpec) -> None:
