@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import Any
+from uuid import uuid4
 
 from pydantic import BaseModel, Field, field_validator
 
@@ -57,7 +58,7 @@ class RolloutErrorCategory(str, Enum):
 class RolloutInitRequest(BaseModel):
     """A rollout to run: controller to server, `POST /rollout`."""
 
-    rollout_id: str = Field(min_length=1, max_length=256)
+    rollout_id: str = Field(default_factory=lambda: uuid4().hex, min_length=1, max_length=256)
     initial_messages: list[dict[str, Any]]
     label: str | None = None
     metadata: dict[str, Any] | None = None

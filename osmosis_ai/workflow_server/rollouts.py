@@ -7,11 +7,13 @@ that were checked. Knows nothing of requests but how to refuse one.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 
 from pydantic import BaseModel
 
@@ -51,6 +53,8 @@ _CLEAN_UP_S = 2.0
 
 @dataclass(slots=True)
 class _Rollout:
+    digest: bytes
+    """Of the request but its key."""
     status: RolloutStatus = RolloutStatus.QUEUED
     task: asyncio.Task[None] | None = None
     delivery: asyncio.Task[None] | None = None
@@ -85,19 +89,28 @@ class Rollouts:
         return RolloutStatus.UNKNOWN if found is None else found.status
 
     async def start(self, request: RolloutInitRequest) -> None:
-        """Start a rollout in the background; the same id again starts nothing."""
+        """Start a rollout in the background; the same request again starts nothing."""
         self._forget_old()
-        if request.rollout_id in self._known:
+        digest = _digest(request)
+        if self._is_started(request.rollout_id, digest):
             return
         self._check_room()
         calls = await self._calls(request)
-        if request.rollout_id in self._known:
+        if self._is_started(request.rollout_id, digest):
             return
         self._check_room()
-        rollout = self._known[request.rollout_id] = _Rollout()
+        rollout = self._known[request.rollout_id] = _Rollout(digest)
         rollout.task = asyncio.ensure_future(self._run(rollout, request, calls))
         # A task that is cancelled before its first step runs no `except` of its own.
         rollout.task.add_done_callback(partial(self._ended, rollout, calls))
+
+    def _is_started(self, rollout_id: str, digest: bytes) -> bool:
+        known = self._known.get(rollout_id)
+        if known is None or known.digest == digest:
+            return known is not None
+        if not known.ended_at:
+            raise Refused(409, "conflict", "another rollout of this id is running")
+        return False  # another attempt; its URLs tell it apart
 
     def _check_room(self) -> None:
         if self.closing:
@@ -250,6 +263,11 @@ class Rollouts:
         old = [name for name, each in self._known.items() if 0 < each.ended_at < before]
         for name in old:
             del self._known[name]
+
+
+def _digest(request: RolloutInitRequest) -> bytes:
+    fields = {name: value for name, value in request if name != "controller_api_key"}
+    return sha256(json.dumps(fields, sort_keys=True).encode("ascii")).digest()
 
 
 def _execution(request: RolloutInitRequest) -> ExecutionRequest:

@@ -100,6 +100,25 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
     assert server.ask("GET", "/rollout/other/status").json()["status"] == "unknown"
 
 
+def test_another_attempt_under_an_id_runs_once_the_first_has_ended(
+    serve: Callable[..., Served], controller: Controller
+):
+    server = serve()
+    again = {"grader_callback_url": f"{controller.url}/graded/again"}
+    running = asked(controller, "r", "wait", agent_timeout_sec=30.0)
+    assert server.ask("POST", "/rollout", running).status == 202
+    refused = server.ask("POST", "/rollout", asked(controller, "r", **again))
+    assert (refused.status, refused.json()["code"]) == (409, "conflict")
+    server.ask("POST", "/rollout/cancel", {"all": True})
+    controller.wait_for("/graded/r")
+    assert server.ask("POST", "/rollout", asked(controller, "r", **again)).status == 202
+    assert controller.result("/graded/again")["status"] == "success"
+    unnamed = asked(controller, "s")
+    del unnamed["rollout_id"]
+    assert server.ask("POST", "/rollout", unnamed).status == 202
+    assert len(controller.result("/graded/s")["rollout_id"]) == 32
+
+
 def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
     serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
 ):
