@@ -681,7 +681,9 @@ def exact(solution_str):
 """,
     )
     project.rows("a", "b")
-    session = project.run("-Wdefault", "--junitxml=out.xml", workers=workers)
+    # Apart: what is logged in this process is in the report of this test too.
+    options = project.options(f"-n{workers}", "-Wdefault", "--junitxml=out.xml")
+    session = project.apart(*options)
     assert session.ret == 1
     assert session.outcomes["failed"] == 2
     for said in ("printed", "logged", "warned", "reason"):
