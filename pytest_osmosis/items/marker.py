@@ -28,7 +28,7 @@ from ..spec import EvalSpec, SessionSpec
 from .collection import RunItem
 from .nodeids import parameter_id
 from .protocol import set_below, warn_of_code
-from .runner import ItemRunner
+from .runner import ItemRunner, run_id_of
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
 _NUMBERS = {"n", "pass_threshold", "limit", "offset", "max_turns"}
@@ -165,6 +165,19 @@ class MarkerPlugin:
         ]
         ids = [parameter_id(suite.dataset.row_name(key.row_index), key.run_index) for key in keys]
         metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pycollect_makeitem(self) -> Generator[None, Any, Any]:
+        """Refuse a function that has several tests for a run: it has one result."""
+        made = yield
+        runs = [run_id_of(item) for item in made] if isinstance(made, list) else []
+        if len(set(runs)) < len(runs) and None not in runs:
+            pytest.fail(
+                f"{made[0].originalname}: @pytest.mark.osmosis does not go with a fixture that has "
+                "`params`, nor with a plugin that repeats tests: each run of a row is one test",
+                pytrace=False,
+            )
+        return made
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -91,6 +91,29 @@ def pytest_collection_modifyitems(items):
     assert three.endpoint.requests == 2
 
 
+@each_mode
+def test_a_marked_function_with_several_tests_for_a_run_is_refused(
+    three: Project, workers: int
+) -> None:
+    three.write(
+        "test_it.py",
+        """
+import pytest
+
+@pytest.fixture(params=["one", "two"])
+def variant(request): ...
+
+class TestIt:
+    @pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+    def test_it(self, rollout, variant): ...
+""",
+    )
+    session = three.run(workers=workers, agent=None, data=None, eval_fn=None)
+    assert session.ret != 0
+    assert "test_it: @pytest.mark.osmosis does not go with a fixture that has" in session.out
+    assert three.endpoint.requests == 0
+
+
 @pytest.mark.parametrize(
     ("name", "condition"), [("no:skipping", "True"), ("skipping", "False"), ("skipping", "1 / 0")]
 )
