@@ -269,6 +269,8 @@ class Controller:
         elif kind == channel.IDENTITIES:
             found = [EvalFingerprint.from_json(json.loads(text)) for text in value]
             self._identities = {identity.info.name: identity for identity in found}
+        elif kind == channel.NAMED:
+            self._names.given = {nodeid: RunId(*run) for nodeid, run in value.items()}
 
     def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:
         """Halt when a worker has loaded other files: runs of different versions are not mixed."""

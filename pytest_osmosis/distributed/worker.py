@@ -55,16 +55,19 @@ class Worker:
         selected: Mapping[str, int],
         identities: Iterable[EvalFingerprint],
         loaded: Mapping[str, Mapping[str, str]],
+        named: Iterable[tuple[str, RunId]],
     ) -> None:
         """Send the controller what was collected, and what it cannot know of it itself.
 
-        `loaded`: digests of each suite's files, by name.
+        `loaded`: digests of each suite's files, by name; `named`: node ids that it cannot read.
         """
         self._link.send(channel.LOADED, {suite: dict(files) for suite, files in loaded.items()})
         self._link.send(channel.SUITES, encode([info.to_dict() for info in infos]))
         self._link.send(channel.SELECTED, dict(selected))
         texts = [encode(identity.to_json()) for identity in identities]
         self._link.send(channel.IDENTITIES, texts)
+        runs = {nodeid: (run.suite, run.row_index, run.run_index) for nodeid, run in named}
+        self._link.send(channel.NAMED, runs)
 
     def serve(
         self,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids
+from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids, with_other_parameters
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..session.evaluation import Evaluation
@@ -41,7 +41,8 @@ class WorkerEvaluation(Evaluation):
         """Send the controller what was collected."""
         infos = [suite.info for suite in self.suites.values()]
         counts = Counter(run.suite for run in run_ids(items))
-        self._worker.introduce(infos, counts, self._identities(self._marked()), self._loaded())
+        identities, named = self._identities(self._marked()), with_other_parameters(items)
+        self._worker.introduce(infos, counts, identities, self._loaded(), named)
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the rollouts that the controller says are coming."""

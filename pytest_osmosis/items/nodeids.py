@@ -50,11 +50,15 @@ class RunNames:
         self._suites = suites
         self._files: dict[tuple[str, str], str | None] = {}
         """Suite by the part of a node id that names a data file, and by its model's label."""
+        self.given: dict[str, RunId] = {}
+        """What cannot be read from a node id: other parameters are in it too."""
 
     def find(self, nodeid: str, root: Path) -> RunId | None:
         """Return the run that a node id names; None for an item that is not a run."""
         if not nodeid.endswith("]"):
             return None
+        if nodeid in self.given:
+            return self.given[nodeid]
         head, _, name = nodeid[:-1].rpartition("[")
         info = self._infos().get(head)
         if info is not None and info.marked:

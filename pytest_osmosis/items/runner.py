@@ -131,6 +131,15 @@ def coming_runs(items: Iterable[pytest.Item]) -> Iterator[RunId]:
     return (run for item in items if (run := run_id_of(item)) is not None and not is_skipped(item))
 
 
+def with_other_parameters(items: Iterable[pytest.Item]) -> Iterator[tuple[str, RunId]]:
+    """Yield node ids, and their runs, that name more than a run: anyio's name its backend."""
+    functions = (item for item in items if isinstance(item, pytest.Function))
+    for item in functions:
+        run = run_id_of(item)
+        if run is not None and len(item.callspec.params) > 1:
+            yield str(item.nodeid), run
+
+
 def is_skipped(item: pytest.Item) -> bool:
     """Return whether markers have pytest skip an item; most items of data files have none."""
     return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)

@@ -651,6 +651,21 @@ def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project,
     assert "the source of test_marked.py has changed" in third.mistake
 
 
+@each_mode
+def test_a_kept_rollout_is_found_where_node_ids_name_more_than_a_run(project, model, workers):
+    project.rows("a", "b", "c")
+    fixture = '\n@pytest.fixture(params=["backend"])\ndef backend(request): ...\n'
+    project.write("test_marked.py", MARKED.replace("(rollout)", "(rollout, backend)") + fixture)
+    model.down = {"c"}
+    usual = project.options(f"-n{workers}", "-v", agent=None, data=None, eval_fn=None)
+    first = project.plain(*usual, "test_marked.py")
+    assert "test_marked.py::test_it[backend-row-0-run-0]" in first.out
+    model.down = set()
+    second = project.plain(*usual, "test_marked.py")
+    assert second.outcomes == {"passed": 3}
+    assert model.asked == {"a": 1, "b": 1, "c": 1}
+
+
 def test_two_suites_are_kept_apart(project, model):
     project.rows("a", "b")
     project.rows("c", "d", name="other.jsonl")
