@@ -18,7 +18,7 @@ from sqlalchemy import text as sql
 from ..database.connection import Database
 from ..database.models import Base
 
-_ROWS_AT_ONCE = 200
+_ROWS_AT_ONCE = 20
 _TIME, _BYTES, _JSON = "$time", "$bytes", "$json"
 
 
