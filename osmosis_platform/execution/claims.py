@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import DateTime, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from ..database.connection import Database
@@ -40,10 +40,11 @@ class Claims:
         """
         known = [*besides]
         with self.database.reading() as session:
-            if session.scalar(self._waiting(known)) is None:
+            if session.scalar(self._waiting(session, known)) is None:
                 return None
         with self.database.writing() as session:
-            found = session.scalar(self._waiting(known).with_for_update(skip_locked=True))
+            waiting = self._waiting(session, known).with_for_update(skip_locked=True)
+            found = session.scalar(waiting)
             run = None if found is None else session.get(Run, found)
             if run is None or not self._has_place(session, run):
                 return None
@@ -53,7 +54,7 @@ class Claims:
                 logs.add(session, run, text, level="warning", step="run")
             run.status = "running"
             run.started_at = run.started_at or now()
-            self._hold(run)
+            self._hold(session, run)
             return run.id
 
     def keep(self, run_id: str) -> str | None:
@@ -62,7 +63,7 @@ class Claims:
             run = session.get(Run, run_id, with_for_update=True)
             if run is None or not self.owns(run):
                 return "gone" if run is None else run.status
-            self._hold(run)
+            self._hold(session, run)
             return None
 
     def status(self, run_id: str) -> str | None:
@@ -80,20 +81,20 @@ class Claims:
         with self.database.writing() as session:
             run = session.get(Run, run_id, with_for_update=True)
             if run is not None and self.owns(run):
-                run.lease_until = now()
+                run.lease_until = self._clock(session)
 
     def owns(self, run: Run) -> bool:
         """Return whether a run is executed by this scheduler, and has not ended."""
         return run.executed_by == self.owner and run.status == "running"
 
-    def _waiting(self, besides: Sequence[str]) -> Select[Any]:
+    def _waiting(self, session: Session, besides: Sequence[str]) -> Select[Any]:
         """Return the query for the id of the run to take."""
         pending = Run.status == "pending"
         if self.of_user is not None:
             busy = select(Run.creator_id).where(Run.status == "running")
             full = busy.group_by(Run.creator_id).having(func.count() >= self.of_user)
             pending = and_(pending, Run.creator_id.not_in(full))
-        interrupted = and_(Run.status == "running", Run.lease_until < now())
+        interrupted = and_(Run.status == "running", Run.lease_until < self._clock(session))
         query = select(Run.id).where(
             Run.kind.in_(self.kinds), or_(pending, interrupted), Run.id.not_in(besides)
         )
@@ -107,9 +108,15 @@ class Claims:
         query = select(func.count()).where(Run.creator_id == run.creator_id)
         return (session.scalar(query.where(Run.status == "running")) or 0) < self.of_user
 
-    def _hold(self, run: Run) -> None:
+    def _hold(self, session: Session, run: Run) -> None:
         run.executed_by = self.owner
-        run.lease_until = now() + timedelta(seconds=self.lease_s)
+        run.lease_until = self._clock(session) + timedelta(seconds=self.lease_s)
+
+    def _clock(self, session: Session) -> datetime:
+        """Return the time of the database server, whose clients may have other clocks."""
+        if self.database.is_sqlite:  # of one machine
+            return now()
+        return session.scalars(select(func.clock_timestamp(type_=DateTime(timezone=True)))).one()
 
 
 def finish(session: Session, run: Run, status: str) -> None:
