@@ -10,7 +10,7 @@ import copy
 import logging
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +30,8 @@ from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, R
 __all__ = ["ExecutionBackend", "LocalBackend", "ResultCallback"]
 
 ResultCallback = Callable[[ExecutionResult], Awaitable[None]]
+CLEAN_UP_S = 5.0
+"""How long user code that was cancelled may clean up."""
 WITHOUT_LIMIT = 100
 """Rollouts at once where the workflow's config names no limit."""
 
@@ -177,13 +179,33 @@ class LocalBackend(ExecutionBackend):
     ) -> ExecutionResult:
         """Await the user's code; what it raises is the result."""
         try:
-            return await asyncio.wait_for(_without_exit(work), timeout_s)
+            return await _in_time(_without_exit(work), timeout_s)
         except Exception as error:  # noqa: BLE001  the boundary: a rollout's failure is a result
             ambient = get_rollout_context()
             redact = str if ambient is None else ambient.redacted
             trace = redact(traceback.format_exc())
             logger.error("a rollout of %s failed\n%s", self.workflow_cls.__name__, trace)
             return _failed(error, redact(error_text(error)), timeout_s, sample)
+
+
+async def _in_time(
+    work: Coroutine[Any, Any, ExecutionResult], timeout_s: float | None
+) -> ExecutionResult:
+    """Await the user's code; leave behind what does not end when it is cancelled."""
+    task = asyncio.ensure_future(work)
+    # Whatever it raises once nobody waits any more is no news, and asyncio would log it.
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    try:
+        await asyncio.wait([task], timeout=timeout_s)
+        if task.done():
+            return task.result()
+        raise asyncio.TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=CLEAN_UP_S)
+            if not task.done():
+                logger.error("a rollout goes on although it was cancelled")
 
 
 async def _without_exit(work: Awaitable[ExecutionResult]) -> ExecutionResult:

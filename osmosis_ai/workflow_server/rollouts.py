@@ -32,7 +32,7 @@ from ..rollout_server.trainer.haste import Haste
 from ..rollout_server.trainer.wire import TrainerClient
 from ..secret import Secret, check_api_key
 from ..secret_variables import masking
-from .backend import ExecutionBackend
+from .backend import CLEAN_UP_S, ExecutionBackend
 from .protocol import (
     ExecutionRequest,
     ExecutionResult,
@@ -47,8 +47,6 @@ logger = logging.getLogger(__name__)
 
 CANCELLED = "the rollout was cancelled"
 SHUT_DOWN = "the server is shutting down"
-_CLEAN_UP_S = 2.0
-"""How long a shutdown waits for the rollouts that it cancels."""
 
 
 @dataclass(slots=True)
@@ -140,7 +138,7 @@ class Rollouts:
                     rollout.why = SHUT_DOWN
                     rollout.task.cancel()
             if late:
-                await asyncio.wait(late, timeout=_CLEAN_UP_S)
+                await asyncio.wait(late, timeout=CLEAN_UP_S + 1.0)
         self._last_round.set()
         if self._deliveries:
             await asyncio.wait(self._deliveries, timeout=self._settings.flush_s)

@@ -13,6 +13,7 @@ from osmosis_ai.rollout.backend.local import LocalBackend
 from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
+from osmosis_ai.workflow_server import backend
 from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
 from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config
 
@@ -171,6 +172,22 @@ def test_a_failure_is_reported_and_says_why(
     graded = controller.result("/graded/r")
     assert (graded["status"], graded["err_message"]) == (grading, said)
     assert graded["err_category"] == category
+
+
+def test_a_workflow_that_swallows_its_cancellation_is_left_behind(
+    serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(backend, "CLEAN_UP_S", 0.05)
+    server = serve()
+    server.ask("POST", "/rollout", asked(controller, "r", "swallow", agent_timeout_sec=0.05))
+    assert controller.result("/graded/r")["err_message"] == "it did not end within 0.05 s"
+    server.ask("POST", "/rollout", asked(controller, "s", "swallow"))
+    while server.ask("GET", "/rollout/s/status").json()["status"] != "running":
+        pass
+    server.ask("POST", "/rollout/cancel", {"all": True})
+    assert controller.result("/graded/s")["err_message"] == "the rollout was cancelled"
+    server.ask("POST", "/rollout", asked(controller, "t"))
+    assert controller.result("/graded/t")["status"] == "success"
 
 
 def test_a_failure_is_reported_and_logged_without_the_key(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 
 import httpx
 from pydantic import Field
@@ -38,6 +39,10 @@ class Asking(AgentWorkflow[Config]):
             rollout = get_rollout_context()
             assert rollout is not None
             raise PermissionError(f"refused: {rollout.api_key} and {os.environ['SEARCH_API_KEY']}")
+        if wish == "swallow":
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+            await asyncio.sleep(3600)
         if wish == "wait":
             await asyncio.sleep(3600)
         assert ctx.config is not None
