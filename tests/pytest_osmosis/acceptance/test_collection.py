@@ -321,6 +321,31 @@ class TestPlan:
         assert "never reported" not in session.out
         assert three.endpoint.connections == 0
 
+    @pytest.mark.parametrize(
+        "option", ["--setup-only", "--fixtures", "--fixtures-per-test", "--cache-show"]
+    )
+    def test_a_session_that_shows_something_else_runs_none_and_leaves_the_report(
+        self, three: Project, option: str
+    ) -> None:
+        report = three.write("results.json", "an earlier one")
+        session = three.run(option, output="results.json")
+        assert session.ret == 0
+        assert "osmosis summary" not in session.out
+        assert three.endpoint.connections == 0
+        assert report.read_text() == "an earlier one"
+
+    def test_setting_fixtures_up_skips_a_marked_test_without_its_rollout(
+        self, three: Project
+    ) -> None:
+        three.write(
+            "test_marked.py",
+            "import pytest\n\n@pytest.mark.osmosis(agent='agent:agent_loop', data='data.jsonl')\n"
+            "def test_it(rollout): pass\n",
+        )
+        session = three.run("--setup-only", "test_marked.py", data=None, agent=None, output=None)
+        assert (session.ret, session.outcomes) == (0, {"skipped": 3})
+        assert three.endpoint.connections == 0
+
     def test_an_embedded_endpoint_is_not_started_for_it(self, three: Project) -> None:
         session = three.run("--collect-only", model="embedded", base_url=None)
         assert session.ret == 0
