@@ -234,7 +234,9 @@ class Rollouts:
 
     def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
         """Call back in the background, after the calls about it that go out already."""
-        body, before = what.model_dump_json().encode("utf-8"), rollout.delivery
+        # Not model_dump_json, which refuses half of a character, as models send it.
+        body = json.dumps(what.model_dump(mode="json")).encode("ascii")
+        before = rollout.delivery
         until = time.monotonic() + self._settings.record_ttl_s
 
         async def told() -> None:

@@ -295,7 +295,7 @@ class OsmosisLLMClient:
                 metrics=metrics,
                 reward=reward,
             )
-        body = response.model_dump_json(exclude_none=True).encode("utf-8")
+        body = _encode(response.model_dump(mode="json", exclude_none=True)).encode("ascii")
         channel = await self._opened()
         await channel.ask(
             COMPLETED_PATH,

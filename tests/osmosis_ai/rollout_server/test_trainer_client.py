@@ -203,7 +203,7 @@ def test_a_rollout_is_completed_in_parts_and_a_closed_client_asks_no_more(traine
             status="ERROR",
             final_messages=HISTORY,
             finish_reason="error",
-            error_message="no tools",
+            error_message="no tools \ud83d",
             metrics=RolloutMetrics(num_llm_calls=1, prompt_tokens=None),
         )
         await client.close()
@@ -217,7 +217,7 @@ def test_a_rollout_is_completed_in_parts_and_a_closed_client_asks_no_more(traine
         "ERROR",
         "error",
     )
-    assert (result["final_messages"], result["error_message"]) == (HISTORY, "no tools")
+    assert (result["final_messages"], result["error_message"]) == (HISTORY, "no tools \ud83d")
     assert result["metrics"]["num_llm_calls"] == 1
     assert "prompt_tokens" not in result["metrics"]
 

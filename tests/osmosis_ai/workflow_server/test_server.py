@@ -101,6 +101,15 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
     assert server.ask("GET", "/rollout/other/status").json()["status"] == "unknown"
 
 
+def test_half_of_a_character_in_the_models_answer_costs_no_result(
+    serve: Callable[..., Served], controller: Controller
+):
+    controller.answer = lambda body: {"choices": [{"message": {"content": "hello \ud83d"}}]}
+    serve().ask("POST", "/rollout", asked(controller, "r", label="hello \ud83d"))
+    sample = controller.result("/graded/r")["sample"]
+    assert (sample["reward"], sample["messages"][-1]["content"]) == (1.0, "hello \ud83d")
+
+
 def test_another_attempt_under_an_id_runs_once_the_first_has_ended(
     serve: Callable[..., Served], controller: Controller
 ):
