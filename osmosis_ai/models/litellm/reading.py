@@ -121,7 +121,7 @@ def _root(error: BaseException) -> BaseException:
 def _words(error: Exception) -> str:
     """Return the message without LiteLLM's class names and its advice about itself."""
     text = str(getattr(error, "message", "") or error)
-    text = text.partition("To drop these")[0].partition("\n")[0]
+    text = text.partition("To drop ")[0].partition("\n")[0]
     while text.startswith("litellm.") and ": " in text:
         text = text.partition(": ")[2]
     return text.strip()

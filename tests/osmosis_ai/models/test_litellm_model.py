@@ -480,7 +480,9 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
     assert "did you mean 'openai'?" in str(unknown)
     unsupported = failure("anthropic/claude-x", endpoint.base_url, params={"seed": 1})
     assert "['seed']" in str(unsupported)
-    assert unknown.fatal and unsupported.fatal
+    value = failure("openai/gpt-5", endpoint.base_url, params={"temperature": 0.2})
+    assert "temperature=0.2" in str(value) and "drop_params" not in str(value)
+    assert unknown.fatal and unsupported.fatal and value.fatal
     assert endpoint.requests == 0
 
 
