@@ -45,6 +45,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def dollars(amount: float) -> str:
+    """Return an amount to the hundredth of a cent; what is less than half of one is not 0."""
+    return "<$0.0001" if 0 < amount < 0.00005 else f"${amount:,.4f}"
+
+
 def exact_text(number: float) -> str:
     """All digits; 0.91 where rounding on the way has left 0.9099999999999999."""
     whole, short = repr(number), f"{number:.15g}"

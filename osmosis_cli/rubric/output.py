@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.escaping import printable
-from pytest_osmosis.escaping import counted
+from pytest_osmosis.escaping import counted, dollars
 
 from .baseline import Baseline
 from .config import RubricConfig
@@ -121,7 +121,7 @@ def lines(
     spent = totals(runs)
     if spent["prompt_tokens"] is not None:
         tokens = spent["prompt_tokens"] + (spent["completion_tokens"] or 0)
-        cost = "price unknown" if spent["cost_usd"] is None else f"${spent['cost_usd']:.4f}"
+        cost = "price unknown" if spent["cost_usd"] is None else dollars(spent["cost_usd"])
         yield f"{tokens} tokens, {cost}"
     if baseline is not None:
         yield from baseline.lines(asdict(statistics_of(runs)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ..escaping import escape_control_chars
+from ..escaping import dollars, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
 from .charts import Charts, charts_of
@@ -164,7 +164,7 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
         each = suite.total_tokens / max(1, suite.finished - suite.unknown_tokens)
         yield Headline("tokens", f"{suite.total_tokens:,}", f"{each:,.0f} a run")
     if suite.cost_usd is not None:
-        yield Headline("cost", f"${suite.cost_usd:,.4f}", "as far as it is known")
+        yield Headline("cost", dollars(suite.cost_usd), "as far as it is known")
     if times := [run.duration_ms for run in suite.runs if run.duration_ms]:
         most = f"longest {max(times) / 1000:.2f} s"
         yield Headline("median run", f"{median(times) / 1000:.2f} s", most)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..analysis.metrics import definition_of
-from ..escaping import counted, escape_control_chars, shortened
+from ..escaping import counted, dollars, escape_control_chars, shortened
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, Saved, SuiteResult
 from ..verdicts import Change, GateResult
@@ -248,7 +248,7 @@ def _saved(saved: Saved) -> str:
     if saved.tokens is not None:
         about.append(f"{saved.tokens:,.0f} tokens")
     if saved.cost_usd is not None:
-        about.append(f"${saved.cost_usd:.4f}")
+        about.append(dollars(saved.cost_usd))
     more = f", about {' and '.join(about)}" if about and saved.runs else ""
     return f"{saved.runs} of {saved.of} runs ({share}) did not have to be run{more}"
 

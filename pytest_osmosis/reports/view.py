@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..analysis.metrics import is_repeated
-from ..escaping import counted, number_text
+from ..escaping import counted, dollars, number_text
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult
 from ..suite_results import EvalResult, RowResult, SuiteResult
@@ -229,7 +229,7 @@ def _usage(suite: SuiteResult) -> str:
     kept = f" ({suite.cached} from the journal)" if suite.cached else ""
     parts = [counted(suite.finished, "rollout") + kept, _tokens(suite)]
     if suite.cost_usd is not None:
-        parts.append(f"${suite.cost_usd:.4f}" + _unknown(suite.unknown_cost))
+        parts.append(dollars(suite.cost_usd) + _unknown(suite.unknown_cost))
     elif suite.info.priced and suite.unknown_cost:
         parts.append("cost unknown")
     if suite.retries:

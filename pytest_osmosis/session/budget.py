@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from ..escaping import dollars
 from ..run_result import AT_FIRST, NO_JUDGE, RunResult
 from ..spec import Budget
 
@@ -151,7 +152,7 @@ class RunBudget:
             return reason, lambda: f"{reason} ({self._tokens:,} used)"
         if cost_usd is not None and self._cost_usd >= cost_usd:
             reason = f"the budget of ${cost_usd:g} is spent"
-            return reason, lambda: f"{reason} (${self._cost_usd:.4f} used)"
+            return reason, lambda: f"{reason} ({dollars(self._cost_usd)} used)"
         return None
 
 
