@@ -193,7 +193,7 @@ async def _in_time(
 ) -> ExecutionResult:
     """Await the user's code; leave behind what does not end when it is cancelled."""
     task = asyncio.ensure_future(work)
-    # Whatever it raises once nobody waits any more is no news, and asyncio would log it.
+    # What it raises after that is not awaited, and asyncio would log it.
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         await asyncio.wait([task], timeout=timeout_s)
