@@ -73,8 +73,7 @@ class RolloutApp:
         An ASGI server does so by itself. An application that mounts this one has to:
         `FastAPI(lifespan=rollouts.lifespan)`.
         """
-        if self._routes is not None and self._routes.service.draining:
-            self._routes = None  # it was started and stopped before: tests do that
+        self._routes = None  # tests start it again and again, each time in another event loop
         service = self._served().service
         await service.start()
         try:

@@ -109,8 +109,7 @@ class RolloutServer:
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
         """Start, and in the end report every rollout and stop, as `RolloutApp.lifespan` does."""
-        if self._routes is not None and self._routes.rollouts.closing:
-            self._routes = None  # it was started and stopped before: tests do that
+        self._routes = None  # tests start it again and again, each time in another event loop
         async with nullcontext() if self._lifespan is None else self._lifespan(self):
             try:
                 yield

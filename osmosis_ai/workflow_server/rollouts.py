@@ -78,8 +78,7 @@ class Rollouts:
         self._haste = Haste()
         self._last_round = asyncio.Event()
         self._deliveries: set[asyncio.Task[None]] = set()
-        self.closing = False
-        """Whether the server is shutting down."""
+        self._closing = False
 
     def status(self, rollout_id: str) -> RolloutStatus:
         """Return where a rollout is; UNKNOWN when none of that id is remembered."""
@@ -111,7 +110,7 @@ class Rollouts:
         return False  # another attempt; its URLs tell it apart
 
     def _check_room(self) -> None:
-        if self.closing:
+        if self._closing:
             raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
         if not self._backend.has_capacity():
             told = "as many rollouts run or wait as this server takes"
@@ -128,7 +127,7 @@ class Rollouts:
 
     async def close(self) -> None:
         """Wait for rollouts to end, cancel the rest, and report each of these."""
-        self.closing = True
+        self._closing = True
         self._haste.hurry()
         tasks = {each.task for each in self._known.values() if each.task is not None}
         if tasks:

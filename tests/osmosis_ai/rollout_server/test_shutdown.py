@@ -103,6 +103,18 @@ def test_an_application_that_mounts_this_one_starts_and_stops_it_again_and_again
     assert "started_by_a_request" not in caplog.text
 
 
+def test_an_application_that_was_asked_before_its_start_starts_anew(trainer: Trainer):
+    settings = ServerSettings(local=True, drain_s=0.1)
+    app = create_app(Behaving(), settings=settings, api_key=KEY)
+    with served(Starlette(routes=[Mount("", app)])) as running:  # without a lifespan
+        assert running.init("before", trainer, metadata={"do": "hang"}).status == 202
+        left = app._served().service
+    with served(app) as running:
+        running.init("r", trainer)
+        assert trainer.result("r")["status"] == "COMPLETED"
+    asyncio.run(left._release())  # its threads
+
+
 def test_an_application_that_is_not_started_as_it_should_be_warns(
     trainer: Trainer, caplog: pytest.LogCaptureFixture
 ):
