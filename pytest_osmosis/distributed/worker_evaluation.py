@@ -61,7 +61,7 @@ class WorkerEvaluation(Evaluation):
         self.runner = ItemRunner(
             self.config, rollouts, redact=self.redact, indifferent=WORKER_PACKAGES
         )
-        self._worker.serve(rollouts, cache, items, run_id_of)
+        self._worker.serve(self.runner, rollouts, cache, items, run_id_of)
 
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""

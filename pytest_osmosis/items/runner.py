@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -71,11 +72,36 @@ class ItemRunner:
         self._phases = needs_phases(config, indifferent=indifferent)
         self._end_routing = capture.route(config, redact)
         self.rollouts = rollouts
+        self._held: list[Iterable[RunId]] | None = []
+        """Runs to offer once the session has come to the first; None from then on."""
+        self._lock = threading.Lock()
+
+    def coming(self, runs: Iterable[RunId]) -> None:
+        """Offer the next runs, in order; from any thread.
+
+        None is started before the session comes to a run: the tests ahead of it may patch what
+        rollouts use, move the working directory, or stop the clock.
+        """
+        with self._lock:
+            if self._held is None:
+                self.rollouts.coming(runs)
+            else:
+                self._held.append(runs)
+
+    def begin(self) -> None:
+        """Start runs: the session has come to the first."""
+        if self._held is None:
+            return
+        with self._lock:
+            held, self._held = self._held, None
+            for runs in held:
+                self.rollouts.coming(runs)
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
         if not isinstance(item, RunItem) or is_skipped(item):
             return None
+        self.begin()
         is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self._redact)
         return is_done or None
 

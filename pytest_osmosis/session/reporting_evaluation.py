@@ -235,7 +235,7 @@ class LocalEvaluation(ReportingEvaluation):
             self.config, rollouts, redact=self.redact, indifferent=self._indifferent
         )
         self.sink.supervisor.start()
-        self.runner.rollouts.coming(coming_runs(items))
+        self.runner.coming(coming_runs(items))
 
     def _rollouts(self, cache: StoreCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
