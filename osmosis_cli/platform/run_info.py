@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,14 @@ import click
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandDone, CommandError
+from .patience import patiently
 from .run_commands import json_option, run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.answers import RunMetrics, RunRecord
-    from osmosis_ai.platform.client import PlatformError
     from osmosis_ai.platform.runs import Runs
 
 POLL_S = 5.0
-_TRIES = 10
-"""How often in a row a platform may be unreachable before waiting ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,40 +77,24 @@ def _watched(runs: Runs, name: str, *, as_json: bool) -> Seen:
     from .live_line import LiveLine
     from .run_text import progress_text, utc_now
 
-    misses = 0
+    def wait() -> None:
+        sleep(POLL_S)
+
     try:
         with LiveLine(is_silent=as_json) as live:
+            tell = partial(live.show, topic="unreachable")
             while True:
-                seen = _look_again(runs, name, misses)
-                if isinstance(seen, Seen):
-                    misses = 0
-                    if seen.run.has_ended:
-                        return seen
-                    live.show(
-                        progress_text(seen.run, seen.metrics, utc_now()), str(seen.run.status)
-                    )
-                else:
-                    misses += 1
-                    live.show(f"{seen}; trying again", "unreachable")
-                sleep(POLL_S)
+                seen = patiently(partial(_look, runs, name), tell=tell, wait=wait)
+                if seen.run.has_ended:
+                    return seen
+                live.show(progress_text(seen.run, seen.metrics, utc_now()), str(seen.run.status))
+                wait()
     except KeyboardInterrupt:
         raise CommandError(
             f"the {runs.kind.noun} goes on; end it with: osmosis {runs.kind.group} stop {name}",
             code="interrupted",
             status=INTERRUPTED,
         ) from None
-
-
-def _look_again(runs: Runs, name: str, misses: int) -> Seen | PlatformError:
-    """Look at a run, or return why that fails right now."""
-    from osmosis_ai.platform.client import PlatformError
-
-    try:
-        return _look(runs, name)
-    except PlatformError as error:
-        if not error.is_passing or misses >= _TRIES:
-            raise
-        return error
 
 
 def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:

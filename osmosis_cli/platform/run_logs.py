@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
+from .patience import patiently
 from .run_commands import json_option, run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.runs import Runs
 
+T = TypeVar("T")
 POLL_S = 3.0
 _MAX_PAGES = 1000
 _LOOKS_AFTER_STOP = 3
@@ -42,7 +45,11 @@ def _logs_command(kind: RunKind) -> click.Command:
             raise click.UsageError("--follow prints every line; leave --lines out")
         with runs_of(kind, name) as runs:
             try:
-                found = _last(runs, name, lines) if lines else _all(runs, name, follow=follow)
+                found = (
+                    _last(runs, name, lines)
+                    if lines
+                    else _all(runs, name, follow=follow, is_silent=as_json)
+                )
                 _print(found, as_json=as_json)
             except KeyboardInterrupt:
                 raise CommandError(
@@ -52,13 +59,21 @@ def _logs_command(kind: RunKind) -> click.Command:
     return command
 
 
-def _all(runs: Runs, name: str, *, follow: bool) -> Iterator[Mapping[str, Any]]:
+def _all(runs: Runs, name: str, *, follow: bool, is_silent: bool) -> Iterator[Mapping[str, Any]]:
     """Yield every line; with `follow` those that are still to come."""
+
+    def ask(call: Callable[[], T]) -> T:
+        return patiently(call, tell=tell, wait=lambda: sleep(POLL_S)) if follow else call()
+
+    def tell(trouble: str) -> None:
+        if not is_silent:
+            click.echo(trouble, err=True)
+
     cursor: str | None = None
     known, pages, is_live = 0, 0, False
     looks: int | None = None  # that are left, once the run has ended
     while follow or pages < _MAX_PAGES:
-        page = runs.logs(name, cursor)
+        page = ask(partial(runs.logs, name, cursor))
         yield from page.lines[known:]
         pages += 1
         if page.next_cursor and page.next_cursor != cursor:
@@ -70,7 +85,7 @@ def _all(runs: Runs, name: str, *, follow: bool) -> Iterator[Mapping[str, Any]]:
         if not follow or looks == 0:
             return
         if looks is None:
-            found = runs.record(runs.detail(name))
+            found = runs.record(ask(partial(runs.detail, name)))
             # To end what runs takes some seconds after a stop.
             after_stop = _LOOKS_AFTER_STOP if is_live and found.status == "stopped" else 1
             looks = after_stop if found.has_ended else None

@@ -194,7 +194,7 @@ def test_a_platform_that_is_not_there_is_said_with_the_next_step(
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         monkeypatch.setenv("OSMOSIS_PLATFORM_URL", url)
         monkeypatch.setenv("OSMOSIS_TOKEN_PLATFORM_URL", url)
-        monkeypatch.setattr("osmosis_cli.platform.run_info._TRIES", 0)
+        monkeypatch.setattr("osmosis_cli.platform.patience._TRIES", 0)
         status, out, err = osmosis(*words, "--json")
     assert (status, out) == (1, "")
     assert json.loads(err)["error"]["message"].endswith(
@@ -521,6 +521,29 @@ def test_following_prints_each_line_once_until_the_run_has_ended(
     assert [line.rpartition(" ")[2] for line in out.splitlines()] == [
         "one", "line-1", "line-2", "line-3",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_following_outlasts_a_platform_that_is_away_for_a_while(
+    osmosis: Command, platform: FakePlatform, options: tuple[str, ...]
+):
+    away = (503, {"error": "restarting"})
+    logs = iter([(200, log("one", cursor=None)), away, (200, log("one", "two", cursor=None))])
+    states = iter([(200, detail(status="running")), away, (200, detail(status="finished"))])
+    last = []
+
+    def state(request: Request) -> Any:
+        return next(states)
+
+    def lines(request: Request) -> Any:
+        last[:] = [next(logs, *last)]
+        return last[0]
+
+    platform.answers["GET", f"{EVALS}/x/logs"] = lines
+    platform.answers["GET", f"{EVALS}/x"] = state
+    status, out, err = osmosis("eval", "logs", "x", "--follow", *options)
+    assert (status, out.count("one"), out.count("two")) == (0, 1, 1)
+    assert err.count("restarting") == (0 if options else 2)
 
 
 def test_following_a_run_that_is_stopped_prints_what_its_end_says_later(
