@@ -2,8 +2,8 @@
 
 Rollouts run ahead of their items, several at once, and pytest has no hook for the output of code
 that is not an item's: the write methods of the streams and a handler of the root logger ask which
-rollout is writing. Uses attributes of pytest's capture and logging plugins, and goes without those
-that are missing.
+rollout is writing. Nor can a rollout close the streams that all share. Uses attributes of pytest's
+capture and logging plugins, and goes without those that are missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def route(config: Any, redact: Redactor) -> Callable[[], None]:
 
 
 def _route_stream(stream: Any, kind: str) -> Callable[[], None]:
-    write = stream.write
+    write, close = stream.write, getattr(stream, "close", _nothing)
 
     def routed(text: str) -> int:
         captured = current_rollout()
@@ -42,16 +42,24 @@ def _route_stream(stream: Any, kind: str) -> Callable[[], None]:
         captured.write(kind, str(text))
         return len(text)
 
+    def close_outside_rollouts() -> None:
+        if current_rollout() is None:
+            close()
+
     try:
-        stream.write = routed
+        stream.write, stream.close = routed, close_outside_rollouts
     except AttributeError:  # a stream that takes no attributes is left as it is
         return lambda: None
 
     def end() -> None:
         if stream.__dict__.get("write") is routed:
-            del stream.write
+            del stream.write, stream.close
 
     return end
+
+
+def _nothing() -> None:
+    """Close a stream that cannot be closed."""
 
 
 class _LogHandler(logging.Handler):

@@ -259,6 +259,7 @@ class Agent(RolloutAgentLoop):
             os.chdir("/")
             os.environ["PYTEST_CURRENT_TEST"] = "mine"
             random.seed(3)
+            sys.stdout.close()
         if wish == "leave":
             asyncio.get_running_loop().create_task(asyncio.sleep(600))
             threading.Thread(target=forever.wait, daemon=True).start()
