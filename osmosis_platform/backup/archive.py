@@ -244,7 +244,8 @@ def _put(data: Path, place: str, content: IO[bytes], made: list[Path]) -> None:
     if not parts or ".." in parts or PurePosixPath(place).is_absolute():
         raise BackupProblem("the archive holds a file that leads out of the folder")
     target = data.joinpath(*parts)
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in reversed(target.parents):
+        folder.mkdir(mode=0o700, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         handle = os.open(target, flags, 0o600)

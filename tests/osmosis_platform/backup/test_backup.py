@@ -111,6 +111,8 @@ def test_a_platform_is_restored_with_all_its_rows_and_the_files_that_are_not_mad
     assert rows_of(elsewhere) == rows_of(platform.database)
     names = {name.rpartition("/")[2] for name in files_of(tmp_path / "other")}
     assert names == {"rows.jsonl", "journal.jsonl", "report.json"}
+    folders = (path for path in (tmp_path / "other").rglob("*") if path.is_dir())
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
     kept = files_of(data)
     assert all(kept[name] == text for name, text in files_of(tmp_path / "other").items())
     run_id = platform.add_run(name="three")  # rows are numbered on behind those restored
