@@ -84,13 +84,13 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
 
 
 def is_unfinished(kept: Replay, plan: RunPlan, recovered: Collection[RowRun] = ()) -> bool:
-    """Return whether the same command goes on with it: an evaluation that was cut short, or has
-    runs that may end differently when they are repeated.
+    """Return whether the same command goes on with it: an evaluation that was cut short, be it
+    after its last run, or has runs that may end differently when they are repeated.
     """
-    places = [kept.runs.get(key) for key in plan.runs() if key not in recovered]
-    if any(place is not None and not place.is_done for place in places):
+    if not kept.ended:
         return True
-    return None in places and not kept.ended
+    places = (kept.runs.get(key) for key in plan.runs() if key not in recovered)
+    return any(place is not None and not place.is_done for place in places)
 
 
 def _refuse_or_archive(

@@ -46,13 +46,20 @@ def store_in(root: Path, keeping: Keeping | None = None, **options: object) -> R
     return RunStore(keeping or Keeping(), root=root, **{**usual, **options})  # type: ignore[arg-type]
 
 
-def keep(root: Path, *runs: RunResult, identity: EvalFingerprint | None = None) -> Path:
-    """Keep these runs as a session would that ends after them; return the evaluation's folder."""
+def keep(
+    root: Path,
+    *runs: RunResult,
+    identity: EvalFingerprint | None = None,
+    is_ended: bool = False,
+) -> Path:
+    """Keep these runs as a session that is cut short after them, or ends; return the folder."""
     store = store_in(root)
     store.open([identity or evaluation()])
     store.begin([SUITE])
     for run in runs:
         store.report(run, run.to_json())
     folder = Path(store.places()[SUITE].folder)
+    if is_ended:
+        store.end()
     store.close()
     return folder

@@ -63,8 +63,13 @@ def test_runs_that_infrastructure_ended_run_again(tmp_path: Path, error_type: st
     assert set(opened(folder).cached) == {(run.row_index, run.run_index) for run in ALL[1:]}
 
 
+def test_an_evaluation_that_was_cut_short_after_its_last_run_goes_on(tmp_path: Path) -> None:
+    found = opened(keep(tmp_path, *ALL))
+    assert found.notes == ["resuming: 6 of 6 runs done"]
+
+
 def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path) -> None:
-    folder = keep(tmp_path, *ALL)
+    folder = keep(tmp_path, *ALL, is_ended=True)
     found = opened(folder)
     assert (found.session, found.cached, found.notes) == (1, {}, [])
     assert siblings(folder) == [folder.name]
