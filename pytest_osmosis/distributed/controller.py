@@ -156,6 +156,7 @@ class Controller:
             raise pytest.UsageError(self._differs)
         if not self._selected:  # without a channel
             self._select(self._suites_of(nodeids))
+            self._sink.supervisor.start()
         with usage_errors():
             store.open(list(self._identities.values()))
             store.transcribe(self._sink.recorder.infos())
@@ -238,6 +239,8 @@ class Controller:
         sink, scheduling = self._sink, self._scheduling
         if kind == channel.FINISHED:
             self._run_ended(node, *values)
+        elif kind == channel.BEGUN:
+            sink.supervisor.start()
         elif kind == channel.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
         elif kind == channel.PROBLEM:

@@ -106,6 +106,10 @@ class Worker:
             }
         )
 
+    def begin(self) -> None:
+        """Report that the first run starts here."""
+        self._link.send(channel.BEGUN)
+
     def _take_places(self, places: Mapping[str, Sequence[Any]]) -> None:
         for suite, (folder, session) in places.items():
             self.places[suite] = there = RunFolder(folder, session)

@@ -59,7 +59,11 @@ class WorkerEvaluation(Evaluation):
             cache=cache,
         )
         self.runner = ItemRunner(
-            self.config, rollouts, redact=self.redact, indifferent=WORKER_PACKAGES
+            self.config,
+            rollouts,
+            redact=self.redact,
+            indifferent=WORKER_PACKAGES,
+            on_begin=self._worker.begin,
         )
         self._worker.serve(self.runner, rollouts, cache, items, run_id_of)
 

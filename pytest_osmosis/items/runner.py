@@ -66,11 +66,13 @@ class ItemRunner:
         *,
         redact: Redactor,
         indifferent: Collection[str],
+        on_begin: Callable[[], None],
     ) -> None:
-        """`indifferent`: see `needs_phases`."""
+        """`indifferent`: see `needs_phases`; `on_begin` is called before the first run starts."""
         self._redact = redact
         self._phases = needs_phases(config, indifferent=indifferent)
         self._end_routing = capture.route(config, redact)
+        self._on_begin = on_begin
         self.rollouts = rollouts
         self._held: list[Iterable[RunId]] | None = []
         """Runs to offer once the session has come to the first; None from then on."""
@@ -92,6 +94,7 @@ class ItemRunner:
         """Start runs: the session has come to the first."""
         if self._held is None:
             return
+        self._on_begin()
         with self._lock:
             held, self._held = self._held, None
             for runs in held:

@@ -61,9 +61,15 @@ class RunBudget:
         self._pace = AdaptiveConcurrency(batch_size, resize)
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self.has_started = False
+        """Whether a run has been started in the session."""
 
     def start(self) -> None:
-        """Start the clock of the time budget."""
+        """The first run starts, and the clock of the time budget; once, from any thread."""
+        with self._lock:
+            if self.has_started:
+                return
+            self.has_started = True
         limit_s = self._budget.time_s
         if limit_s is not None:
             reason = f"the time budget of {limit_s:g} s is spent"

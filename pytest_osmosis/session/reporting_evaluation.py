@@ -67,9 +67,7 @@ class ReportingEvaluation(Evaluation):
         """Where the embedded endpoint listens, by persona."""
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
         self._signals = SignalHandlers(self.recorder.interrupt)
-        self._counter = ProgressCounter(
-            self.recorder.selected, lambda left: min(self.spec.batch_size, left)
-        )
+        self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
         self._follow = self.gates.follow(self._halt)
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         config.pluginmanager.register(self.gates, "osmosis-decisions")
@@ -112,6 +110,10 @@ class ReportingEvaluation(Evaluation):
         preflight.check_trajectories(self.spec.trajectories)
         self.recorder.begin(preflight.environment(self.config, self.spec, redact=self.redact))
         progress.show(self.config, self._counter)
+
+    def _in_flight(self, left: int) -> int:
+        """Return how many rollouts are in flight, where so many have not ended."""
+        return min(self.spec.batch_size, left) if self.sink.supervisor.has_started else 0
 
     def _first_heard(self, run: RunResult) -> None:
         """Count a run, and stop when no gate is open; from any thread."""
@@ -232,9 +234,12 @@ class LocalEvaluation(ReportingEvaluation):
             self.sink.begin_keeping(counts)
         rollouts = self._rollouts(StoreCache(self.suites, self.store))
         self.runner = ItemRunner(
-            self.config, rollouts, redact=self.redact, indifferent=self._indifferent
+            self.config,
+            rollouts,
+            redact=self.redact,
+            indifferent=self._indifferent,
+            on_begin=self.sink.supervisor.start,
         )
-        self.sink.supervisor.start()
         self.runner.coming(coming_runs(items))
 
     def _rollouts(self, cache: StoreCache) -> Rollouts:

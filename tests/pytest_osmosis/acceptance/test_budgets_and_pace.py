@@ -51,16 +51,24 @@ def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
     assert max(endpoint.by_row.values()) == 1
 
 
+@each_mode
 def test_a_spent_time_budget_finishes_what_is_in_flight(
-    project: Project, endpoint: Endpoint
+    project: Project, endpoint: Endpoint, workers: int
 ) -> None:
     endpoint.latency_s = 0.1
     project.rows(*(f"row {number}" for number in range(100)))
-    session = project.run("--osmosis-max-time=0.5", "--batch-size=2")
+    session = project.run("--osmosis-max-time=0.5", "--batch-size=2", workers=workers)
     assert session.ret == 1
     assert stopped(session) == "stopped: the time budget of 0.5 s is spent"
     assert session.report["summary"]["total_runs"] == endpoint.requests < 100
     assert {run["outcome"] for run in session.runs} == {"passed"}
+
+
+def test_the_time_budget_begins_with_the_first_run(project: Project) -> None:
+    project.rows("a", "b")
+    project.write("test_ahead.py", "import time\n\ndef test_slow():\n    time.sleep(0.7)\n")
+    session = project.run("test_ahead.py", "data.jsonl", "--osmosis-max-time=0.6")
+    assert session.outcomes == {"passed": 3}, session.out
 
 
 @pytest.mark.slow

@@ -28,15 +28,23 @@ class Offered:
 
 def test_no_run_is_offered_before_the_session_comes_to_one(request: pytest.FixtureRequest) -> None:
     rollouts: Any = Offered()
-    runner = ItemRunner(request.config, rollouts, redact=Redactor(), indifferent=())
+    begun: list[int] = []
+    runner = ItemRunner(
+        request.config,
+        rollouts,
+        redact=Redactor(),
+        indifferent=(),
+        on_begin=lambda: begun.append(len(rollouts.runs)),
+    )
     try:
         runner.coming([FIRST])
         runner.coming([SECOND])
         assert runner.run(request.node, None) is None  # a test: no run yet
-        assert rollouts.runs == []
+        assert rollouts.runs == [] == begun
         runner.begin()
         runner.coming([THIRD])
         runner.begin()
         assert rollouts.runs == [FIRST, SECOND, THIRD]
+        assert begun == [0]  # once, and before any
     finally:
         runner.close()

@@ -242,6 +242,14 @@ def test_on_a_terminal_the_line_is_drawn_and_nothing_of_it_is_left(slow: Project
 
 
 @pytest.mark.slow
+def test_none_is_in_flight_while_tests_run_ahead_of_the_first(slow: Project):
+    slow.write("test_ahead.py", "import time\n\ndef test_slow():\n    time.sleep(0.7)\n")
+    seen = on_terminal(slow, *slow.options("-n0", "test_ahead.py", "data.jsonl"))
+    assert re.findall(r"0/2  (\d) in flight", seen)[0] == "0"
+    assert "0/2  1 in flight" in seen
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [["-s"], ["-qq"], ["--collect-only"]],
