@@ -120,6 +120,18 @@ def key_from_environment(provider: str) -> Secret | None:
     return None
 
 
+def keys_sent_to(address_variable: str) -> set[str]:
+    """Return the variables whose keys may be sent to the address that this one holds."""
+    beginning = address_variable.partition("_")[0] + "_"
+    return {
+        name
+        for provider, names in _KEY_VARIABLES.items()
+        if address_variable.startswith(_variable(provider, ""))
+        or any(each.startswith(beginning) for each in names)
+        for name in names
+    }
+
+
 def address_from_environment(provider: str) -> str:
     """Return the address that a variable gives this provider; empty without one."""
     names = _MOVED_BY.get(provider, (_variable(provider, "API_BASE"),))

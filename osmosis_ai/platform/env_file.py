@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..escaping import printable
+from ..providers import keys_sent_to
 from ..secret_variables import is_named_like_a_key
 
 NAME = ".env"
@@ -117,8 +118,9 @@ def _moves(name: str, environment: Mapping[str, str]) -> bool:
     """
     if _NEVER_FOUND.fullmatch(name):
         return True
-    address = _ADDRESS.fullmatch(name)
-    return address is not None and any(
+    if (address := _ADDRESS.fullmatch(name)) is None:
+        return False
+    return not keys_sent_to(name).isdisjoint(environment) or any(
         each.startswith(f"{address[1]}_") and is_named_like_a_key(each) for each in environment
     )
 

@@ -90,6 +90,10 @@ def test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code(
         ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_BEARER_TOKEN_BEDROCK"),
         ("AWS_BEDROCK_RUNTIME_ENDPOINT", "AWS_SESSION_TOKEN"),
         ("DATABRICKS_HOST", "DATABRICKS_TOKEN"),
+        ("GEMINI_API_BASE", "GOOGLE_API_KEY"),
+        ("HUGGINGFACE_API_BASE", "HF_TOKEN"),
+        ("HF_API_BASE", "HUGGINGFACE_API_KEY"),
+        ("PERPLEXITY_API_BASE", "PERPLEXITYAI_API_KEY"),
     ],
 )
 def test_a_file_that_was_found_sends_no_key_elsewhere_but_its_own(
