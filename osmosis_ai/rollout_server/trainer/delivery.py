@@ -61,13 +61,17 @@ class Callbacks:
         await self._client.aclose()
 
     async def _deliver(self, rollout: Rollout) -> None:
+        key = rollout.key
+
         async def send() -> None:
+            nonlocal key
             assert rollout.outcome is not None
+            key = rollout.key
             trainer = await self._rules.locate(rollout.server_url)
             channel = TrainerChannel(
                 self._client,
                 trainer,
-                key=rollout.key,
+                key=key,
                 request_timeout_s=self._settings.request_timeout_s,
                 haste=self._haste,
             )
@@ -81,7 +85,9 @@ class Callbacks:
 
         until = rollout.ended_at + self._settings.record_ttl_s
         delivery = await deliver(send, rollout.rollout_id, until=until, last_round=self._last_round)
-        if delivery != "pending":
+        if delivery == "refused" and rollout.key != key:  # a new one came meanwhile
+            await self._deliver(rollout)
+        elif delivery != "pending":
             await self._note(rollout, delivery)
 
 
