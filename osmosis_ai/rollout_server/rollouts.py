@@ -153,11 +153,15 @@ class Registry:
         return found
 
     def _shrink(self) -> None:
-        """Drop the oldest delivered results while they take too many bytes."""
+        """Drop the oldest results that were taken or refused while all take too many bytes.
+
+        Those that were given up are forgotten soon, and on disk they stay.
+        """
         if self.kept_bytes <= self._max_kept_bytes:
             return
         for rollout in self._ended.values():
-            if rollout.outcome and rollout.outcome.body and not rollout.undelivered:
+            done = rollout.delivery in ("delivered", "refused")
+            if done and rollout.outcome and rollout.outcome.body:
                 self.kept_bytes -= rollout.kept_bytes
                 rollout.outcome = Outcome(rollout.outcome.status, b"", rollout.outcome.error)
                 if self.kept_bytes <= self._max_kept_bytes:

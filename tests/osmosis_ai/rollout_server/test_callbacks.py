@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -204,6 +205,23 @@ def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
     assert served.metrics()["osmosis_results_bytes"] <= 30_000
 
 
+def test_a_new_key_that_comes_while_the_old_one_is_refused_delivers_the_result(
+    serve: Callable[..., Served], trainer: Trainer
+):
+    def take(body: dict[str, Any], count: int) -> Reply:
+        if count > 1:
+            return Reply()
+        assert served.init("r", trainer, api_key="its-newer-key-98").status == 202
+        return Reply(401)
+
+    trainer.take = take
+    served = serve(Asking())
+    served.init("r", trainer, api_key="the-trainers-own-key-99")
+    trainer.result("r")
+    served.wait_for_delivery("r", "delivered")
+    assert trainer.headers[-1][1]["authorization"] == "Bearer its-newer-key-98"
+
+
 # On disk.
 
 
@@ -266,6 +284,22 @@ def test_a_result_whose_key_never_comes_again_is_given_up(
         assert second.metrics()['osmosis_callbacks_total{outcome="expired"}'] == 1
     [file] = tmp_path.glob("*.rollout.json")
     assert '"delivery": "expired"' in file.read_text()
+
+
+def test_a_result_that_was_given_up_stays_on_disk_though_there_is_no_room_in_memory(
+    trainer: Trainer, tmp_path: Path, clock: Clock
+):
+    with run(trainer, tmp_path) as first:
+        trainer.take = lambda body, count: Reply(500)
+        first.init("r", trainer, api_key="the-trainers-own-key-99")
+        first.wait_for_delivery("r", "pending")
+    with run(trainer, tmp_path, record_ttl_s=0.1, max_held_bytes=10) as second:
+        clock.now += 0.2
+        second.wait_until_forgotten("r")
+    [file] = tmp_path.glob("*.rollout.json")
+    document = json.loads(file.read_text())
+    assert document["delivery"] == "expired"
+    assert json.loads(document["result"])["rollout_id"] == "r"
 
 
 def test_a_rollout_that_a_crash_cut_off_ends_in_an_error(trainer: Trainer, tmp_path: Path):
