@@ -128,7 +128,7 @@ def _refuse_plain_http(model: ModelSpec, name: str) -> None:
 
     provider = _provider(model)
     address = address_from_environment(provider)
-    if address.startswith("http://") and _is_plain_http(address):
+    if address.strip().lower().startswith("http://") and _is_plain_http(address):
         raise ValueError(
             f"{name} is not sent over plain http to {host_of(provider)}: give "
             f"--osmosis-api-key-env {name} to send it"

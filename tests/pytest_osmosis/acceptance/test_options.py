@@ -216,12 +216,13 @@ def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is
     assert "none was sent: over plain http it is sent only from a variable that" in refused
 
 
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
 def test_an_address_of_a_provider_over_plain_http_takes_no_key_that_is_not_named(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     project.rows("a")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://model.example/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{scheme}://model.example/v1")
     session = project.run("--collect-only", model="openai/m", base_url=None)
     assert session.ret == 0
     assert project.run(model="openai/m", base_url=None).mistake == (
