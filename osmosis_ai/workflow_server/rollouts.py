@@ -16,6 +16,7 @@ from functools import partial
 from hashlib import sha256
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from ..agents.context import RolloutContext
 from ..rollout_server.http.messages import Refused, busy
@@ -234,7 +235,8 @@ class Rollouts:
     def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
         """Call back in the background, after the calls about it that go out already."""
         # Not model_dump_json, which refuses half of a character, as models send it.
-        body = json.dumps(what.model_dump(mode="json")).encode("ascii")
+        fields = to_jsonable_python(what.model_dump(), inf_nan_mode="null")
+        body = json.dumps(fields).encode("ascii")
         before = rollout.delivery
         until = time.monotonic() + self._settings.record_ttl_s
 

@@ -110,6 +110,13 @@ def test_half_of_a_character_in_the_models_answer_costs_no_result(
     assert (sample["reward"], sample["messages"][-1]["content"]) == (1.0, "hello \ud83d")
 
 
+def test_a_number_that_json_lacks_is_null_in_a_call_back(
+    serve: Callable[..., Served], controller: Controller
+):
+    serve().ask("POST", "/rollout", asked(controller, "r", label="boundless"))
+    assert controller.result("/graded/r")["sample"]["metrics"] == {"margin": None}
+
+
 def test_another_attempt_under_an_id_runs_once_the_first_has_ended(
     serve: Callable[..., Served], controller: Controller
 ):

@@ -67,6 +67,8 @@ class Matching(Grader):
         assert ctx.sample is not None
         if ctx.label == "leave":
             sys.exit(4)
+        if ctx.label == "boundless":
+            ctx.sample.metrics = {"margin": float("inf")}
         if ctx.label != "ungraded":
             ctx.set_reward(float(ctx.sample.messages[-1]["content"] == ctx.label))
 
