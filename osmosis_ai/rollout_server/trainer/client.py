@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from pydantic_core import to_jsonable_python
+
 from ...agents.client import ModelLLM
 from ...agents.errors import (
     OsmosisRolloutError,
@@ -295,7 +297,10 @@ class OsmosisLLMClient:
                 metrics=metrics,
                 reward=reward,
             )
-        body = _encode(response.model_dump(mode="json", exclude_none=True)).encode("ascii")
+        fields = response.model_dump()
+        if response.metrics is not None:  # without the tokens that are not known
+            fields["metrics"] = response.metrics.model_dump(exclude_none=True)
+        body = _encode(to_jsonable_python(fields, inf_nan_mode="null")).encode("ascii")
         channel = await self._opened()
         await channel.ask(
             COMPLETED_PATH,

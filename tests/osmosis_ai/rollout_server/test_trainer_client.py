@@ -220,6 +220,7 @@ def test_a_rollout_is_completed_in_parts_and_a_closed_client_asks_no_more(traine
     assert (result["final_messages"], result["error_message"]) == (HISTORY, "no tools \ud83d")
     assert result["metrics"]["num_llm_calls"] == 1
     assert "prompt_tokens" not in result["metrics"]
+    assert result["reward"] is None
 
 
 def test_a_missing_certificate_file_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):
