@@ -307,6 +307,19 @@ def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_
         assert names(page) == (["row-0", "row-1"] if not outcome else ["row-1", "row-0"])
 
 
+def test_a_cost_that_is_not_0_does_not_read_as_0(tmp_path, open_page):
+    suite = suite_of([[1.0], [1.0], [1.0]])
+    rows = [
+        replace(row, runs=(replace(row.runs[0], cost_usd=cost),))
+        for row, cost in zip(suite.rows, (0.0, 2e-5, 7e-5), strict=True)
+    ]
+    path = tmp_path / "page.html"
+    html.write(result_of(replace(suite, rows=tuple(rows))), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    costs = page.locator("#body tr:not(.gap) td:last-child").all_inner_texts()
+    assert costs == ["$0.0000", "<$0.0001", "$0.0001"]
+
+
 def test_a_score_is_shown_with_the_digits_that_tell_it(tmp_path, open_page):
     path = tmp_path / "page.html"
     html.write(result_of(suite_of([[0.99996], [12345.678], [0.1 + 0.2]])), path)

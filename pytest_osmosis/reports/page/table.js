@@ -224,6 +224,7 @@ function taken(ms) {
 }
 
 function money(value) {
+  if (value > 0 && value < 0.00005) return "<$0.0001";
   return value === null ? "–" : `$${value.toFixed(4)}`;
 }
 
