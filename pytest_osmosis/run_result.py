@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Outcome = Literal["passed", "failed", "error"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
@@ -63,8 +63,7 @@ ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps, and of a score's reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunId:
+class RunId(NamedTuple):
     """The identity of one run within a session."""
 
     suite: str

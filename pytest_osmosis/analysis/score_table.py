@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from ..run_result import passes
 from ..verdicts import Count
@@ -155,8 +155,7 @@ class ScoreTable:
         return [row for row in self.rows if reads_as(values[row], value)]
 
 
-@dataclass(frozen=True, slots=True)
-class RowScores:
+class RowScores(NamedTuple):
     """The scores of one row and function, and between what those that are unknown lie."""
 
     known: Sequence[float]
