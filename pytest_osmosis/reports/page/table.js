@@ -224,7 +224,7 @@ function taken(ms) {
 }
 
 function money(value) {
-  if (value > 0 && value < 5e-5) return "<$0.0001";
+  if (value > 0 && value < 0.00005) return "<$0.0001";
   return value === null ? "–" : `$${value.toFixed(4)}`;
 }
 
