@@ -231,7 +231,12 @@ def _share_passed(row: RowScores, case: Case, k: int) -> float:
 def _ended(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> list[float]:
     """The scores of all runs that have ended, one without a score as 0.0."""
     name = eval_fn or table.eval_fns[0]
-    return [score for row in table.rows_of_scores(name, rows) for score in row.filled("value")]
+    scores = table.run_values(table.scores[name], rows)
+    if name in table.absent:  # of a recorded score, those that recorded it
+        return [score for score in scores if not isnan(score)]
+    ended = table.run_values(table.finished, rows)
+    every = zip(scores, ended, strict=True)
+    return [0.0 if isnan(score) else score for score, has_ended in every if has_ended]
 
 
 def _over_runs(take: Callable[[Sequence[float]], float]) -> TableBounds:
