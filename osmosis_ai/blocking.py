@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, run in an event loop of its own."""
+    """Return the result of `work`, run in a separate event loop."""
     __tracebackhide__ = True
     if not _in_running_loop():
         return asyncio.run(work)

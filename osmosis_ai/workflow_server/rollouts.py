@@ -99,7 +99,7 @@ class Rollouts:
         self._check_room()
         rollout = self._known[request.rollout_id] = _Rollout(digest)
         rollout.task = asyncio.ensure_future(self._run(rollout, request, calls))
-        # A task that is cancelled before its first step runs no `except` of its own.
+        # Not an `except` in the task: one that is cancelled before its first step runs nothing.
         rollout.task.add_done_callback(partial(self._ended, rollout, calls))
 
     def _is_started(self, rollout_id: str, digest: bytes) -> bool:

@@ -84,8 +84,8 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
 
 
 def is_unfinished(kept: Replay, plan: RunPlan, recovered: Collection[RowRun] = ()) -> bool:
-    """Return whether the same command goes on with it: an evaluation that was cut short, be it
-    after its last run, or has runs that may end differently when they are repeated.
+    """Return whether the same command goes on with it: an evaluation that was cut short, also after
+    its last run, or has runs that may end differently when they are repeated.
     """
     if not kept.ended:
         return True

@@ -43,7 +43,7 @@ class Job(Generic[R, T]):
 
     def cancel(self) -> None:
         """Cancel the coroutine; its result is set when it ends."""
-        self._cancelled = True  # before the task is looked for: `start` looks in the other order
+        self._cancelled = True  # before the task is looked for: `_run` looks in the other order
         task = self._task
         if task is not None and not task.get_loop().is_closed():
             task.get_loop().call_soon_threadsafe(task.cancel)
