@@ -66,10 +66,17 @@ _ADDRESS_VARIABLES: Mapping[str, str] = {
 }
 """Servers of one's own: without their address LiteLLM takes OpenAI's, key and prompts with it."""
 
+_OPENAI_ADDRESS = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _MOVED_BY: Mapping[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "openai": _OPENAI_ADDRESS,
+    "custom_openai": _OPENAI_ADDRESS,
+    "text-completion-openai": _OPENAI_ADDRESS,
     "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+    "ai21_chat": ("AI21_API_BASE",),
     "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
+    "cohere_chat": ("COHERE_API_BASE",),
+    "datarobot": ("DATAROBOT_ENDPOINT",),
+    "fireworks_ai": ("FIREWORKS_API_BASE",),
 }
 """Where the variable that LiteLLM takes an address from is not `<PROVIDER>_API_BASE`; the first one
 set counts."""

@@ -51,6 +51,10 @@ def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) 
     [
         ("openai", "OPENAI_BASE_URL"),
         ("openai", "OPENAI_API_BASE"),
+        ("text-completion-openai", "OPENAI_BASE_URL"),
+        ("cohere_chat", "COHERE_API_BASE"),
+        ("fireworks_ai", "FIREWORKS_API_BASE"),
+        ("datarobot", "DATAROBOT_ENDPOINT"),
         ("anthropic", "ANTHROPIC_BASE_URL"),
         ("bedrock", "AWS_BEDROCK_RUNTIME_ENDPOINT"),
         ("azure", "AZURE_API_BASE"),
