@@ -79,6 +79,7 @@ class Rollouts:
         self._haste = Haste()
         self._last_round = asyncio.Event()
         self._deliveries: set[asyncio.Task[None]] = set()
+        self._undelivered_bytes = 0
         self._closing = False
 
     def status(self, rollout_id: str) -> RolloutStatus:
@@ -116,6 +117,9 @@ class Rollouts:
         if not self._backend.has_capacity():
             told = "as many rollouts run or wait as this server takes"
             raise busy("busy", told, retry_after_s=5.0)
+        if self._undelivered_bytes > self._settings.max_held_bytes:
+            told = "too many results wait for a controller that does not take them"
+            raise busy("backlog", told, retry_after_s=30.0)
 
     def cancel(self, chosen: Callable[[str], bool]) -> dict[str, str]:
         """Cancel the rollouts that run or wait; return what became of each."""
@@ -249,7 +253,12 @@ class Rollouts:
         rollout.told += 1
         rollout.delivery = asyncio.ensure_future(told())
         self._deliveries.add(rollout.delivery)
-        rollout.delivery.add_done_callback(self._deliveries.discard)
+        self._undelivered_bytes += len(body)
+        rollout.delivery.add_done_callback(partial(self._delivered, len(body)))
+
+    def _delivered(self, size: int, delivery: asyncio.Task[None]) -> None:
+        self._deliveries.discard(delivery)
+        self._undelivered_bytes -= size
 
     def _ambient(self, request: RolloutInitRequest, calls: _Calls) -> RolloutContext:
         return RolloutContext(

@@ -25,9 +25,13 @@ class Controller(Trainer):
 
     away: int = 0
     """How many calls back are answered with 503."""
+    takes_results: bool = True
+    """Else all are."""
 
     async def _reply(self, path: str, body: dict[str, Any]) -> Reply:
         if path.startswith(("/done/", "/graded/")):
+            if not self.takes_results:
+                return Reply(503)
             if self.away:
                 self.away -= 1
                 return Reply(503)
@@ -151,6 +155,29 @@ def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
     assert {path: len(found) for path, found in controller.results.items()} == {
         "/done/r": 1, "/graded/r": 1, "/done/s": 1, "/graded/s": 1,
     }  # fmt: skip
+
+
+def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
+    serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
+):
+    slow = client.retries
+    monkeypatch.setattr(client, "retries", lambda *known: replace(slow(*known), base_s=0.01))
+    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.05)
+    controller.answer = lambda body: {"choices": [{"message": {"content": "x" * 20_000}}]}
+    controller.takes_results = False
+    server = serve(max_held_bytes=30_000, flush_s=0.1)
+    for name in ("r", "s"):
+        assert server.ask("POST", "/rollout", asked(controller, name)).status == 202
+        while server.ask("GET", f"/rollout/{name}/status").json()["status"] != "success":
+            pass
+    refused = server.ask("POST", "/rollout", asked(controller, "t"))
+    assert (refused.status, refused.json()["code"]) == (429, "backlog")
+    controller.takes_results = True
+    controller.wait_for("/graded/r", "/graded/s")
+    while (again := server.ask("POST", "/rollout", asked(controller, "t"))).status == 429:
+        pass
+    assert again.status == 202
 
 
 @pytest.mark.parametrize(
