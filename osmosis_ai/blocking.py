@@ -1,4 +1,4 @@
-"""Blocking calls from async code and the reverse, in threads that no program waits for at its end.
+"""Blocking calls from async code and the reverse, in threads that end with the program.
 
 `run_blocking` also works inside a running event loop, as in a notebook.
 """
@@ -25,7 +25,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_daemon_thread(function: Callable[..., T], *args: Any, **named: Any) -> T:
-    """Return what a function returns, as `asyncio.to_thread`, whose threads a program waits for."""
+    """Return what a function returns, as `asyncio.to_thread`, but let the program end meanwhile."""
     return await asyncio.wrap_future(_begun(partial(function, *args, **named)))
 
 
@@ -39,12 +39,12 @@ def _in_running_loop() -> bool:
 
 def _begun(function: Callable[[], T]) -> Future[T]:
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # who waits may leave; the function goes on
+    done.set_running_or_notify_cancel()  # the caller may be cancelled; the function goes on
 
     def run() -> None:
         try:
             done.set_result(function())
-        except BaseException as error:  # noqa: BLE001  # carried over to who waits
+        except BaseException as error:  # noqa: BLE001  # raised in the thread that waits
             done.set_exception(error)
 
     threading.Thread(target=run, name="osmosis-blocking", daemon=True).start()

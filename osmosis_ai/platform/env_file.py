@@ -114,7 +114,7 @@ def load(file: EnvFile, environment: MutableMapping[str, str], *, named: bool) -
 def _moves(name: str, environment: Mapping[str, str]) -> bool:
     """Return whether a variable decides where logins and traffic go, or which code runs.
 
-    An address does where its key is not the file's own.
+    A provider's address does where the environment has a key for it.
     """
     if _NEVER_FOUND.fullmatch(name):
         return True

@@ -33,7 +33,7 @@ class Database:
     """What opens sessions."""
 
     def __init__(self, url: URL | str, *, silence_s: float = inf) -> None:
-        """Take for lost what a PostgreSQL server has sent nothing on for so long."""
+        """Give up a connection on which a PostgreSQL server has sent nothing for `silence_s`."""
         address = make_url(url)
         if address.get_backend_name() == "sqlite":
             self.engine = create_engine(address, hide_parameters=True)
