@@ -86,7 +86,8 @@ class LocalBackend(ExecutionBackend):
         self.grader_config: GraderConfig | None = _resolved(grader_config)
         concurrency = getattr(self.workflow_config, "concurrency", None)
         self._limit = getattr(concurrency, "max_concurrent", None) or WITHOUT_LIMIT
-        self._places: asyncio.Semaphore | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._places: asyncio.Semaphore
         self._asked = 0
 
     def __repr__(self) -> str:
@@ -125,8 +126,9 @@ class LocalBackend(ExecutionBackend):
         on_grader_complete: ResultCallback | None = None,
     ) -> None:
         """Run one rollout as soon as there is a place; await each callback with its part's end."""
-        if self._places is None:
-            self._places = asyncio.Semaphore(self._limit)
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # a server that is started again has another one
+            self._loop, self._places = loop, asyncio.Semaphore(self._limit)
         self._asked += 1
         try:
             async with self._places:

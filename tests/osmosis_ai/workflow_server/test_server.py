@@ -268,6 +268,23 @@ def test_rollouts_wait_for_a_place_and_can_be_cancelled(
         assert controller.result(f"/graded/{name}")["status"] == "failure"
 
 
+def test_rollouts_wait_for_a_place_also_where_the_server_is_started_again(controller: Controller):
+    places = Config(concurrency={"max_concurrent": 1})
+    app = create_rollout_server(
+        backend=LocalBackend(workflow=Asking, workflow_config=places),
+        settings=ServerSettings(local=True, drain_s=0.1),
+        api_key=KEY,
+    )
+    for time in ("first", "second"):
+        with served(app, KEY) as server:
+            for name in (f"{time}-runs", f"{time}-waits"):
+                wanted = asked(controller, name, "wait", grader_callback_url=None)
+                assert server.ask("POST", "/rollout", wanted).status == 202
+            server.ask("POST", "/rollout/cancel", {"all": True})
+            told = controller.result(f"/done/{time}-waits")["err_message"]
+            assert told == "the rollout was cancelled"
+
+
 def test_a_shutdown_reports_what_it_cuts_off(controller: Controller, serve: Any):
     entered = []
 
