@@ -90,6 +90,21 @@ def test_shards_give_what_one_process_gives(
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
+def test_shards_start_at_once_whatever_tests_are_ahead(
+    project: Project, fleets: list[ProcessFleet]
+) -> None:
+    project.rows("one", "two")
+    project.write(
+        "test_ahead.py",
+        "from pathlib import Path\n\n"
+        "def test_a_shard_is_there():\n"
+        "    assert Path('shard-0.out').exists()\n",
+    )
+    session = sharded(project, "test_ahead.py", "data.jsonl")
+    assert session.outcomes == {"passed": 5}, session.out
+
+
 class LateFleet(ProcessFleet):
     """Once shards have sent all results it interrupts the session, which gets them then."""
 
