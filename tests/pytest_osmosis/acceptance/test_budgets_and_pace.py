@@ -176,6 +176,8 @@ def pytest_runtest_protocol(item, nextitem):
 def test_a_test_that_is_skipped_is_not_lost_and_one_with_a_marker_not_paid_for(
     project: Project, workers: int
 ) -> None:
+    project.rows("not paid", name="unpaid.jsonl")
+    project.rows("skipped later", name="later.jsonl")
     project.rows("a", "b")
     project.write(
         "test_it.py",
@@ -187,18 +189,18 @@ def not_here():
     pytest.skip("not here")
 
 @pytest.mark.skip
-@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+@pytest.mark.osmosis(agent="agent:agent_loop", data="unpaid.jsonl")
 def test_skipped(rollout): ...
 
 @pytest.mark.skipif("True", reason="not yet")
-@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+@pytest.mark.osmosis(agent="agent:agent_loop", data="unpaid.jsonl")
 def test_skipped_here(rollout): ...
 
 @pytest.mark.xfail(run=False)
-@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+@pytest.mark.osmosis(agent="agent:agent_loop", data="unpaid.jsonl")
 def test_not_run(rollout): ...
 
-@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+@pytest.mark.osmosis(agent="agent:agent_loop", data="later.jsonl")
 def test_fixture(not_here, rollout): ...
 
 @pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
@@ -207,9 +209,11 @@ def test_run(rollout): ...
     )
     session = project.run(workers=workers, agent=None, data=None, eval_fn=None)
     assert session.ret == 0
-    assert session.outcomes == {"passed": 2, "skipped": 6, "xfailed": 2}
+    assert session.outcomes == {"passed": 2, "skipped": 3, "xfailed": 1}
     assert "never reported" not in session.out
-    assert project.endpoint.requests == 4  # those of test_fixture and of test_run
+    paid = dict(project.endpoint.by_row)
+    paid.pop("skipped later", None)  # whether its rollout began before its fixture skipped is open
+    assert paid == {"a": 1, "b": 1}
 
 
 @each_mode
