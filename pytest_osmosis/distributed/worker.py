@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ..items.runner import ItemRunner, coming_runs
+from ..items.runner import ItemRunner
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
@@ -83,7 +83,7 @@ class Worker:
         }
 
         def coming(indices: list[int]) -> None:
-            runner.coming(list(coming_runs(items[index] for index in indices)))
+            runner.coming(items[index] for index in indices)
 
         def cancel(_: None) -> None:
             rollouts.cancel()

@@ -131,7 +131,7 @@ class MarkerPlugin:
         runner = self._evaluation.runner
         if runner is None:
             pytest.skip("--setup-only sets up the other fixtures, and runs no rollout")
-        runner.begin()
+        runner.begin(key)
         try:
             finished = runner.rollouts.result(key)
             node = request.node

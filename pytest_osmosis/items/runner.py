@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Protocol
 
 import pytest
@@ -74,37 +76,66 @@ class ItemRunner:
         self._end_routing = capture.route(config, redact)
         self._on_begin = on_begin
         self.rollouts = rollouts
-        self._held: list[Iterable[RunId]] | None = []
-        """Runs to offer once the session has come to the first; None from then on."""
+        self._blocks: deque[list[pytest.Item]] = deque()
+        """Runs with no ordinary test between them, to be offered when the session comes to them."""
+        self._is_complete = True
+        """Whether an ordinary test comes behind the last block: what comes next is another."""
+        self._is_in_block = False
+        """Whether the session has come to a run, and to no ordinary test since."""
+        self._has_begun = False
         self._lock = threading.Lock()
 
-    def coming(self, runs: Iterable[RunId]) -> None:
-        """Offer the next runs, in order; from any thread.
+    def coming(self, items: Iterable[pytest.Item]) -> None:
+        """Note the next items, in order, and offer their runs in time; from any thread.
 
-        None is started before the session comes to a run: the tests ahead of it may patch what
-        rollouts use, move the working directory, or stop the clock.
+        No run is started before the session comes to its block: an ordinary test ahead of it may
+        patch what rollouts use, move the working directory, or stop the clock.
         """
         with self._lock:
-            if self._held is None:
-                self.rollouts.coming(runs)
-            else:
-                self._held.append(runs)
+            for is_run, found in groupby(items, _is_run):
+                if not is_run:
+                    self._is_complete = True
+                elif self._is_complete:
+                    self._blocks.append(list(found))
+                    self._is_complete = False
+                elif self._blocks:
+                    self._blocks[-1].extend(found)
+                else:  # the session is in this block
+                    self.rollouts.coming(coming_runs(list(found)))
 
-    def begin(self) -> None:
-        """Start runs: the session has come to the first."""
-        if self._held is None:
+    def begin(self, run: RunId) -> None:
+        """Start the block of a run that the session has come to, unless it has been started."""
+        if self._is_in_block:
             return
-        self._on_begin()
+        self._is_in_block = True
+        self._note_begin()
         with self._lock:
-            held, self._held = self._held, None
-            for runs in held:
-                self.rollouts.coming(runs)
+            numbered = enumerate(self._blocks, 1)
+            self._offer(next((n for n, block in numbered if run in run_ids(block)), 0))
+
+    def begin_all(self) -> None:
+        """Start every run that is known: ordinary tests touch none."""
+        self._note_begin()
+        with self._lock:
+            self._offer(len(self._blocks))
+
+    def _note_begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._on_begin()
+
+    def _offer(self, blocks: int) -> None:
+        for _ in range(blocks):
+            self.rollouts.coming(coming_runs(self._blocks.popleft()))
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
-        if not isinstance(item, RunItem) or is_skipped(item):
+        if not isinstance(item, RunItem):
+            self._is_in_block = self._is_in_block and _is_run(item)
             return None
-        self.begin()
+        if is_skipped(item):
+            return None
+        self.begin(item.run_id)
         is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self._redact)
         return is_done or None
 
@@ -172,6 +203,11 @@ def with_other_parameters(items: Iterable[pytest.Item]) -> Iterator[tuple[str, R
 def is_skipped(item: pytest.Item) -> bool:
     """Return whether markers have pytest skip an item; most items of data files have none."""
     return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)
+
+
+def _is_run(item: pytest.Item) -> bool:
+    """Return whether an item stands for a run, and not for an ordinary test."""
+    return isinstance(item, RunItem) or run_id_of(item) is not None
 
 
 def run_id_of(item: pytest.Item) -> RunId | None:

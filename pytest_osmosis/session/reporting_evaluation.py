@@ -18,7 +18,7 @@ from osmosis_ai.secret import Redactor
 
 from ..items.collection import leave_out_of_cache
 from ..items.late_reports import late_reports
-from ..items.runner import ItemRunner, Rollouts, coming_runs, own_rollouts, run_id_of, run_ids
+from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
 from ..options.reader import lists_only
 from ..reports.formats import wants_conversations
 from ..rollouts.cached import StoreCache
@@ -240,7 +240,7 @@ class LocalEvaluation(ReportingEvaluation):
             indifferent=self._indifferent,
             on_begin=self.sink.supervisor.start,
         )
-        self.runner.coming(coming_runs(items))
+        self.runner.coming(items)
 
     def _rollouts(self, cache: StoreCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""

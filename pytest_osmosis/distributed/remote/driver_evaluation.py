@@ -86,10 +86,10 @@ class DriverEvaluation(LocalEvaluation):
         super().collected(items)
 
     def begin(self, items: list[pytest.Item]) -> None:
-        """Start the shards at once: what tests ahead of the first run patch is not theirs."""
+        """Start the shards at once: what ordinary tests patch is not theirs."""
         super().begin(items)
         if self._remote is not None and self.runner is not None:
-            self.runner.begin()
+            self.runner.begin_all()
 
     def _shards(self) -> int:
         """Return how many shards there are: no more than rows, or than the batch size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.modes import each_mode
 from tests.project import AGENT, Project
 
 ROWS = [f"question {number}" for number in range(24)]
@@ -98,3 +99,43 @@ def test_a_batch_size_of_its_own_starts_workers(
     session = slow.plain(*slow.options("--batch-size=6"))
     assert "6 in flight over 2 workers" in session.out
     assert slow.endpoint.max_in_flight == 6
+
+
+@each_mode
+def test_an_ordinary_test_between_runs_meets_no_rollout(project: Project, workers: int) -> None:
+    project.rows("early 1", "early 2", name="early.jsonl")
+    project.rows("late 1", "late 2", name="late.jsonl")
+    project.write(
+        "noting.py",
+        """
+from agent import Agent
+
+started = []
+
+class Noting(Agent):
+    async def run(self, ctx):
+        started.append(ctx.request.messages[-1]["content"])
+        return await super().run(ctx)
+
+agent_loop = Noting()
+""",
+    )
+    project.write(
+        "test_it.py",
+        """
+import noting
+import pytest
+
+@pytest.mark.osmosis(agent="noting:agent_loop", data="early.jsonl")
+def test_early(rollout): ...
+
+def test_ordinary():
+    assert not [row for row in noting.started if "late" in row]
+
+@pytest.mark.osmosis(agent="noting:agent_loop", data="late.jsonl")
+def test_late(rollout): ...
+""",
+    )
+    session = project.run(workers=workers, agent=None, data=None, eval_fn=None)
+    assert session.outcomes == {"passed": 5}
+    assert project.endpoint.requests == 4

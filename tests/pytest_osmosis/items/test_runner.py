@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from osmosis_ai.secret import Redactor
 from pytest_osmosis.items.runner import ItemRunner
 from pytest_osmosis.run_result import RunId
 
-FIRST, SECOND, THIRD = (RunId("suite", row, 0) for row in range(3))
+FIRST, SECOND, THIRD, FOURTH = (RunId("suite", row, 0) for row in range(4))
 
 
 class Offered:
@@ -26,25 +27,98 @@ class Offered:
     def close(self) -> None: ...
 
 
-def test_no_run_is_offered_before_the_session_comes_to_one(request: pytest.FixtureRequest) -> None:
-    rollouts: Any = Offered()
-    begun: list[int] = []
+@pytest.fixture
+def offered() -> Offered:
+    return Offered()
+
+
+@pytest.fixture
+def begun() -> list[int]:
+    return []
+
+
+@pytest.fixture
+def runner(
+    request: pytest.FixtureRequest, offered: Offered, begun: list[int]
+) -> Iterator[ItemRunner]:
+    rollouts: Any = offered
     runner = ItemRunner(
         request.config,
         rollouts,
         redact=Redactor(),
         indifferent=(),
-        on_begin=lambda: begun.append(len(rollouts.runs)),
+        on_begin=lambda: begun.append(len(offered.runs)),
     )
-    try:
-        runner.coming([FIRST])
-        runner.coming([SECOND])
-        assert runner.run(request.node, None) is None  # a test: no run yet
-        assert rollouts.runs == [] == begun
-        runner.begin()
-        runner.coming([THIRD])
-        runner.begin()
-        assert rollouts.runs == [FIRST, SECOND, THIRD]
-        assert begun == [0]  # once, and before any
-    finally:
-        runner.close()
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def test_of(request: pytest.FixtureRequest) -> Callable[[RunId], Any]:
+    """Return the test of a run, as pytest has it."""
+    return lambda run: SimpleNamespace(
+        callspec=SimpleNamespace(params={"rollout": run}),
+        config=request.config,
+        get_closest_marker=lambda name: None,
+        iter_markers=lambda name: (),
+    )
+
+
+def test_no_run_is_offered_before_the_session_comes_to_one(
+    runner: ItemRunner,
+    offered: Offered,
+    begun: list[int],
+    test_of: Callable[[RunId], Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    runner.coming([request.node, test_of(FIRST)])
+    runner.coming([test_of(SECOND)])
+    assert runner.run(request.node, None) is None  # a test: no run yet
+    assert offered.runs == [] == begun
+    runner.begin(FIRST)
+    runner.coming([test_of(THIRD)])
+    runner.begin(SECOND)
+    assert offered.runs == [FIRST, SECOND, THIRD]
+    assert begun == [0]  # once, and before any
+
+
+def test_runs_behind_an_ordinary_test_wait_for_its_end(
+    runner: ItemRunner,
+    offered: Offered,
+    begun: list[int],
+    test_of: Callable[[RunId], Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    ordinary = request.node
+    runner.coming([test_of(FIRST), ordinary, test_of(SECOND)])
+    runner.coming([test_of(THIRD), ordinary])
+    runner.coming([ordinary, test_of(FOURTH)])
+    runner.begin(FIRST)
+    assert runner.run(test_of(FIRST), None) is None
+    runner.begin(FIRST)  # a test that is run again
+    assert offered.runs == [FIRST]
+    runner.run(ordinary, None)
+    assert offered.runs == [FIRST]
+    runner.begin(SECOND)
+    assert offered.runs == [FIRST, SECOND, THIRD]
+    runner.run(ordinary, None)
+    runner.begin(RunId("suite", 9, 0))  # known to nobody: the others keep their place
+    assert offered.runs == [FIRST, SECOND, THIRD]
+    runner.run(ordinary, None)
+    runner.begin(FOURTH)
+    assert offered.runs == [FIRST, SECOND, THIRD, FOURTH]
+    assert begun == [0]
+
+
+def test_all_runs_are_offered_where_ordinary_tests_touch_none(
+    runner: ItemRunner,
+    offered: Offered,
+    begun: list[int],
+    test_of: Callable[[RunId], Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    runner.coming([request.node, test_of(FIRST), request.node, test_of(SECOND)])
+    runner.begin_all()
+    assert offered.runs == [FIRST, SECOND]
+    runner.begin(FIRST)
+    assert begun == [0]
