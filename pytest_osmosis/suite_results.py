@@ -5,13 +5,60 @@ Plain frozen values, made when a session ends; `reports/` shows and writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from .run_result import RunResult, SuiteInfo
     from .verdicts import BaselineReport, GateResult, Interval
+
+_T = TypeVar("_T", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What some runs have used."""
+
+    runs: int = 0
+    tokens: int | None = 0
+    """None where it is known of no run."""
+    unknown_tokens: int = 0
+    """Runs whose endpoint did not say how many tokens it used."""
+    cost_usd: float | None = None
+    """What is known of it; None when nothing is."""
+    unknown_cost: int = 0
+    """Runs whose cost is not known; one of which no call was answered cost nothing."""
+
+    @classmethod
+    def of(cls, runs: Collection[RunResult]) -> Usage:
+        """Return the sums over runs."""
+        tokens = [run.tokens for run in runs if run.tokens is not None]
+        costs = [run.cost_usd for run in runs if run.cost_usd is not None]
+        return cls(
+            runs=len(runs),
+            tokens=sum(tokens) if tokens or not runs else None,
+            unknown_tokens=len(runs) - len(tokens),
+            cost_usd=sum(costs) if costs else None,
+            unknown_cost=sum(run.spent_usd is None for run in runs),
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sums over the runs of both."""
+        if not (self.runs and other.runs):
+            return self if self.runs else other
+        return Usage(
+            self.runs + other.runs,
+            _added(self.tokens, other.tokens),
+            self.unknown_tokens + other.unknown_tokens,
+            _added(self.cost_usd, other.cost_usd),
+            self.unknown_cost + other.unknown_cost,
+        )
+
+
+def _added(one: _T | None, other: _T | None) -> _T | None:
+    """The sum of what is known."""
+    return other if one is None else one if other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +161,13 @@ class SuiteResult:
     errors: Mapping[str, int]
     """Runs by error type."""
     finish_reasons: Mapping[str, int]
-    total_tokens: int | None
-    unknown_tokens: int
-    """Runs whose endpoint did not say how many tokens it used."""
-    cost_usd: float | None
-    """What is known of it; None when nothing is."""
+    used: Usage
     retries: int
+    repeated: Usage = Usage()
+    """By runs of earlier sessions that were, or are to be, run again: in no other figure.
+
+    Those that used nothing are not among them.
+    """
     verdicts: tuple[GateResult, ...] = ()
     """On the gates, in their order."""
     baseline: BaselineReport | None = None
@@ -133,11 +181,6 @@ class SuiteResult:
     def runs(self) -> Iterator[RunResult]:
         """Every run, row by row."""
         return (run for row in self.rows for run in row.runs)
-
-    @property
-    def unknown_cost(self) -> int:
-        """Runs whose cost is not known."""
-        return sum(run.spent_usd is None for run in self.runs)
 
     @property
     def cached(self) -> int:

@@ -244,6 +244,7 @@ def _commit(part: Part) -> str | None:
 
 def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None) -> SuiteResult:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE, aggregate
+    from pytest_osmosis.suite_results import Usage
 
     info = shards[0][1].info
     _check_overlap(shards)
@@ -270,6 +271,7 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None
     ]
     return replace(
         joined,
+        repeated=sum((suite.repeated for _, suite in shards), Usage()),
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
         breakdowns=_breakdowns(joined, [suite for _, suite in shards], confidence or CONFIDENCE),
         baseline_model_result=_joined(baseline_models, confidence) if baseline_models else None,

@@ -15,6 +15,7 @@ from pytest_osmosis.storage.lines import verify_checksum
 from .following import GrowingFile
 
 _PASS_AT = "pass_at_"
+_NOTHING: Mapping[str, Any] = {"tokens": 0}
 
 
 class Progress:
@@ -24,6 +25,9 @@ class Progress:
         self._file = GrowingFile(journal)
         self._runs: dict[tuple[int, int], Mapping[str, Any]] = {}
         self._planned = 0
+        self._earlier: dict[tuple[int, int], Mapping[str, Any]] = {}
+        """Runs as the last session found them."""
+        self._repeated_tokens = 0
 
     def update(self) -> bool:
         """Read what is new; return whether there was something."""
@@ -35,9 +39,12 @@ class Progress:
             found = True
             if "session" in record:
                 self._planned = _planned(record["session"]) or self._planned
+                self._earlier = dict(self._runs)
             elif "run" in record:
                 run = record["run"]
-                self._runs[run["row_index"], run["run_index"]] = {
+                key = run["row_index"], run["run_index"]
+                self._repeated_tokens += self._earlier.pop(key, _NOTHING)["tokens"]
+                self._runs[key] = {
                     "passed": bool(run.get("passed")),
                     "scored": bool(run.get("scores")),
                     "tokens": run.get("tokens") or 0,
@@ -56,7 +63,7 @@ class Progress:
             "passed": passed,
             "failed": len(runs) - passed,
             "pass_rate": passed / len(runs) if runs else None,
-            "tokens_used": sum(run["tokens"] for run in runs),
+            "tokens_used": sum(run["tokens"] for run in runs) + self._repeated_tokens,
         }
 
     @property
@@ -92,7 +99,7 @@ def metrics_of(report: Report) -> dict[str, Any]:
             "skipped": 0,
             "pass_rate": passed / len(runs) if runs else None,
             "pass_threshold": report.config.pass_threshold,
-            "tokens_used": summary.total_tokens or 0,
+            "tokens_used": (summary.total_tokens or 0) + (summary.repeated.tokens or 0),
         },
         "reward_stats": {} if name is None else _statistics(runs, name),
         "pass_at_k": [] if name is None else _pass_at(summary, name),

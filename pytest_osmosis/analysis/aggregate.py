@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
 from ..run_result import RunResult, SuiteInfo
-from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult
+from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import Interval
 from .metrics import Metric, row_values, summary_metrics
 from .planned_rows import score_table_of
@@ -26,12 +26,14 @@ def aggregate(
     *,
     selected: int,
     confidence: float | None = None,
+    repeated: Collection[RunResult] = (),
 ) -> SuiteResult:
-    """Return everything that the reports say about one suite; no intervals without a confidence."""
+    """Return everything that the reports say about one suite; no intervals without a confidence.
+
+    `repeated` are runs that earlier sessions left and that are not among `runs`.
+    """
     rows = _rows(runs)
     every = [run for row in rows for run in row.runs]
-    tokens = [run.tokens for run in every if run.tokens is not None]
-    costs = [run.cost_usd for run in every if run.cost_usd is not None]
     suite = SuiteResult(
         info=info,
         rows=rows,
@@ -43,10 +45,9 @@ def aggregate(
         finish_reasons=dict(
             sorted(Counter(run.finish_reason for run in every if run.finish_reason).items())
         ),
-        total_tokens=sum(tokens) if tokens or not every else None,
-        unknown_tokens=len(every) - len(tokens),
-        cost_usd=sum(costs) if costs else None,
+        used=Usage.of(every),
         retries=sum(run.retries for run in every),
+        repeated=Usage.of([run for run in repeated if run.tokens != 0 or run.cost_usd]),
     )
     names = _names(info, every)
     table = score_table_of(suite, eval_fns=names)

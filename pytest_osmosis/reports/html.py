@@ -160,11 +160,13 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
             if figure is not None and figure.value is not None:
                 yield Headline(f"{metric} {function.name}", shown(figure.value), _around(figure))
                 break
-    if suite.total_tokens is not None:
-        each = suite.total_tokens / max(1, suite.finished - suite.unknown_tokens)
-        yield Headline("tokens", f"{suite.total_tokens:,}", f"{each:,.0f} a run")
-    if suite.cost_usd is not None:
-        yield Headline("cost", dollars(suite.cost_usd), "as far as it is known")
+    used, before = suite.used, suite.repeated
+    if used.tokens is not None:
+        each = used.tokens / max(1, used.runs - used.unknown_tokens)
+        yield Headline("tokens", f"{used.tokens:,}", f"{each:,.0f} a run")
+    if used.cost_usd is not None:
+        more = f"and {dollars(before.cost_usd)} of repeated runs" if before.cost_usd else ""
+        yield Headline("cost", dollars(used.cost_usd), more or "as far as it is known")
     if times := [run.duration_ms for run in suite.runs if run.duration_ms]:
         most = f"longest {max(times) / 1000:.2f} s"
         yield Headline("median run", f"{median(times) / 1000:.2f} s", most)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, c
 from ..analysis.metrics import METRICS
 from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
+from ..suite_results import Usage
 
 SCHEMA_VERSION = 1
 
@@ -166,6 +167,16 @@ class EvalFnSummary(BaseModel):
     )
 
 
+class Repeated(_Model):
+    """What runs have used that were run again, or are to be: it is in no other figure."""
+
+    runs: int
+    tokens: int | None
+    unknown_tokens: int
+    cost_usd: float | None
+    unknown_cost: int
+
+
 class Summary(_Model):
     """All runs taken together."""
 
@@ -187,6 +198,7 @@ class Summary(_Model):
     interrupted: str | None = None
     cached: int = 0
     unknown_cost: int = 0
+    repeated: Repeated = Field(default_factory=lambda: Repeated.model_validate(Usage()))
 
 
 class CoreRun(_Model):

@@ -18,7 +18,7 @@ from typing import Any
 from ..analysis.aggregate import aggregate
 from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
-from ..suite_results import Breakdown, EvalResult, SuiteResult
+from ..suite_results import Breakdown, EvalResult, SuiteResult, Usage
 
 MOST_RUNS = 1_000_000
 """Runs of one row; a report that claims more is damaged."""
@@ -151,8 +151,23 @@ def _suite(name: str, part: _Fields, rows: list[_Fields]) -> SuiteResult:
     digests = {_whole(row, "row_index"): _text(row, "digest", "") for row in rows}
     return replace(
         suite,
+        repeated=_usage(_object(summary, "repeated", {})),
         rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
         breakdowns=tuple(_breakdown(suite, told) for told in _several(part, "by")),
+    )
+
+
+def _usage(told: _Fields) -> Usage:
+    return (
+        Usage(
+            _whole(told, "runs", 0),
+            _whole(told, "tokens", None),
+            _whole(told, "unknown_tokens", 0),
+            _number(told, "cost_usd", None),
+            _whole(told, "unknown_cost", 0),
+        )
+        if told
+        else Usage()
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..analysis.metrics import estimates
 from ..storage.atomic_write import write_whole
-from ..suite_results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult
+from ..suite_results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import Change, Comparison, GateResult, Interval
 from ..verdicts import Difference as Found
 from .formats import Sections
@@ -28,6 +29,7 @@ from .json_models import (
     FunctionChanges,
     GateReport,
     OtherModel,
+    Repeated,
     Report,
     Row,
     Run,
@@ -126,7 +128,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Summary:
         total_rows=len(suite.rows),
         total_runs=suite.finished,
         eval_fns={function.name: _function(function) for function in suite.functions},
-        total_tokens=suite.total_tokens,
+        total_tokens=suite.used.tokens,
         total_duration_ms=result.duration_ms,
         selected=suite.selected,
         total=suite.info.total_runs,
@@ -134,11 +136,12 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Summary:
         incomplete_rows=suite.short_rows,
         errors=dict(suite.errors),
         finish_reasons=dict(suite.finish_reasons),
-        unknown_tokens=suite.unknown_tokens,
+        unknown_tokens=suite.used.unknown_tokens,
         retries=suite.retries,
         cached=suite.cached,
-        cost_usd=suite.cost_usd,
-        unknown_cost=suite.unknown_cost,
+        cost_usd=suite.used.cost_usd,
+        unknown_cost=suite.used.unknown_cost,
+        repeated=_repeated([suite]),
         halted=result.halted,
         interrupted=result.interrupted,
     )
@@ -200,7 +203,12 @@ def _merged_summary(suites: list[Suite], result: EvalResult) -> Summary:
         finish_reasons=_added(summary.finish_reasons for summary in summaries),
         halted=result.halted,
         interrupted=result.interrupted,
+        repeated=_repeated(result.suites),
     )
+
+
+def _repeated(suites: Iterable[SuiteResult]) -> Repeated:
+    return Repeated.model_validate(sum((suite.repeated for suite in suites), Usage()))
 
 
 def _shared(name: str, suites: list[Suite]) -> bool:

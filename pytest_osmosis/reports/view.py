@@ -13,8 +13,8 @@ from typing import Literal
 from ..analysis.metrics import is_repeated
 from ..escaping import counted, dollars, number_text
 from ..rollouts.failure_text import below_threshold
-from ..run_result import EMBEDDED_ENDPOINT, RunResult
-from ..suite_results import EvalResult, RowResult, SuiteResult
+from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
+from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
 from ..verdicts import Change, Comparison
 from .formats import Sections
 from .highlights import (
@@ -227,20 +227,30 @@ def usages(suite: SuiteResult) -> Iterator[str]:
 
 def _usage(suite: SuiteResult) -> str:
     kept = f" ({suite.cached} from the journal)" if suite.cached else ""
-    parts = [counted(suite.finished, "rollout") + kept, _tokens(suite)]
-    if suite.cost_usd is not None:
-        parts.append(dollars(suite.cost_usd) + _unknown(suite.unknown_cost))
-    elif suite.info.priced and suite.unknown_cost:
-        parts.append("cost unknown")
+    parts = [counted(suite.finished, "rollout") + kept, *_used(suite.used, suite.info)]
     if suite.retries:
         parts.append("1 retry" if suite.retries == 1 else f"{suite.retries} retries")
-    return ", ".join(parts)
+    return ", ".join(parts) + _before_repeated(suite)
 
 
-def _tokens(suite: SuiteResult) -> str:
-    if suite.total_tokens is None:
-        return "tokens unknown"
-    return f"{suite.total_tokens:,} tokens" + _unknown(suite.unknown_tokens)
+def _before_repeated(suite: SuiteResult) -> str:
+    before = suite.repeated
+    if not before.runs:
+        return ""
+    they = "it was" if before.runs == 1 else "they were"
+    used = ", ".join(_used(before, suite.info))
+    return f"; {counted(before.runs, 'run')} before {they} repeated: {used}"
+
+
+def _used(used: Usage, info: SuiteInfo) -> Iterator[str]:
+    if used.tokens is None:
+        yield "tokens unknown"
+    else:
+        yield f"{used.tokens:,} tokens" + _unknown(used.unknown_tokens)
+    if used.cost_usd is not None:
+        yield dollars(used.cost_usd) + _unknown(used.unknown_cost)
+    elif info.priced and used.unknown_cost:
+        yield "cost unknown"
 
 
 def _unknown(runs: int) -> str:

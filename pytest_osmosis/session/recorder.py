@@ -284,6 +284,7 @@ class Recorder:
                 (run for run in runs if run.suite == name),
                 selected=self._selected[name],
                 confidence=self._session.deciding.confidence or CONFIDENCE,
+                repeated=self._store.repeated(name),
             )
             for name, info in self._infos.items()
         )

@@ -51,6 +51,8 @@ class JournalEntry:
     passed: bool
     error_kind: str | None = None
     fatal: bool = False
+    session: int = 0
+    """Number of the session that wrote it, from 1."""
 
     @property
     def is_done(self) -> bool:
@@ -65,6 +67,8 @@ class Replay:
     header: Mapping[str, Any]
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
     runs: dict[RowRun, JournalEntry] = field(default_factory=dict)
+    repeated: list[tuple[RowRun, JournalEntry]] = field(default_factory=list)
+    """Runs as they had ended before a later session repeated them."""
     ended_in_last_session: set[RowRun] = field(default_factory=set)
     """Runs that the last session has written itself."""
     size: int = 0
@@ -143,7 +147,11 @@ def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
             run.get("passed", False),
             run.get("error_kind"),
             run.get("fatal", False),
+            len(found.sessions),
         )
+        before = found.runs.get(key)
+        if before is not None and before.session < entry.session:
+            found.repeated.append((key, before))
         found.runs[key] = entry
         if entry.is_done:
             found.ended_in_last_session.add(key)

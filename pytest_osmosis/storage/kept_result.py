@@ -18,9 +18,9 @@ from ..analysis.planned_rows import PlannedRows, row_key
 from ..run_result import RunResult, SuiteInfo
 from . import journal
 from .fingerprint import RunPlan
-from .journal import FILE, JournalError, Reader, Replay
+from .journal import FILE, JournalEntry, JournalError, Reader, Replay
 from .lines import RowRun, result_of
-from .resume import is_complete
+from .resume import is_complete, planned
 
 if TYPE_CHECKING:
     from ..suite_results import SuiteResult
@@ -38,7 +38,8 @@ def kept_suite(folder: Path, kept: Replay) -> SuiteResult:
         replace(run, cached=False)
         for run, _ in kept_runs(folder, kept, plan.runs(), suite=info.name)
     )
-    return aggregate(info, runs, selected=plan.total, confidence=CONFIDENCE)
+    repeated = [run for run, _ in _read_runs(folder, planned(kept.repeated, plan), suite=info.name)]
+    return aggregate(info, runs, selected=plan.total, confidence=CONFIDENCE, repeated=repeated)
 
 
 def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:
@@ -49,13 +50,19 @@ def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:
 def kept_runs(
     folder: Path, kept: Replay, runs: Iterable[RowRun], *, suite: str
 ) -> Iterator[tuple[RunResult, str]]:
-    """Yield those of the runs that have ended, as a suite's, with why each did not pass."""
+    """Return those of the runs that have ended, as a suite's, with why each did not pass."""
+    entries = (kept.runs[key] for key in runs if key in kept.runs)
+    return _read_runs(folder, entries, suite=suite)
+
+
+def _read_runs(
+    folder: Path, entries: Iterable[JournalEntry], *, suite: str
+) -> Iterator[tuple[RunResult, str]]:
     reader = Reader(folder / FILE)
     try:
-        for key in runs:
-            if key in kept.runs:
-                fields, why = reader.run(kept.runs[key])
-                yield result_of(fields, suite, cached=True), why
+        for entry in entries:
+            fields, why = reader.run(entry)
+            yield result_of(fields, suite, cached=True), why
     finally:
         reader.close()
 

@@ -38,6 +38,8 @@ class Opened:
     """Makes it so on disk: to be called once, before the first run is kept. OSError."""
     cached: dict[RowRun, JournalEntry] = field(default_factory=dict)
     """Runs that are not run again."""
+    repeated: list[JournalEntry] = field(default_factory=list)
+    """Runs as earlier sessions left them, that were run again since, or are to be."""
     notes: list[str] = field(default_factory=list)
     """What there is to say about it, a line each."""
 
@@ -160,6 +162,8 @@ def _go_on(
         journal.add(path, recovered.values())
         kept = journal.replay(path)
     cached = {key: place for key, place in kept.runs.items() if _stays(place, keeping)}
+    again = [item for item in kept.runs.items() if item[0] not in cached]
+    repeated = planned([*kept.repeated, *again], identity.plan)
     asked = identity.plan.total
     have = sum(key in cached for key in identity.plan.runs())
     if have:
@@ -170,7 +174,13 @@ def _go_on(
         same = plan == kept.plan
         journal.add(path, [journal.session_line(_session(number, None if same else plan))])
 
-    return Opened(folder, number, begin, cached=cached, notes=notes)
+    return Opened(folder, number, begin, cached=cached, repeated=repeated, notes=notes)
+
+
+def planned(entries: Collection[tuple[RowRun, JournalEntry]], plan: RunPlan) -> list[JournalEntry]:
+    """Return those of the runs that a plan has."""
+    wanted = set(plan.runs() if entries else ())
+    return [entry for key, entry in entries if key in wanted]
 
 
 def _stays(place: JournalEntry, keeping: Keeping) -> bool:

@@ -41,10 +41,12 @@ class _Suite:
     plan: RunPlan
     lock: FileLock | None
     reader: Reader | None = None
-    """There when an earlier session's runs are taken over."""
+    """There when an earlier session has left runs."""
     file: AppendFile | None = None
     """There once the first run may end."""
     opened: Opened = field(init=False)
+    repeated: list[RunResult] = field(default_factory=list)
+    """Runs as earlier sessions left them that were, or are to be, run again."""
 
 
 class RunStore:
@@ -107,11 +109,15 @@ class RunStore:
         kept = _Suite(folder, identity.plan, self._locked(folder))
         self._suites[info.name] = kept
         kept.opened = opened = open_folder(folder, identity, self._keeping)
-        if opened.cached:
+        if opened.cached or opened.repeated:
             kept.reader = Reader(folder / FILE)
         if info.marked and opened.cached:  # its test runs again, and needs what was said
             said = Transcripts(folder)
-            opened.cached = {k: p for k, p in opened.cached.items() if said.has_messages(k)}
+            for key in [key for key in opened.cached if not said.has_messages(key)]:
+                opened.repeated.append(opened.cached.pop(key))
+        if kept.reader is not None:
+            lines = map(kept.reader.run, opened.repeated)
+            kept.repeated = [result_of(fields, info.name) for fields, _ in lines]
         resuming = [note for note in opened.notes if note.startswith("resuming")]
         line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])
         self.lines.append(line)
@@ -252,6 +258,11 @@ class RunStore:
         fields, why = found.reader.run(found.opened.cached[run.row_index, run.run_index])
         result = result_of(fields, run.suite, cached=True)
         return CachedRun(result if self._answers else replace(result, answer=None), why)
+
+    def repeated(self, suite: str) -> list[RunResult]:
+        """Return those runs of a suite that were, or are to be, run again, as they had ended."""
+        kept = self._suites.get(suite)
+        return [] if kept is None else kept.repeated
 
     def plans(self) -> Mapping[str, RunPlan]:
         """Return the rows and runs of every suite that is kept."""

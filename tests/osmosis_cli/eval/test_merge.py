@@ -19,7 +19,7 @@ from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import read_report
 from pytest_osmosis.run_result import DECIDED
-from pytest_osmosis.suite_results import SuiteResult
+from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.made_results import result_of, suite_of
 
 WHOLE = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])
@@ -64,6 +64,16 @@ def test_merged_shards_are_the_whole(count: int):
     assert merged == expected
     assert "report: whole.json" in done.output
     assert "shard" not in Path("whole.json").read_text()
+
+
+def test_what_was_used_before_runs_were_repeated_is_that_of_all_shards():
+    used = [Usage(1, 10, 0, 0.25, 0), Usage(), Usage(2, None, 2, None, 2)]
+    for number, before in enumerate(used, 1):
+        write(f"s{number}.json", replace(shard(number, 3), repeated=before))
+    done = merge("s1.json", "s2.json", "s3.json")
+    assert done.exit_code == 0, done.output
+    [merged] = read_report(Path("whole.json")).suites
+    assert merged.repeated == Usage(3, 10, 2, 0.25, 2)
 
 
 def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():

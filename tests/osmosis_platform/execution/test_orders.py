@@ -136,3 +136,17 @@ def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path
     }
     assert not progress.update()
     assert end_line()
+
+
+def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_path: Path) -> None:
+    def line(tokens: int) -> bytes:
+        return run_line(f'{{"row_index":0,"run_index":0,"passed":false,"tokens":{tokens}}}', "")
+
+    plan = {"n": 1, "rows": [[0, 1]], "digests": ""}
+    session, again = session_line({"plan": plan}), session_line({"plan": None})
+    lines = [session, line(1), line(2), again, line(4), line(8), again, again, line(16)]
+    (tmp_path / "journal").write_bytes(b"".join(lines))
+    progress = Progress(tmp_path / "journal")
+    assert progress.update()
+    overview = progress.overview
+    assert (overview["completed_samples"], overview["tokens_used"]) == (1, 2 + 8 + 16)

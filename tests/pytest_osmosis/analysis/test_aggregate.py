@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -21,7 +22,7 @@ from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import report_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
-from pytest_osmosis.suite_results import SuiteResult
+from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.made_results import EXACT, info, result_of, suite_of
 
 SUITES = {
@@ -72,16 +73,31 @@ def test_a_gate_counts_the_scores_that_the_summary_counts():
     assert evaluate(parse_gate(f"errors[{EXACT}] >= 0"), table).figure == 2
 
 
+def test_what_runs_used_before_they_were_repeated_is_no_part_of_what_the_others_used():
+    nothing = replace(RUNS[3], tokens=0, cost_usd=None)
+    lost = replace(RUNS[3], tokens=None, cost_usd=None)
+    before = [replace(RUNS[2], tokens=30, cost_usd=0.5), nothing, lost]
+    suite = aggregate(info(n=4), RUNS, selected=4, repeated=before)
+    assert suite.used == aggregate(info(n=4), RUNS, selected=4).used
+    assert suite.repeated == Usage(2, 30, 1, 0.5, 1)
+    result = result_of(suite)
+    told = "2 runs before they were repeated: 30 tokens (unknown for 1 run), $0.5000 (unknown for"
+    for text in (" ".join(summary(result)), render_html(result), render_markdown(result)):
+        assert told in " ".join(html.unescape(text).split())
+    [read] = result_of_json(json.loads(report_of(result).model_dump_json())).suites
+    assert (read.used, read.repeated) == (suite.used, suite.repeated)
+
+
 def test_a_run_whose_calls_were_not_answered_cost_nothing_and_a_lost_one_is_not_known():
     unanswered = replace(RUNS[3], tokens=0, llm_calls=0, cost_usd=None)
     gate = parse_gate("cost_usd <= 1")
     suite = aggregate(info(n=4), [*RUNS[:3], unanswered], selected=4)
-    assert suite.unknown_cost == 0
+    assert suite.used.unknown_cost == 0
     assert evaluate(gate, score_table_of(suite)).sentence() == "0.003"
     assert saved(result_of(replace(suite, selected=8))).cost_usd == pytest.approx(0.003)
     lost = replace(unanswered, error_type="worker_lost", tokens=None)
     suite = aggregate(info(n=4), [*RUNS[:3], lost], selected=4)
-    assert suite.unknown_cost == evaluate(gate, score_table_of(suite)).unknown == 1
+    assert suite.used.unknown_cost == evaluate(gate, score_table_of(suite)).unknown == 1
 
 
 def test_a_run_whose_duration_is_not_known_is_in_no_figure_of_durations():

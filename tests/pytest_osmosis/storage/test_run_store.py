@@ -15,6 +15,7 @@ from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.group_commit import AppendFile
 from pytest_osmosis.storage.journal import FILE, Reader
+from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.run_store import RunStore
 from tests.pytest_osmosis.storage.evaluations import SUITE, ended, evaluation, keep, store_in
 
@@ -67,6 +68,25 @@ def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Pa
         assert found is not None
         assert found.result == ended(1, 0, cached=True, answer="1.0" if answers else None)
         store.close()
+
+
+def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_them(
+    tmp_path: Path,
+) -> None:
+    def failed(run: int, tokens: int) -> RunResult:
+        return ended(0, run, passed=False, error="lost", error_type="provider", tokens=tokens)
+
+    keep(tmp_path, failed(0, 1), failed(0, 2), failed(1, 4), ended(1, 0, tokens=8))
+    folder = keep(tmp_path, failed(0, 16), ended(0, 1, tokens=32))
+    store = store_in(tmp_path)
+    store.open([evaluation()])
+    assert sorted(run.tokens or 0 for run in store.repeated(SUITE)) == [2, 4, 16]
+    store.begin([SUITE])
+    run = ended(0, 0, tokens=64)
+    store.report(run, run.to_json())
+    store.close()
+    suite = kept_suite(folder, journal.replay(folder / FILE))
+    assert (suite.used.tokens, suite.repeated.tokens) == (64 + 32 + 8, 2 + 4 + 16)
 
 
 def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> None:
