@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import PydanticSerializationError
 
 from ..analysis.metrics import estimates
 from ..storage.atomic_write import write_whole
@@ -64,8 +67,12 @@ def report_of(result: EvalResult) -> Report:
 
 def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
     """Write the report; OSError when it cannot be written, the old file then untouched."""
-    data = report_of(result).model_dump(mode="json")
-    text = json.dumps(data, indent=2, ensure_ascii=True, allow_nan=False)
+    report = report_of(result)
+    try:
+        text = report.model_dump_json(indent=2)
+    except PydanticSerializationError:  # half a character (a lone surrogate), which JSON can hold
+        text = json.dumps(report.model_dump(mode="json"), indent=2, allow_nan=False)
+    text = re.sub(r"[^\x00-\x7e]+", lambda found: json.dumps(found[0])[1:-1], text)
     write_whole(path, text.encode("ascii") + b"\n")
 
 

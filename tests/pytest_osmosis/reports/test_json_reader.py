@@ -43,6 +43,15 @@ def test_what_was_written_is_read(tmp_path):
             assert ours.selected == theirs.selected
 
 
+@pytest.mark.parametrize("answer", [NASTY, "\ud800 \x9b31m", "\x9b31m \x7f \u2028 \U0001f600 \\"])
+def test_any_text_is_written_in_ascii_and_on_lines_of_its_own(tmp_path, answer):
+    report.write(result_of(suite_of([[0.25]], answer=answer)), tmp_path / "out.json")
+    text = (tmp_path / "out.json").read_bytes().decode("ascii")
+    document = json.loads(text)
+    assert document["rows"][0]["runs"][0]["answer"] == answer
+    assert text == json.dumps(document, indent=2) + "\n"
+
+
 def test_the_contracted_core_is_enough(tmp_path):
     (tmp_path / "core.json").write_text(json.dumps(CORE))
     [suite] = read_report(tmp_path / "core.json").suites
