@@ -126,6 +126,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Items are known, in the process that collects them."""
     evaluation = evaluation_of(session.config)
     if evaluation is not None:
+        from .items.runner import deselect_repeated
+
+        deselect_repeated(session.config, session.items)
         evaluation.collected(session.items)
 
 

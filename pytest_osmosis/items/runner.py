@@ -200,6 +200,22 @@ def with_other_parameters(items: Iterable[pytest.Item]) -> Iterator[tuple[str, R
             yield str(item.nodeid), run
 
 
+def deselect_repeated(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave one item a run, the first: a conftest.py or `--keep-duplicates` may give several."""
+    runs = list(run_ids(items))
+    if len(set(runs)) == len(runs):
+        return
+    seen: set[RunId | None] = set()
+    left: list[pytest.Item] = []
+    repeated: list[pytest.Item] = []
+    for item in items:
+        run = run_id_of(item)
+        (repeated if run in seen and run is not None else left).append(item)
+        seen.add(run)
+    items[:] = left
+    config.hook.pytest_deselected(items=repeated)
+
+
 def is_skipped(item: pytest.Item) -> bool:
     """Return whether markers have pytest skip an item; most items of data files have none."""
     return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)

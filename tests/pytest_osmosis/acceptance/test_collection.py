@@ -65,6 +65,17 @@ def test_a_data_file_with_the_signs_of_node_ids_is_refused(three: Project) -> No
     assert three.endpoint.requests == 0
 
 
+@each_mode
+def test_a_run_that_is_collected_twice_is_run_once(three: Project, workers: int) -> None:
+    three.write(
+        "conftest.py", "def pytest_collection_modifyitems(items):\n    items += items[:2]\n"
+    )
+    session = three.run("--keep-duplicates", "data.jsonl", "data.jsonl", workers=workers)
+    assert session.outcomes["passed"] + session.outcomes["failed"] == 3
+    assert session.report["summary"]["selected"] == three.endpoint.requests == 3
+    assert "were never reported" not in session.out
+
+
 @pytest.mark.parametrize("option", ["-q", "--junitxml=junit.xml"])
 @each_mode
 def test_rows_that_a_conftest_marks_are_skipped_or_expected_to_fail(
