@@ -289,6 +289,14 @@ def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
         xml.node_reporter(nodeid).add_attribute("name", name)
 
 
+def properties_in_junit(config: pytest.Config, report: pytest.TestReport) -> None:
+    """Give JUnit the properties of a crashed item: it reads them when a teardown is reported."""
+    xml = None if xml_key is None else config.stash.get(xml_key, None)
+    if xml is not None:
+        for name, value in report.user_properties:
+            xml.node_reporter(report).add_property(name, str(value))
+
+
 def show_verbatim(report: pytest.TestReport) -> None:
     """Have a report's node id shown as it is, with the brackets that it has.
 

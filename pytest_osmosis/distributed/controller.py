@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from .. import compat
 from ..items.nodeids import RunNames
+from ..items.protocol import properties
 from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates_plugin import GatesPlugin
@@ -137,6 +139,8 @@ class Controller:
         report.when = "setup"  # an error, not a failure
         report.location = (path, None, name)
         report.longrepr = f"worker lost: {result.error}"
+        report.user_properties = properties(result)
+        compat.properties_in_junit(self._config, report)
         setattr(report, REPORT_FIELD, result.to_json())
 
     def pytest_testnodedown(self, node: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from .. import compat
-from ..escaping import counted
+from ..escaping import counted, dollars
 from ..options.reader import lists_only
 from ..run_result import RunResult
 
@@ -112,7 +112,7 @@ class ProgressCounter:
         if tokens:
             parts["tokens"] = f"{short(tokens)} tok/s"
         if self._cost_usd:
-            parts["cost"] = f"${self._cost_usd:.2f}"
+            parts["cost"] = dollars(self._cost_usd)
         if rate and total > self.done:
             parts["eta"] = f"eta {clock_time((total - self.done) / rate)}"
         return parts

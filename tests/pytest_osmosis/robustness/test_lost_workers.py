@@ -49,6 +49,7 @@ def test_a_worker_that_is_lost_costs_one_run(
     project.rows(*({"user_prompt": each, "ground_truth": each, "id": each} for each in asked))
     session = project.run(
         "--batch-size=6",
+        "--junitxml=out.xml",
         *(["--osmosis-worker-timeout=5"] if wish == "freeze" else []),
         workers=2,
         agent="deadly:agent_loop",
@@ -58,6 +59,9 @@ def test_a_worker_that_is_lost_costs_one_run(
     lost = [run for run in session.runs if run["error_type"] is not None]
     assert [(run["error_type"], run["scores"]) for run in lost] == [("worker_lost", {})]
     assert told in lost[0]["error"]
+    [case] = (each for each in session.junit.iter("testcase") if each.attrib["name"][:3] != "row")
+    kept = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
+    assert (kept["osmosis_row_index"], kept["osmosis_error_type"]) == ("5", "worker_lost")
     assert session.report["rows"][5]["runs"] == lost
     assert session.report["rows"][5]["row_id"] == wish
     assert all(run["scores"] == {"rewards:exact": 1.0} for run in session.runs if run not in lost)

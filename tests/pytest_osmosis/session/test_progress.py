@@ -42,7 +42,7 @@ def test_the_line_tells_done_pass_rate_flight_rates_cost_and_time_left():
     for number in range(40):
         clock.now += 0.25
         tally.ended(replace(RUN, passed=number % 10 != 0))
-    assert tally.line() == "40/100  pass 90%  16 in flight  2.0k tok/s  $0.80  eta 0:15"
+    assert tally.line() == "40/100  pass 90%  16 in flight  2.0k tok/s  $0.8000  eta 0:15"
     assert tally.line(40) == "40/100  pass 90%  16 in flight  eta 0:15"
     assert tally.line(20) == "40/100  eta 0:15"
     for _ in range(60):
