@@ -5,6 +5,7 @@ Everything is computed anew from the runs. What does not belong together is refu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -81,9 +82,13 @@ def merge_command(
     from pytest_osmosis.analysis.gates.result import exit_status
     from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.reports import json_writer
+    from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.reports.terminal import COLUMNS, summary
+    from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
-    if output.resolve() in {path.resolve() for path in reports}:
+    said = beside(output)
+    taken = {file.resolve() for path in reports for file in (path, beside(path))}
+    if not taken.isdisjoint([output.resolve(), said.resolve()]):
         raise click.UsageError(f"-o {output}: this is one of the reports to merge; name another")
     parts = sorted((_part(path) for path in reports), key=lambda part: part.shard.number)
     _check_shards(parts)
@@ -91,7 +96,10 @@ def merge_command(
         _check_settings(parts[0], part)
     asked = together([part.gates for part in parts])
     merged = judged(_merged(parts, confidence_of(asked)), asked, baseline)
+    joins = said.exists() or any(beside(part.path).exists() for part in parts)
     try:
+        if joins and not is_special(output):
+            write_whole(said, _conversations(parts), mode=0o600)
         json_writer.write(merged, output)
     except OSError as error:
         raise CommandError(f"cannot write {output}: {error.strerror or error}") from None
@@ -102,6 +110,8 @@ def merge_command(
     for line in summary(merged, width=columns() or COLUMNS):
         say(escape_control_chars(line))
     say(f"report: {output}")
+    if said.exists():
+        say(f"conversations: {said}")
     ctx.exit(status)
 
 
@@ -183,6 +193,30 @@ def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
         halted=next((part.result.halted for part in parts if part.result.halted), None),
         environment=first.result.environment,
     )
+
+
+def _conversations(parts: Sequence[Part]) -> Iterator[bytes]:
+    """Yield the lines of the conversations beside the reports, with the suites of the first."""
+    from pytest_osmosis.reports.saved_conversations import beside
+    from pytest_osmosis.storage.excerpt import encode
+
+    first = _with_baseline_models(parts[0].result.suites)
+    for part in parts:
+        own = _with_baseline_models(part.result.suites)
+        names = {ours.info.name: whole.info.name for ours, whole in zip(own, first, strict=True)}
+        path = beside(part.path)
+        if not path.exists():
+            continue
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    told = json.loads(line)
+                    told["suite"] = names[told["suite"]]
+                except (ValueError, KeyError, TypeError):
+                    raise CommandError(
+                        f"{path}:{number}: not the line of a conversation", code="invalid"
+                    ) from None
+                yield encode(told).encode("ascii") + b"\n"
 
 
 def _check_settings(first: Part, other: Part) -> None:

@@ -107,10 +107,11 @@ def _write(form: str, path: Path, saved: SavedReport) -> None:
 def _check(asked: Mapping[str, Path], report: Path, saved: SavedReport) -> None:
     """Refuse to write over what is read or another form, and a table under another's ending."""
     from pytest_osmosis.errors import ConfigurationError
+    from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.storage.atomic_write import check_overwriting
 
     taken = {Path(suite.info.data): "is the dataset" for suite in saved.result.suites}
-    taken[report.with_name(f"{report.stem}.trajectories.jsonl")] = "has its conversations"
+    taken[beside(report)] = "has its conversations"
     taken[report] = "is the report that is read"
     files = {f"--{form}": path for form, path in asked.items() if path != _STDOUT}
     with usage_errors(ConfigurationError):

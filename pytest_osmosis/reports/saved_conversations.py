@@ -16,6 +16,11 @@ from ..suite_results import EvalResult, RowData, RowResult, SuiteResult
 from .json_reader import UnreadableReport
 
 
+def beside(report: Path) -> Path:
+    """Return where the conversations of a JSON report are."""
+    return report.with_name(f"{report.stem}.trajectories.jsonl")
+
+
 def asked_in(messages: Sequence[Mapping[str, Any]], ground_truth: str | None) -> RowData:
     """Return what a conversation says of its row: what the user asked first, and the truth."""
     asked = (text_of(each.get("content")) for each in messages if each.get("role") == "user")

@@ -31,7 +31,7 @@ from ..verdicts import (
 from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport
 from .json_models import Difference as ToldDifference
 from .json_reader import UnreadableReport, read_report
-from .saved_conversations import SavedConversations, SavedSections
+from .saved_conversations import SavedConversations, SavedSections, beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def read_saved(path: Path) -> SavedReport:
     """Return a report and the conversations beside it; UnreadableReport when it is none."""
     result = read_report(path)
     document = json.loads(path.read_bytes())
-    said = SavedConversations(path.with_name(f"{path.stem}.trajectories.jsonl").absolute(), result)
+    said = SavedConversations(beside(path).absolute(), result)
     try:
         suites = tuple(_judged(suite, document, said) for suite in result.suites)
     except ValueError as error:

@@ -76,6 +76,28 @@ def test_what_was_used_before_runs_were_repeated_is_that_of_all_shards():
     assert merged.repeated == Usage(3, 10, 2, 0.25, 2)
 
 
+def test_conversations_are_joined_and_none_of_another_report_stays():
+    def say(name: str, suite: str, row: int, text: str) -> None:
+        told = {"suite": suite, "row_index": row, "run_index": 0, "messages": [{"content": text}]}
+        Path(f"{name}.trajectories.jsonl").write_text(json.dumps(told) + "\n")
+
+    names = [write("s1.json", shard(1, 3)), write("s2.json", shard(2, 3, name="sub/data.jsonl"))]
+    names.append(write("s3.json", shard(3, 3)))
+    say("s1", WHOLE.info.name, 0, "first")
+    say("s2", "sub/data.jsonl", 1, "second")
+    say("whole", WHOLE.info.name, 2, "of another report")
+    done = merge(*names)
+    assert done.exit_code == 0, done.output
+    assert "conversations: whole.trajectories.jsonl" in done.output
+    lines = Path("whole.trajectories.jsonl").read_text().splitlines()
+    found = [(each["suite"], each["messages"][0]["content"]) for each in map(json.loads, lines)]
+    assert found == [(WHOLE.info.name, "first"), (WHOLE.info.name, "second")]
+    Path("s2.trajectories.jsonl").write_text('{"torn')
+    done = merge(*names)
+    assert done.exit_code == 1
+    assert "s2.trajectories.jsonl:1: not the line of a conversation" in done.output
+
+
 def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
     def by_level(suite: SuiteResult) -> SuiteResult:
         levels = {0: ["a"], 1: ["b"], 2: ["a"], 3: ["b"]}
