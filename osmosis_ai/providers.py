@@ -77,6 +77,12 @@ _MOVED_BY: Mapping[str, tuple[str, ...]] = {
     "cohere_chat": ("COHERE_API_BASE",),
     "datarobot": ("DATAROBOT_ENDPOINT",),
     "fireworks_ai": ("FIREWORKS_API_BASE",),
+    "huggingface": ("HF_API_BASE", "HUGGINGFACE_API_BASE"),
+    "mistral": ("MISTRAL_AZURE_API_BASE", "MISTRAL_API_BASE"),
+    "ollama_chat": ("OLLAMA_API_BASE",),
+    "vertex_ai": ("VERTEXAI_API_BASE",),
+    "vertex_ai_beta": ("VERTEXAI_API_BASE",),
+    "watsonx": ("WATSONX_API_BASE", "WATSONX_URL", "WX_URL", "WML_URL"),
 }
 """Where the variable that LiteLLM takes an address from is not `<PROVIDER>_API_BASE`; the first one
 set counts."""

@@ -48,14 +48,9 @@ def is_withheld(model: ModelSpec) -> bool:
     """
     if model.base_url is None or model.api_key_env_named or model.api_key is not None:
         return False
-    return _is_plain_http(model.base_url)
+    from osmosis_ai.models.plain_http import is_read_along
 
-
-def _is_plain_http(url: str) -> bool:
-    from osmosis_ai.models.transport.base_url import normalise_base_url
-
-    address = normalise_base_url(url)
-    return address.scheme == "http" and not address.is_loopback
+    return is_read_along(model.base_url)
 
 
 def secrets_of(model: ModelSpec) -> list[Secret]:
@@ -121,18 +116,10 @@ def _provider(model: ModelSpec) -> str:
 
 
 def _refuse_plain_http(model: ModelSpec, name: str) -> None:
-    """Refuse an address of the provider's that LiteLLM would take, with the key, as it is."""
-    if model.base_url is not None or model.api_key_env_named:
-        return
-    from osmosis_ai.providers import address_from_environment, host_of
+    if model.base_url is None and not model.api_key_env_named:
+        from osmosis_ai.models.plain_http import check_usual_key
 
-    provider = _provider(model)
-    address = address_from_environment(provider)
-    if address.strip().lower().startswith("http://") and _is_plain_http(address):
-        raise ValueError(
-            f"{name} is not sent over plain http to {host_of(provider)}: give "
-            f"--osmosis-api-key-env {name} to send it"
-        )
+        check_usual_key(_provider(model), name, naming=f"give --osmosis-api-key-env {name}")
 
 
 def _refuse_missing(model: ModelSpec) -> None:

@@ -175,6 +175,8 @@ def _key(name: ModelName, model_info: Mapping[str, Any]) -> Secret | None:
         return _usable(_named(name, variable.strip()))
     found = key_from_environment(name.provider)
     if found is not None:
+        if not model_info.get("api_base"):
+            _refuse_plain_http(name, found.name)
         return _usable(found)
     usual = key_variables(name.provider)
     if usual:
@@ -193,6 +195,16 @@ def _named(name: ModelName, variable: str) -> Secret:
             "such as OPENAI_API_KEY; a key itself goes into model_info['api_key']"
         )
     raise MissingAPIKeyError(_missing(name, variable))
+
+
+def _refuse_plain_http(name: ModelName, variable: str) -> None:
+    from ..models.plain_http import check_usual_key  # settings alone cost little to import
+
+    naming = f'set model_info["api_key_env"] to "{variable}"'
+    try:
+        check_usual_key(name.provider, variable, naming=naming)
+    except ValueError as error:
+        raise MissingAPIKeyError(str(error)) from None
 
 
 def _usable(key: Secret) -> Secret:

@@ -58,6 +58,12 @@ def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) 
         ("anthropic", "ANTHROPIC_BASE_URL"),
         ("bedrock", "AWS_BEDROCK_RUNTIME_ENDPOINT"),
         ("azure", "AZURE_API_BASE"),
+        ("huggingface", "HF_API_BASE"),
+        ("mistral", "MISTRAL_AZURE_API_BASE"),
+        ("ollama_chat", "OLLAMA_API_BASE"),
+        ("vertex_ai", "VERTEXAI_API_BASE"),
+        ("watsonx", "WATSONX_API_BASE"),
+        ("watsonx", "WML_URL"),
         ("nano-gpt", "NANO_GPT_API_BASE"),
     ],
 )

@@ -100,6 +100,24 @@ def test_an_inline_key_wins_over_any_variable(monkeypatch: pytest.MonkeyPatch) -
     assert key_of(settings_of(api_key=None)) == "sk-usual-0123456789"
 
 
+def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://judge.example/v1")
+    with pytest.raises(MissingAPIKeyError) as caught:
+        settings_of(api_key=None)
+    assert str(caught.value) == (
+        "OPENAI_API_KEY is not sent over plain http to judge.example: set "
+        'model_info["api_key_env"] to "OPENAI_API_KEY" to send it'
+    )
+    assert key_of(settings_of(api_key=None, api_key_env="OPENAI_API_KEY")) == KEY
+    assert key_of(settings_of(api_key=None, api_base="http://judge.example/v1")) == KEY
+    for safe in ("https://judge.example/v1", "http://127.0.0.1:8000/v1"):
+        monkeypatch.setenv("OPENAI_BASE_URL", safe)
+        assert key_of(settings_of(api_key=None)) == KEY
+
+
 @pytest.mark.parametrize(
     ("provider", "variable"),
     [
