@@ -213,6 +213,7 @@ def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsRes
         completion.message,
         token_ids=completion.token_ids or [],
         logprobs=completion.logprobs or [],
+        usage_details=completion.usage.details,
         finish_reason=completion.finish_reason or "stop",
     )
     found.usage.update(known)

@@ -5,6 +5,7 @@ Plain values: they know neither the model that answered nor the context that bui
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ class CompletionsResult:
     """`prompt_tokens`, `completion_tokens`, `total_tokens`; 0 where they are not known."""
     finish_reason: str = "stop"
     """"stop" where the endpoint names no reason."""
+    usage_details: Mapping[str, Any] = field(default_factory=dict)
+    """`prompt_tokens_details` and `completion_tokens_details`, where the endpoint sends them."""
 
     @property
     def has_tool_calls(self) -> bool:

@@ -88,8 +88,8 @@ def completion(result: CompletionsResult, *, model: str) -> Response:
     if result.token_ids:
         choice["token_ids"] = result.token_ids
     body = {**_frame("chat.completion", model), "choices": [choice]}
-    if any(result.usage.values()):
-        body["usage"] = result.usage
+    if usage := _usage(result):
+        body["usage"] = usage
     return Response(200, body)
 
 
@@ -105,8 +105,7 @@ def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Resp
     chunks: list[dict[str, Any]] = [{**frame, "choices": [choice]}]
     if with_usage:
         chunks[0]["usage"] = None
-        usage = result.usage if any(result.usage.values()) else None
-        chunks.append({**frame, "choices": [], "usage": usage})
+        chunks.append({**frame, "choices": [], "usage": _usage(result)})
     return event_stream(b"".join(_events(chunks)))
 
 
@@ -141,6 +140,10 @@ def _frame(kind: str, model: str) -> dict[str, Any]:
         "created": int(time.time()),
         "model": model,
     }
+
+
+def _usage(result: CompletionsResult) -> dict[str, Any] | None:
+    return {**result.usage, **result.usage_details} if any(result.usage.values()) else None
 
 
 def _finish_reason(result: CompletionsResult) -> str:

@@ -14,7 +14,7 @@ bad_request, protocol, redirect, tls and too_large concern the call itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 ErrorKind = Literal[
@@ -49,6 +49,8 @@ class Usage:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """`prompt_tokens_details` and `completion_tokens_details` as they came: cached, reasoning, …"""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -34,7 +34,7 @@ def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCo
         raise fault_of_error_object(error, model=model, policy=policy)
     choice = _first_choice(data)
     message = _message(choice)
-    usage, cost = _usage(data.get("usage"))
+    usage, cost = read_usage(data.get("usage"))
     reason = choice.get("finish_reason")
     named = data.get("model")
     return ChatCompletion(
@@ -116,7 +116,8 @@ def _are_calls(calls: object) -> bool:
     )
 
 
-def _usage(usage: object) -> tuple[Usage, float | None]:
+def read_usage(usage: object) -> tuple[Usage, float | None]:
+    """Return the counts in a reply's `usage`, and the price that some endpoints put there."""
     if not isinstance(usage, dict):
         return _UNKNOWN, None
     prompt = _count(usage.get("prompt_tokens"))
@@ -124,10 +125,12 @@ def _usage(usage: object) -> tuple[Usage, float | None]:
     total = _count(usage.get("total_tokens"))
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion
-    return Usage(prompt, completion, total), _price(usage.get("cost"))
+    details = {name: usage[name] for name in _DETAILS if isinstance(usage.get(name), dict)}
+    return Usage(prompt, completion, total, details), _price(usage.get("cost"))
 
 
 _UNKNOWN = Usage()
+_DETAILS = ("prompt_tokens_details", "completion_tokens_details")
 
 
 def _count(value: object) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import CallFault, ChatCompletion, Usage
 from ..errors import UNSUPPORTED, fault_of_status
+from ..parsing import read_usage
 
 if TYPE_CHECKING:
     from .transport import Exchange
@@ -68,12 +69,9 @@ def _completion(response: Any) -> ChatCompletion:
 
 
 def _usage(usage: Any) -> Usage:
-    prompt = getattr(usage, "prompt_tokens", None)
-    completion = getattr(usage, "completion_tokens", None)
-    total = getattr(usage, "total_tokens", None)
-    if not prompt and not completion:
-        return Usage()  # LiteLLM writes 0 where the provider says nothing
-    return Usage(prompt, completion, total)
+    found, _ = read_usage(None if usage is None else usage.model_dump(exclude_none=True))
+    # LiteLLM writes 0 where the provider says nothing.
+    return found if found.prompt_tokens or found.completion_tokens else Usage()
 
 
 def _priced(completion: ChatCompletion, response: Any) -> ChatCompletion:

@@ -108,6 +108,27 @@ def test_a_request_to_the_bare_url_is_a_completion_too(account: Account) -> None
     assert account.llm.num_llm_calls == 4
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_cached_and_reasoning_tokens_are_handed_on(
+    endpoint: Endpoint, account: Account, stream: bool
+) -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+        "prompt_tokens_details": {"cached_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    }
+    endpoint.answers = completion("42", usage=usage)
+    body = {"messages": [USER], "stream": stream, "stream_options": {"include_usage": True}}
+    reply = posted(account, body)
+    if stream:
+        *_, last, _done = [line[6:] for line in reply.text.splitlines() if line]
+        assert json.loads(last)["usage"] == usage
+    else:
+        assert reply.json()["usage"] == usage
+
+
 def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
         model="m", messages=[USER], stream=True, stream_options={"include_usage": True}

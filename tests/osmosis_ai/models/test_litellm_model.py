@@ -361,6 +361,14 @@ def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoin
         assert complete("ollama/llama3", provider.base_url[:-3]).cost_usd is None
 
 
+def test_cached_tokens_are_read_in_every_providers_way() -> None:
+    usage = {"input_tokens": 2, "cache_read_input_tokens": 8, "output_tokens": 5}
+    with Provider({**CLAUDE_REPLY, "usage": usage}) as provider:
+        found = complete("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
+    assert found.usage == Usage(10, 5, 15)
+    assert found.usage.details["prompt_tokens_details"]["cached_tokens"] == 8
+
+
 def test_unknown_usage_is_none_and_has_no_price(endpoint: Endpoint) -> None:
     found = complete("openai/fault-usage-absent", endpoint.base_url)
     assert (found.usage, found.cost_usd) == (Usage(), None)
