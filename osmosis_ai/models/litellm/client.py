@@ -54,7 +54,9 @@ class LiteLLMClient:
 
         `params` are other fields of the request: `tools`, `temperature`, `response_format`, ...
         """
-        _check_provider(await loaded(), self._name)
+        litellm = await loaded()
+        _check_provider(litellm, self._name)
+        _check_fallbacks(litellm)
         self._check_address()
         exchange = self._exchange()
         error: Exception | None = None
@@ -149,6 +151,19 @@ def _check_provider(litellm: Any, name: ModelName) -> None:
     hint = f"; did you mean {close[0]!r}?" if close else ""
     detail = f"LiteLLM knows no provider {name.provider!r}{hint}"
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)
+
+
+def _check_fallbacks(litellm: Any) -> None:
+    """Refuse models that LiteLLM would ask in this one's place, with its key, without an end.
+
+    It takes `model_fallbacks` for each of the fallbacks again.
+    """
+    if getattr(litellm, "model_fallbacks", None) is not None:
+        detail = (
+            "litellm.model_fallbacks is set, so that other models would answer in the place of "
+            "this one: set it to None"
+        )
+        raise CallFault("bad_request", detail, reason=UNSUPPORTED)
 
 
 async def _ended(asking: asyncio.Task[Any], exchange: Exchange, timeout_s: float) -> None:

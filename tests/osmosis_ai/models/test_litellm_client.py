@@ -165,3 +165,12 @@ def test_an_answer_that_did_not_come_through_our_transport_fails(
     with Endpoint("42") as endpoint:
         error = refused(endpoint)
     assert "without the HTTP transport that guards the key" in str(error)
+
+
+def test_fallbacks_of_the_whole_process_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library.load(), "model_fallbacks", ["anthropic/claude-sonnet-4-5"])
+    with Endpoint("42") as endpoint:
+        error = refused(endpoint)
+        assert endpoint.requests == 0
+    assert error.fatal
+    assert "litellm.model_fallbacks is set" in str(error)
