@@ -138,7 +138,10 @@ class Retrier:
             await self._pause(pause_s, failed)
 
     async def _once(self, ask: Callable[[float], Awaitable[T]], started: float) -> T:
-        await self._rate_limit.acquire()
+        if self._total_timeout_s is None:
+            await self._rate_limit.acquire()
+        else:
+            await self._acquired(self._total_timeout_s, started)
         outcome: CallOutcome = "failed"
         retry_after_s = 0.0
         try:
@@ -153,6 +156,17 @@ class Retrier:
         finally:
             self._rate_limit.record_response(outcome, retry_after_s)
         return value
+
+    async def _acquired(self, total_timeout_s: float, started: float) -> None:
+        """Wait until a request may be sent; raise CallFault where no time is left for it then."""
+        import asyncio
+
+        left_s = total_timeout_s - (time.perf_counter() - started)
+        try:
+            await asyncio.wait_for(self._rate_limit.acquire(), left_s)
+        except asyncio.TimeoutError:
+            summary = f"a wait beyond the {total_timeout_s:g} s of a call, asked for in an answer"
+            raise CallFault("rate_limited", summary=summary) from None
 
     def _timeout_s(self, elapsed_s: float) -> float:
         if self._total_timeout_s is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -15,6 +16,7 @@ from typing import Any, TypedDict
 from ..models.base import ProviderError, clip
 from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import Answer
+from ..models.rate_limiter import RateLimiter
 from ..models.retry import RetryPolicy, Success
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
@@ -46,6 +48,8 @@ VERDICT_FORMAT: Mapping[str, Any] = {
 _FORMAT_WORDS = ("response_format", "json_schema", "schema", "structured", "responseformat")
 _WITHOUT_SCHEMA_MODE: set[tuple[str, str | None]] = set()
 """Models, by name and base URL, that have refused the schema: asked without it from then on."""
+_rate_limits: defaultdict[tuple[str, str | None], RateLimiter] = defaultdict(RateLimiter)
+"""Of each judge, by the same: a pause that it asks for in one judgement holds for all others."""
 
 
 class Vote(TypedDict):
@@ -95,6 +99,7 @@ class Judge:
 
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
+        judge = (str(settings.name), settings.api_base)
         self._model = LiteLLMModel(
             model=settings.name,
             api_key=settings.api_key,
@@ -102,8 +107,9 @@ class Judge:
             request_timeout_s=settings.timeout_s,
             total_timeout_s=settings.timeout_s * TOTAL_TIMEOUT_FACTOR,
             retry=RetryPolicy(max_tries=MAX_TRIES),
+            rate_limit=_rate_limits[judge],
         )
-        self._plain = (str(settings.name), settings.api_base) in _WITHOUT_SCHEMA_MODE
+        self._plain = judge in _WITHOUT_SCHEMA_MODE
 
     async def __aenter__(self) -> Judge:
         return self

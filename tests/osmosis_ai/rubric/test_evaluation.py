@@ -259,6 +259,17 @@ def test_a_wait_of_a_day_is_an_error_at_once(judge: Endpoint) -> None:
     assert judge.requests == 1
 
 
+def test_a_wait_that_one_judgement_was_asked_for_holds_for_the_others(judge: Endpoint) -> None:
+    model = "fault-429-retry-after-60"
+    assert failure(judge, info={"model": model, "timeout": 10}).status == 429
+    error = failure(judge, info={"model": model, "timeout": 0.1})
+    assert (error.kind, judge.requests) == ("rate_limited", 1)
+    assert f"a wait beyond the 0.3 s of a call, asked for in an answer from {judge.netloc}" in str(
+        error
+    )
+    assert score(judge) == 0.8
+
+
 def test_a_server_error_is_tried_again(judge: Endpoint) -> None:
     assert score(judge, info={"model": "fault-500-once"}) == 0.8
 
