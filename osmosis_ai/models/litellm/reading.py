@@ -7,7 +7,8 @@ LiteLLM's own reading serves for other shapes, its exceptions for requests that 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,11 @@ _UNGUARDED = (
     "version of litellm, or give the endpoint's address (--osmosis-base-url)"
 )
 _NETWORK_LIBRARIES = frozenset({"aiohttp", "botocore", "google", "httpx", "requests", "urllib3"})
-_NO_KEY = re.compile(r"missing credentials|missing [\w ]*\bkey\b|locate credentials", re.IGNORECASE)
+_NO_KEY = re.compile(
+    r"missing credentials|missing [\w ]*\bkey\b|key is required|locate credentials", re.IGNORECASE
+)
 """What LiteLLM says where it has nothing to send a request with."""
+_NO_CONNECTION = (ConnectionError, TimeoutError, socket.gaierror)
 _PACKAGES = {"google": "google-auth"}
 """What is installed under another name than it is imported by."""
 
@@ -87,7 +91,8 @@ def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFaul
     """Return the fault behind an exception of LiteLLM that no reply explains."""
     if error is None or exchange.replied:
         return _unreadable(error)
-    root = _root(error)
+    causes = [*_causes(error)]
+    root = causes[-1]
     if isinstance(root, ImportError):
         package = _PACKAGES.get(str(root.name).partition(".")[0], root.name)
         detail = f"LiteLLM needs a package for this provider: pip install {package}"
@@ -96,13 +101,28 @@ def _fault_of_exception(error: Exception | None, exchange: Exchange) -> CallFaul
     message = _words(error)
     if type(error).__name__ == "UnsupportedParamsError":
         return CallFault("bad_request", message, reason=UNSUPPORTED)
-    if _NO_KEY.search(message):
+    if _NO_KEY.search(message) or any(map(_is_refusal, causes)):
         return CallFault("auth", message)
-    remote = type(root).__module__.partition(".")[0] in _NETWORK_LIBRARIES
-    if isinstance(status, int) and (400 < status < 500 or (remote and status >= 500)):
+    if isinstance(status, int) and 400 < status < 500:
         body = message.encode("utf-8", "replace")
         return fault_of_status(status, {}, body, model=exchange.model, policy=exchange.policy)
-    return CallFault("bad_request", message, summary="LiteLLM sent no request: no answer")
+    summary = "LiteLLM sent no request: no answer"
+    if _library(root) in _NETWORK_LIBRARIES or isinstance(root, _NO_CONNECTION):
+        return CallFault("unreachable", message, summary=summary, retried=True)
+    return CallFault("bad_request", message, summary=summary)
+
+
+def _is_refusal(cause: BaseException) -> bool:
+    """Return whether a server that gives out tokens has refused the credentials."""
+    library = _library(cause)
+    if library == "google":
+        return not (getattr(cause, "retryable", False) or type(cause).__name__ == "TransportError")
+    reply = getattr(cause, "response", None) if library == "httpx" else None
+    return getattr(reply, "status_code", None) == 400
+
+
+def _library(cause: BaseException) -> str:
+    return type(cause).__module__.partition(".")[0]
 
 
 def _unreadable(error: Exception | None) -> CallFault:
@@ -110,10 +130,11 @@ def _unreadable(error: Exception | None) -> CallFault:
     return CallFault("protocol", detail, summary="an answer that LiteLLM cannot read", retried=True)
 
 
-def _root(error: BaseException) -> BaseException:
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    return error
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception, what caused it, and so on to the root."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _words(error: Exception) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import httpx
 from yarl import URL
 
+from ...secret import Redactor, Secret
 from ..base import CallFault, ChatCompletion
 from ..errors import UNSUPPORTED, fault_of_error_object, fault_of_status
 from ..parsing import load_object, parse_completion
@@ -78,6 +80,8 @@ class Transport(httpx.AsyncBaseTransport):
         try:
             return await _exchanged(exchange, request)
         except CallFault as fault:
+            # Also tokens that LiteLLM was given for credentials: no other redactor knows them.
+            fault.detail = Redactor(_credentials(request))(fault.detail)
             exchange.fault = fault
             raise
 
@@ -109,9 +113,13 @@ async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Respon
 
 def _is_download(request: httpx.Request) -> bool:
     """Return whether this fetches what a message names, such as an image: it takes no key along."""
-    return request.method == "GET" and not any(
-        word in name for name in request.headers for word in ("auth", "cookie", "key", "token")
-    )
+    return request.method == "GET" and not any(_credentials(request))
+
+
+def _credentials(request: httpx.Request) -> Iterator[Secret]:
+    for name, value in request.headers.items():
+        if any(word in name for word in ("auth", "cookie", "key", "token")):
+            yield Secret(value.rpartition(" ")[2], name)
 
 
 def _response(request: httpx.Request, reply: Reply) -> httpx.Response:

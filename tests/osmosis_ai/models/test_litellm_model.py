@@ -20,6 +20,7 @@ from osmosis_ai.secret import Secret
 from tests.endpoints import Ask, Endpoint, Step, completion, refusing_address, reply, tool_call
 
 KEY = "sk-provider-0123456789abcdef"
+TOKEN = "token-of-a-cloud-0123456789abcdef"
 QUICK = RetryPolicy(max_tries=3, base_s=0.01, cap_s=0.02)
 SYSTEM = {"role": "system", "content": "Be brief."}
 USER = {"role": "user", "content": "What is 6 x 7?"}
@@ -458,6 +459,78 @@ def test_credentials_that_litellm_finds_by_itself_are_masked_too(
     with Endpoint(quoting) as endpoint:
         error = failure("hosted_vllm/m", endpoint.base_url, api_key=None)
     assert "no: Bearer ***" in str(error)
+
+
+class Cloud(Provider):
+    """A provider that gives out tokens for credentials, and answers with what it was sent."""
+
+    def __init__(self, status: int = 200) -> None:
+        super().__init__({})
+        self.status = status
+
+    def steps(self, ask: Ask) -> Iterable[Step]:
+        if ask.path.startswith("/token"):
+            given = {"access_token": TOKEN, "expires_in": 3600, "expiration": 4_000_000_000}
+            return [reply(self.status, given if self.status == 200 else {"error": "who?"})]
+        return [reply(403, {"error": {"message": f"no: {ask.headers['authorization']}"}})]
+
+
+def failure_of_watsonx(cloud: str, monkeypatch: pytest.MonkeyPatch) -> ProviderError:
+    """The error of a provider that takes tokens; the key is another one for each, or LiteLLM
+    keeps the token of the one before."""
+    monkeypatch.setenv("WATSONX_API_KEY", f"{KEY}-{cloud}")
+    monkeypatch.setenv("WATSONX_PROJECT_ID", "p")
+    monkeypatch.setenv("WATSONX_IAM_URL", f"http://{cloud}/token")
+    return failure("watsonx/m", f"http://{cloud}", api_key=None)
+
+
+def test_a_token_given_for_credentials_is_masked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cloud() as cloud:
+        error = failure_of_watsonx(cloud.netloc, monkeypatch)
+    assert (error.kind, error.status) == ("auth", 403)
+    assert "no: Bearer ***" in str(error)
+
+
+def test_credentials_that_are_refused_before_the_model_is_asked_stop_every_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Cloud(status=400) as cloud:
+        error = failure_of_watsonx(cloud.netloc, monkeypatch)
+        assert cloud.requests == 1
+    assert (error.kind, error.status, error.fatal) == ("auth", None, True)
+    assert f"{cloud.netloc}: its credentials are missing, or were refused" in str(error)
+
+
+def test_who_gives_out_tokens_and_cannot_be_reached_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with refusing_address() as netloc:
+        error = failure_of_watsonx(netloc, monkeypatch)
+    assert (error.kind, error.tries, error.fatal) == ("unreachable", 3, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "retryable", "kind"),
+    [
+        ("DefaultCredentialsError", False, "auth"),
+        ("RefreshError", False, "auth"),
+        ("RefreshError", True, "unreachable"),
+        ("TransportError", False, "unreachable"),
+    ],
+)
+def test_what_google_says_of_credentials_is_no_answer_of_the_model(
+    monkeypatch: pytest.MonkeyPatch, name: str, retryable: bool, kind: str
+) -> None:
+    members = {"__module__": "google.auth.exceptions", "retryable": retryable}
+    cause = type(name, (Exception,), members)("no credentials")
+
+    async def refused(**arguments: Any) -> Any:
+        error = load().APIConnectionError("no credentials", "vertex_ai", "m")
+        raise error from cause
+
+    monkeypatch.setattr(load(), "acompletion", refused)
+    error = failure("vertex_ai/m", None, api_key=None)
+    assert (error.kind, error.status) == (kind, None)
 
 
 def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
