@@ -21,7 +21,9 @@ NAME = ".env"
 MAX_BYTES = 1024 * 1024
 _NEVER_FOUND = re.compile(
     r"OSMOSIS_.*|.*_PROXY|SSL_CERT_(?:FILE|DIR)|(?:REQUESTS|CURL)_CA_BUNDLE"
-    r"|(?:DY)?LD_.*|PYTHON.*|GIT_.*",
+    r"|(?:DY)?LD_.*|PYTHON.*|GIT_.*"
+    # Of providers whose credentials are files, or have another beginning.
+    r"|(?:VERTEX(?:AI)?|GITHUB_COPILOT|WX|WML)_(?:.*_)?(?:URL|BASE)",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"([^_]+)_(?:.*_)?(?:URL|BASE|ENDPOINT|HOST)(?:_.*)?")

@@ -61,6 +61,9 @@ def test_what_is_set_is_not_overridden(folder: Path):
         "PYTHONPATH",
         "PYTHONSTARTUP",
         "GIT_SSH_COMMAND",
+        "VERTEXAI_API_BASE",
+        "GITHUB_COPILOT_ACCESS_TOKEN_URL",
+        "WX_URL",
     ],
 )
 def test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code(
