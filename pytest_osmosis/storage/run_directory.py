@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 OSMOSIS = ".osmosis"
 RUNS = "runs"
-_NAME_LIMIT = 100
+_NAME_LIMIT = 100  # bytes
+_SIGNS = re.compile(r"[^\w\x00-\x7f]")
+"""What may be all that tells two names apart, and stands in no name: vowel signs, emoji."""
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -57,7 +59,10 @@ def runs_folder(root: Path, run_dir: Path | None) -> Path:
 def run_name(subject: str, model: str) -> str:
     """A folder's name for what is evaluated (a path, a node id) and the model."""
     name = f"{_slug(subject)}-{_slug(model)}"
-    return name if len(name) <= _NAME_LIMIT else marked(name[: _NAME_LIMIT - 7], name)
+    encoded = name.encode()
+    if len(encoded) <= _NAME_LIMIT:
+        return name
+    return marked(encoded[: _NAME_LIMIT - 7].decode(errors="ignore"), name)
 
 
 def name_for(info: SuiteInfo, root: Path) -> str:
@@ -84,11 +89,13 @@ def _from_root(data: Path, root: Path) -> str:
 
 def marked(name: str, whole: str) -> str:
     """The name with a mark made from `whole`, where the name alone is not one thing's only."""
-    return f"{name}-{hashlib.sha256(whole.encode()).hexdigest()[:6]}"
+    digest = hashlib.sha256(whole.encode(errors="surrogateescape")).hexdigest()
+    return f"{name}-{digest[:6]}"
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "x"
+    slug = re.sub(r"[^\w.]+", "-", text).strip("-.") or "x"
+    return marked(slug, text) if _SIGNS.search(text) else slug
 
 
 def make_private(folder: Path) -> None:

@@ -145,6 +145,42 @@ def test_evaluations_of_files_with_one_name_have_folders_of_their_own(tmp_path: 
     assert len(folders) == 2
 
 
+def name_of(root: Path, data: str) -> str:
+    info = replace(evaluation().info, data=str(root / data))
+    return run_directory.name_for(info, root)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("数据.jsonl", "问题.jsonl"),
+        ("fragen-ä.jsonl", "fragen-ö.jsonl"),
+        ("हिन्दी.jsonl", "हिन्दु.jsonl"),
+        ("🎉.jsonl", "🎈.jsonl"),
+        ("\udcff.jsonl", "\udcfe.jsonl"),
+        ("数" * 70 + ".jsonl", "数" * 71 + ".jsonl"),
+    ],
+)
+def test_a_file_of_any_script_is_an_evaluation_of_its_own(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    folders = {name_of(tmp_path, name) for name in names}
+    assert len(folders) == 2
+    assert all(len(folder.encode()) <= 100 for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("données/été.jsonl", "données.été-calc-7b"),
+        ("my rows (1).jsonl", "my-rows-1-calc-7b"),
+        ("数据.jsonl", "数据-calc-7b"),
+    ],
+)
+def test_an_evaluation_has_the_name_of_its_file(tmp_path: Path, data: str, name: str) -> None:
+    assert name_of(tmp_path, data) == name
+
+
 @pytest.mark.parametrize(
     ("error", "keeping", "refused"),
     [
