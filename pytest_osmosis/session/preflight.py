@@ -220,12 +220,17 @@ def _no_price(asked: EvalSpec) -> str:
 
 
 def _warn_of_key(config: pytest.Config) -> None:
-    if OptionReader(config).on_command_line("api-key"):
-        warn(
-            config,
-            "--osmosis-api-key: every user of this machine can read a command line; "
-            "put the key into a variable and name that with --osmosis-api-key-env",
-        )
+    given = OptionReader(config)
+    if given.on_command_line("api-key"):
+        name, readers = "--osmosis-api-key", "every user of this machine can read a command line"
+    elif given.raw("api-key"):
+        name, readers = "osmosis_api_key", "everyone who gets the file gets the key"
+    else:
+        return
+    warn(
+        config,
+        f"{name}: {readers}; put the key into a variable and name that with --osmosis-api-key-env",
+    )
 
 
 def warn(config: pytest.Config, text: str) -> None:

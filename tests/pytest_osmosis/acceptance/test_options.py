@@ -185,6 +185,16 @@ def test_a_key_on_the_command_line_works_and_is_warned_about_once(project: Proje
     assert "every user of this machine can read a command line" in strict.mistake
 
 
+def test_a_key_in_the_ini_file_works_and_is_warned_about(project: Project) -> None:
+    project.rows("a")
+    project.endpoint.api_key = KEY
+    project.write("pytest.ini", f"[pytest]\nosmosis_api_key = {KEY}\n")
+    session = project.run()
+    assert session.outcomes == {"passed": 1, "warnings": 1}
+    assert session.out.count("osmosis_api_key: everyone who gets the file gets the key") == 1
+    assert KEY not in session.out
+
+
 def test_a_key_comes_from_the_variable_that_is_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
