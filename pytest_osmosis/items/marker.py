@@ -183,7 +183,9 @@ class MarkerPlugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Forget the conversation once the item, and its reruns, are over."""
+        """Say where the session is; forget the conversation once the item has ended for good."""
+        if self._evaluation.runner is not None:
+            self._evaluation.runner.reach(item)
         result = yield
         if isinstance(item, RunItem):
             item.finished = None

@@ -21,6 +21,7 @@ from ..run_result import RolloutRecord, RunId
 from ..spec import SessionSpec
 from . import capture
 from .collection import RunItem
+from .gates import GateItem
 from .protocol import ReportedRollouts, needs_phases, run_item
 
 
@@ -92,8 +93,8 @@ class ItemRunner:
         patch what rollouts use, move the working directory, or stop the clock.
         """
         with self._lock:
-            for is_run, found in groupby(items, _is_run):
-                if not is_run:
+            for is_ordinary, found in groupby(items, _is_ordinary):
+                if is_ordinary:
                     self._is_complete = True
                 elif self._is_complete:
                     self._blocks.append(list(found))
@@ -110,30 +111,30 @@ class ItemRunner:
         self._is_in_block = True
         self._note_begin()
         with self._lock:
-            numbered = enumerate(self._blocks, 1)
-            self._offer(next((n for n, block in numbered if run in run_ids(block)), 0))
+            if any(run in run_ids(block) for block in self._blocks):
+                while run not in run_ids(block := self._blocks.popleft()):
+                    pass  # the session has passed it, and asked for no run: a fixture has failed
+                self.rollouts.coming(coming_runs(block))
 
     def begin_all(self) -> None:
         """Start every run that is known: ordinary tests touch none."""
         self._note_begin()
         with self._lock:
-            self._offer(len(self._blocks))
+            while self._blocks:
+                self.rollouts.coming(coming_runs(self._blocks.popleft()))
 
     def _note_begin(self) -> None:
         if not self._has_begun:
             self._has_begun = True
             self._on_begin()
 
-    def _offer(self, blocks: int) -> None:
-        for _ in range(blocks):
-            self.rollouts.coming(coming_runs(self._blocks.popleft()))
+    def reach(self, item: pytest.Item) -> None:
+        """Note that the session comes to an item, whoever runs it."""
+        self._is_in_block = self._is_in_block and not _is_ordinary(item)
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
-        if not isinstance(item, RunItem):
-            self._is_in_block = self._is_in_block and _is_run(item)
-            return None
-        if is_skipped(item):
+        if not isinstance(item, RunItem) or is_skipped(item):
             return None
         self.begin(item.run_id)
         is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self._redact)
@@ -221,9 +222,9 @@ def is_skipped(item: pytest.Item) -> bool:
     return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)
 
 
-def _is_run(item: pytest.Item) -> bool:
-    """Return whether an item stands for a run, and not for an ordinary test."""
-    return isinstance(item, RunItem) or run_id_of(item) is not None
+def _is_ordinary(item: pytest.Item) -> bool:
+    """Return whether an item is an ordinary test: no run, and no gate, which runs nothing."""
+    return not isinstance(item, (RunItem, GateItem)) and run_id_of(item) is None
 
 
 def run_id_of(item: pytest.Item) -> RunId | None:

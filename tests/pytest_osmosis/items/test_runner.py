@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.secret import Redactor
+from pytest_osmosis.items.gates import GateItem
 from pytest_osmosis.items.runner import ItemRunner
 from pytest_osmosis.run_result import RunId
 
@@ -73,7 +74,7 @@ def test_no_run_is_offered_before_the_session_comes_to_one(
 ) -> None:
     runner.coming([request.node, test_of(FIRST)])
     runner.coming([test_of(SECOND)])
-    assert runner.run(request.node, None) is None  # a test: no run yet
+    runner.reach(request.node)  # a test: no run yet
     assert offered.runs == [] == begun
     runner.begin(FIRST)
     runner.coming([test_of(THIRD)])
@@ -94,20 +95,43 @@ def test_runs_behind_an_ordinary_test_wait_for_its_end(
     runner.coming([test_of(THIRD), ordinary])
     runner.coming([ordinary, test_of(FOURTH)])
     runner.begin(FIRST)
-    assert runner.run(test_of(FIRST), None) is None
+    runner.reach(test_of(FIRST))
     runner.begin(FIRST)  # a test that is run again
     assert offered.runs == [FIRST]
-    runner.run(ordinary, None)
+    runner.reach(ordinary)
     assert offered.runs == [FIRST]
     runner.begin(SECOND)
     assert offered.runs == [FIRST, SECOND, THIRD]
-    runner.run(ordinary, None)
+    runner.reach(ordinary)
     runner.begin(RunId("suite", 9, 0))  # known to nobody: the others keep their place
     assert offered.runs == [FIRST, SECOND, THIRD]
-    runner.run(ordinary, None)
+    runner.reach(ordinary)
     runner.begin(FOURTH)
     assert offered.runs == [FIRST, SECOND, THIRD, FOURTH]
     assert begun == [0]
+
+
+def test_runs_that_the_session_has_passed_are_not_started(
+    runner: ItemRunner,
+    offered: Offered,
+    test_of: Callable[[RunId], Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    runner.coming([test_of(FIRST), request.node, test_of(SECOND)])
+    runner.begin(SECOND)  # a fixture of the first has failed
+    assert offered.runs == [SECOND]
+
+
+def test_gates_part_no_runs(
+    runner: ItemRunner,
+    offered: Offered,
+    test_of: Callable[[RunId], Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    gate = GateItem.from_parent(request.session, name="min>=0", nodeid="gates::min>=0", suite="s")
+    runner.coming([gate, test_of(FIRST), gate, test_of(SECOND)])
+    runner.begin(FIRST)
+    assert offered.runs == [FIRST, SECOND]
 
 
 def test_all_runs_are_offered_where_ordinary_tests_touch_none(
