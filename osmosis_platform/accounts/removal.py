@@ -6,6 +6,8 @@ under a name that a new user may have again. A workspace goes with all that belo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
@@ -52,22 +54,33 @@ def _free_name(session: Session, name: str) -> str:
     return found
 
 
-def remove_workspace(session: Session, workspace: Workspace) -> None:
-    """Remove a workspace with its members, tokens, runs, datasets and secrets."""
-    session.refresh(workspace, with_for_update=True)
-    runs = select(Run.id).where(Run.workspace_id == workspace.id)
-    session.execute(delete(RunLog).where(RunLog.run_id.in_(runs)))
+def close_workspace(session: Session, workspace_id: str) -> None:
+    """Let no one reach a workspace: remove its members, tokens and waiting logins."""
+    session.get(Workspace, workspace_id, with_for_update=True)
     for table, place in (
-        (Run, Run.workspace_id),
-        (Dataset, Dataset.workspace_id),
-        (StoredSecret, StoredSecret.workspace_id),
-        (RolloutServer, RolloutServer.workspace_id),
         (Token, Token.workspace_id),
         (DeviceGrant, DeviceGrant.workspace_id),
         (Member, Member.workspace_id),
+    ):
+        session.execute(delete(table).where(place == workspace_id))
+
+
+def remove_runs(session: Session, runs: Sequence[str]) -> None:
+    """Remove runs with their logs."""
+    session.execute(delete(RunLog).where(RunLog.run_id.in_(runs)))
+    session.execute(delete(Run).where(Run.id.in_(runs)))
+
+
+def remove_workspace(session: Session, workspace_id: str) -> None:
+    """Remove a closed workspace without runs, with its datasets and secrets."""
+    close_workspace(session, workspace_id)  # it may have got a member again
+    for table, place in (
+        (Dataset, Dataset.workspace_id),
+        (StoredSecret, StoredSecret.workspace_id),
+        (RolloutServer, RolloutServer.workspace_id),
         (Workspace, Workspace.id),
     ):
-        session.execute(delete(table).where(place == workspace.id))
+        session.execute(delete(table).where(place == workspace_id))
 
 
 def without_owner(session: Session) -> set[str]:

@@ -163,24 +163,25 @@ def opened(place: Place, silence_s: float = inf) -> Iterator[Database]:
 @contextmanager
 def changing(place: Place) -> Iterator[Session]:
     """Open a transaction in which accounts are changed; what they refuse is a usage error."""
-    with opened(place) as database, _told(), database.writing() as session:
+    with accounts_opened(place) as database, database.writing() as session:
         yield session
 
 
 @contextmanager
 def looking(place: Place) -> Iterator[Session]:
     """Open a session in which accounts are looked up."""
-    with opened(place) as database, _told(), database.reading() as session:
+    with accounts_opened(place) as database, database.reading() as session:
         yield session
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Make an error of the command of what accounts refuse."""
+def accounts_opened(place: Place) -> Iterator[Database]:
+    """Open the database; what accounts refuse is an error of the command."""
     from ..accounts.registry import AccountError, WrongValue
 
     try:
-        yield
+        with opened(place) as database:
+            yield database
     except WrongValue as error:
         raise click.UsageError(str(error)) from None
     except AccountError as error:

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import ask, may_ask, show, show_list, yes_option
-from .place import Place, changing, looking, place_options
+from .place import Place, accounts_opened, changing, looking, place_options
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
     from ..database.models import Workspace
-    from ..execution.leavings import Leavings
 
 _clone_url_option = click.option(
     "--clone-url",
@@ -140,63 +137,37 @@ def remove_workspace(name: str, yes: bool, place: Place, as_json: bool) -> None:
     """Remove a workspace with its runs, reports, datasets, secrets, tokens and files.
 
     What trainers have left of its runs goes too. The repository stays as it is, and so do the
-    users. Refused while runs of it go on.
+    users. Refused while runs of it go on. One that was ended half-way is begun again.
 
     \b
     Example:
       osmosis platform workspace remove agents
     """
-    from ..accounts import registry, removal
+    from sqlalchemy import func, select
+
+    from pytest_osmosis.escaping import counted
+
+    from ..accounts import registry
+    from ..database.models import Run
+    from ..execution import workspace_removal
 
     may_ask(yes=yes, as_json=as_json)
     with looking(place) as session:
         workspace = registry.find_workspace(session, name)
-        question = _question(_leavings(session, place, workspace), workspace)
-    ask(question, yes=yes)
-    with changing(place) as session:
-        workspace = registry.find_workspace(session, name)
-        left = _leavings(session, place, workspace)
-        removal.remove_workspace(session, workspace)
-    try:
-        left.remove()
-    except OSError as error:
-        told = f"{error.filename}: {error.strerror}"
-        raise click.ClickException(
-            f"the workspace {name} is removed, but not its files: {told}; remove them by hand"
-        ) from None
-    document = {"name": name, "removed": True, "runs": len(left.runs)}
+        workspace_removal.check_ended(session, workspace)
+        ours = select(func.count()).where(Run.workspace_id == workspace.id)
+        runs = counted(session.scalar(ours) or 0, "run")
+    ask(f"Remove {name} of {workspace.repository} with {runs}, for good?", yes=yes)
+    with accounts_opened(place) as database:
+        try:
+            count = workspace_removal.remove_workspace(database, place.data, name)
+        except OSError as error:
+            raise click.ClickException(
+                f"the workspace {name} is removed in part: {error.filename}: {error.strerror}; "
+                "remove it again once that can be removed"
+            ) from None
+    document = {"name": name, "removed": True, "runs": count}
     show(document, f"Removed the workspace {name}.", as_json=as_json)
-
-
-def _leavings(session: Session, place: Place, workspace: Workspace) -> Leavings:
-    """Return the files of a workspace; refuse one with runs under way."""
-    from pytest_osmosis.escaping import counted
-
-    from ..accounts.registry import AccountError
-    from ..database.models import Run
-    from ..execution.leavings import Leavings
-    from ..runs import records
-
-    if going := records.going_on(session, Run.workspace_id == workspace.id):
-        names = ", ".join(run.name for run in going[:3]) + (", …" if len(going) > 3 else "")
-        raise AccountError(
-            f"{workspace.name} has {counted(len(going), 'run')} under way ({names}); stop them on "
-            "its page or with `osmosis eval stop`, then remove it"
-        )
-    found = Leavings.of_workspace(session, place.data, workspace.id)
-    if found.are_used():
-        raise AccountError(
-            f"a process of a run of {workspace.name} still lives, which ends in some seconds; then "
-            "remove it again"
-        )
-    return found
-
-
-def _question(left: Leavings, workspace: Workspace) -> str:
-    from pytest_osmosis.escaping import counted
-
-    runs = counted(len(left.runs), "run")
-    return f"Remove {workspace.name} of {workspace.repository} with {runs}, for good?"
 
 
 def _checked(clone_url: str | None) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ import pytest
 from sqlalchemy import func, select
 
 from osmosis_platform.accounts import browsers
-from osmosis_platform.database.models import Base, Run, User
+from osmosis_platform.database.models import Base, Run, RunLog, User
+from osmosis_platform.execution import workspace_removal
 from osmosis_platform.execution.room import Room
 from osmosis_platform.locks import locked
 from osmosis_platform.pages.forms import SESSION_COOKIE
@@ -275,3 +278,37 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
     assert not any(folder.exists() for folder in folders[:2])
     assert status_of(platform_server, account, "")[0] == 401
     assert account.user in {each["name"] for each in documents(operator, "user", "list")}
+
+
+def test_the_removal_of_a_workspace_goes_on_where_it_was_ended_and_lets_others_write(
+    operator: Command, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = platform_server.add_workspace()
+    data, database = platform_server.settings.data, platform_server.database
+    runs = [platform_server.add_run(account=account, status="finished") for _ in range(3)]
+    for run in runs:
+        platform_server.add_log(run, "something")
+        Room.of_run(data, run).folder.mkdir(parents=True)
+    removed: list[Path] = []
+
+    def rmtree(folder: Path) -> None:
+        with database.writing(wait_ms=0):  # no transaction waits for files
+            if len(removed) == 2:
+                raise OSError(errno.EIO, "Input/output error", str(folder))
+        removed.append(folder)
+        folder.rmdir()
+
+    monkeypatch.setattr(workspace_removal, "RUNS_AT_ONCE", 1)
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    words = ("workspace", "remove", account.workspace, "--yes", "--json")
+    status, _, err = operator(*words)
+    assert (status, "is removed in part" in err) == (1, True)
+    with database.reading() as session:
+        (left,) = session.scalars(select(Run.id).where(Run.id.in_(runs)))
+    assert Room.of_run(data, left).folder not in removed
+    assert status_of(platform_server, account, "")[0] == 401
+    monkeypatch.undo()
+    assert workspace_removal.remove_workspace(database, data, account.workspace) == 1
+    with database.reading() as session:
+        assert not session.scalar(select(func.count()).where(RunLog.run_id.in_(runs)))
+    assert not Room.of_run(data, left).folder.exists()
