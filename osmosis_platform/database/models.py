@@ -19,6 +19,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
@@ -189,6 +191,13 @@ class Run(Base):
     __table_args__ = (
         UniqueConstraint("workspace_id", "name"),
         UniqueConstraint("workspace_id", "creator_id", "kind", "idempotency_key"),
+        Index("ix_runs_workspace_id", "workspace_id", "kind", "created_at", "status"),
+        Index(
+            "ix_runs_under_way",
+            "created_at",
+            sqlite_where=text("completed_at IS NULL"),
+            postgresql_where=text("completed_at IS NULL"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
@@ -198,9 +207,10 @@ class Run(Base):
     """`evaluation` or `training`."""
     name: Mapped[str]
     status: Mapped[str] = mapped_column(String(16), default="pending")
-    created_at: Mapped[datetime] = mapped_column(default=now, index=True)
+    created_at: Mapped[datetime] = mapped_column(default=now)
     started_at: Mapped[datetime | None]
     completed_at: Mapped[datetime | None]
+    """None while it is under way: an index has these runs alone."""
     submission: Mapped[dict[str, Any]]
     """The body of the request, as it was accepted."""
     submission_digest: Mapped[str] = mapped_column(String(64))

@@ -18,6 +18,7 @@ from ..database.connection import Database
 from ..database.models import Run, User, now
 from ..runs import logs
 from ..runs.kinds import EVALUATION
+from ..runs.records import UNDER_WAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,15 @@ class Claims:
         """Return the query for the id of the run to take."""
         pending = Run.status == "pending"
         if self.of_user is not None:
-            busy = select(Run.creator_id).where(Run.status == "running")
+            busy = select(Run.creator_id).where(UNDER_WAY, Run.status == "running")
             full = busy.group_by(Run.creator_id).having(func.count() >= self.of_user)
             pending = and_(pending, Run.creator_id.not_in(full))
         interrupted = and_(Run.status == "running", Run.lease_until < self._clock(session))
         query = select(Run.id).where(
-            Run.kind.in_(self.kinds), or_(pending, interrupted), Run.id.not_in(besides)
+            UNDER_WAY,
+            Run.kind.in_(self.kinds),
+            or_(pending, interrupted),
+            Run.id.not_in(besides),
         )
         return query.order_by(Run.created_at, Run.id).limit(1)
 
@@ -105,7 +109,7 @@ class Claims:
         if self.of_user is None or run.status == "running":
             return True
         session.get(User, run.creator_id, with_for_update=True)
-        query = select(func.count()).where(Run.creator_id == run.creator_id)
+        query = select(func.count()).where(UNDER_WAY, Run.creator_id == run.creator_id)
         return (session.scalar(query.where(Run.status == "running")) or 0) < self.of_user
 
     def _hold(self, session: Session, run: Run) -> None:

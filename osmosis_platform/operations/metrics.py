@@ -30,6 +30,7 @@ from ..errors import Refused
 from ..execution.scheduler import Scheduler
 from ..http.identity import bearer_token, is_same, unauthorized
 from ..http.observing import Exchange
+from ..runs.records import UNDER_WAY
 from ..settings import Settings
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -89,7 +90,7 @@ class _Runs(Collector):
         """Yield the figures."""
         runs = GaugeMetricFamily("osmosis_runs", "Submitted runs.", labels=("kind", "status"))
         query = select(Run.kind, Run.status, func.count()).group_by(Run.kind, Run.status)
-        oldest = select(func.min(Run.created_at)).where(Run.status == "pending")
+        oldest = select(func.min(Run.created_at)).where(UNDER_WAY, Run.status == "pending")
         with self._database.reading() as session:
             for kind, status, count in session.execute(query):
                 runs.add_metric((kind, status), count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
@@ -19,6 +19,8 @@ from . import logs
 from .kinds import RunKind
 from .submissions import Submission
 
+UNDER_WAY = and_(Run.completed_at.is_(None), Run.status.not_in(ENDED))
+"""An index has the runs that meet the first condition, which the second implies."""
 _NAME_TRIES = 20
 _WITHOUT_REPORT = (defer(Run.executed_by), defer(Run.lease_until))
 """SQLite keeps these behind the report, and reads all of that to reach them."""
@@ -65,13 +67,13 @@ def submit(
 
 def count_going_on(session: Session, caller: Caller) -> int:
     """Return how many runs of a user have not ended."""
-    ours = (Run.creator_id == caller.user_id, Run.status.not_in(ENDED))
+    ours = (Run.creator_id == caller.user_id, UNDER_WAY)
     return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
 
 
 def going_on(session: Session, condition: ColumnElement[bool]) -> Sequence[Run]:
     """Return the runs that meet a condition and have not ended."""
-    query = select(Run).where(condition, Run.status.not_in(ENDED)).order_by(Run.created_at)
+    query = select(Run).where(condition, UNDER_WAY).order_by(Run.created_at)
     return session.scalars(query).all()
 
 

@@ -89,7 +89,7 @@ def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitte
     assert run.results["error"].startswith("experiment_config.entrypoint: there is no file")
     with submitted.platform.database.writing() as session:
         session.connection().exec_driver_sql("DELETE FROM secrets")
-    submitted.platform.set_run(submitted.run_id, status="pending")
+    submitted.platform.set_run(submitted.run_id, status="pending", completed_at=None)
     assert submitted.execute().results["error"].startswith("there is no secret KEY any more")
     assert submitted.children.jobs == []
 
