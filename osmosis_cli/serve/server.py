@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
 import sys
+import threading
 import time
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
@@ -216,6 +218,7 @@ def _run(config: uvicorn.Config, sockets: list[socket.socket] | None) -> None:
 
 def app_to_reload() -> RolloutApp:
     """Return the application as the process that reloads was asked for it."""
+    threading.Thread(target=_end_with_reloader, daemon=True).start()
     values = json.loads(os.environ[PLAN_VARIABLE])
     plan = Plan(**{**values, "allowed_trainers": tuple(values["allowed_trainers"])})
     value = os.environ.pop(KEY_VARIABLE, None)  # the agent's own child processes need no key
@@ -226,6 +229,14 @@ def app_to_reload() -> RolloutApp:
     except click.ClickException as error:
         error.show()
         sys.exit(1)
+
+
+def _end_with_reloader() -> None:
+    """Stop serving when the process that reloads has ended, however that happened."""
+    reloader = multiprocessing.parent_process()
+    assert reloader is not None
+    reloader.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def log_to_stderr(plan: Plan, key: Secret | None) -> None:

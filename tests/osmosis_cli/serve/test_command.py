@@ -499,3 +499,12 @@ def test_reload_serves_the_changed_agent_under_the_same_key(serve: Serve, tmp_pa
     assert get(running.port, "/platform/health", **bearer(key))[1]["agent_loop"] == "changed"
     assert running.stop() == 143
     assert key not in running.log.read_text()
+
+
+@pytest.mark.slow
+def test_what_serves_under_reload_ends_with_the_process_that_reloads(serve: Serve):
+    running = serve(f"{SEED_LINES[3]} --reload")
+    assert get(running.port, "/health")[0] == 200
+    running.process.kill()
+    # It holds the other end of this pipe.
+    assert running.process.communicate(timeout=60)[0] == ""
