@@ -25,6 +25,7 @@ from ..agents.workflow import (
     run_workflow,
 )
 from ..error_text import error_text
+from ..leavable import Leavable
 from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, RolloutStatus
 
 __all__ = ["ExecutionBackend", "LocalBackend", "ResultCallback"]
@@ -193,8 +194,9 @@ class LocalBackend(ExecutionBackend):
 async def _in_time(
     work: Coroutine[Any, Any, ExecutionResult], timeout_s: float | None
 ) -> ExecutionResult:
-    """Await the user's code; leave behind what does not end when it is cancelled."""
-    task = asyncio.ensure_future(work)
+    """Await the user's code; what does not end when it is cancelled is not resumed."""
+    leavable = Leavable(work)
+    task = asyncio.ensure_future(_awaited(leavable))
     # What it raises after that is not awaited, and asyncio would log it.
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
@@ -205,9 +207,18 @@ async def _in_time(
     finally:
         if not task.done():
             task.cancel()
-            await asyncio.wait([task], timeout=CLEAN_UP_S)
-            if not task.done():
-                logger.error("a rollout goes on although it was cancelled")
+            try:
+                await asyncio.wait([task], timeout=CLEAN_UP_S)
+            finally:
+                if not task.done():
+                    told = "a rollout did not end although it was cancelled; it is left at %s"
+                    logger.error(told, leavable.where())
+                    leavable.leave()
+                    task.cancel()
+
+
+async def _awaited(work: Awaitable[ExecutionResult]) -> ExecutionResult:
+    return await work
 
 
 async def _without_exit(work: Awaitable[ExecutionResult]) -> ExecutionResult:

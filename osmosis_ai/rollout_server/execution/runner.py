@@ -141,5 +141,6 @@ class Runner:
         job.cancel()
         await asyncio.wait([job.result], timeout=self._settings.cancel_grace_s)
         if not job.result.done():
-            event("abandoned", logging.ERROR, reason=f"{what} goes on although it was cancelled")
+            reason = f"{what} did not end although it was cancelled"
+            event("abandoned", logging.ERROR, reason=reason, at=job.leave())
         return why

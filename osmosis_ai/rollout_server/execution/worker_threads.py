@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from ...leavable import Leavable
 from ...thread_frames import frame_of
 
 R = TypeVar("R")
@@ -38,6 +39,7 @@ class Job(Generic[R, T]):
         self._home = asyncio.get_running_loop()
         self._claim = threading.Lock()
         self._task: asyncio.Task[Any] | None = None
+        self._work: Leavable[T] | None = None
         self._cancelled = False
         self.result: asyncio.Future[T] = self._home.create_future()
 
@@ -47,6 +49,14 @@ class Job(Generic[R, T]):
         task = self._task
         if task is not None and not task.get_loop().is_closed():
             task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def leave(self) -> str:
+        """Resume the coroutine no more, whatever it does; return what it is at."""
+        if self._work is None:
+            return "its start"
+        self._work.leave()
+        self.cancel()
+        return self._work.where()
 
     @property
     def started(self) -> bool:
@@ -66,7 +76,8 @@ class Job(Generic[R, T]):
         task.add_done_callback(self._done)
         if self._cancelled:
             raise asyncio.CancelledError
-        return await self._make(worker.resource)
+        self._work = Leavable(self._make(worker.resource))
+        return await self._work
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         if not self._home.is_closed():
