@@ -22,6 +22,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..deprecation import warn_deprecated
+from ..forked import end_if_forked
 from ..secret import Secret
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult
@@ -85,6 +86,7 @@ class RolloutContext:
         self._api_key = Secret(api_key, "rollout key") if isinstance(api_key, str) else api_key
         self._debug_dir = debug_dir
         self._redact = redact
+        self._process = os.getpid()
         self._started = time.monotonic()
         self._tool_latency_ms = 0.0
         self._num_tool_calls = 0
@@ -100,6 +102,7 @@ class RolloutContext:
         return self
 
     def __exit__(self, *_: object) -> None:
+        end_if_forked(self._process)
         try:
             _current.reset(self._tokens.pop())
         except ValueError:
@@ -125,6 +128,7 @@ class RolloutContext:
 
     async def chat(self, messages: list[dict[str, Any]], **params: Any) -> CompletionsResult:
         """Ask the model: `messages` is the whole history, `params` are sampling options."""
+        end_if_forked(self._process)
         return await self.llm.chat_completions(messages, **params)
 
     def complete(

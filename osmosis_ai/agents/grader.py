@@ -7,12 +7,14 @@ deadline.
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..deprecation import warn_deprecated
+from ..forked import end_if_forked
 from .errors import OsmosisValidationError
 from .numbers import finite_number
 from .schemas import RolloutSample
@@ -77,10 +79,14 @@ async def run_grader(grader: Grader, ctx: GraderContext) -> float | None:
 
     Its exceptions propagate unchanged. The return value is ignored: only `set_reward` counts.
     """
-    running: Any = grader.grade(ctx)
-    if not inspect.isawaitable(running):
-        raise OsmosisValidationError(
-            f"{type(grader).__name__}.grade is not async: declare it `async def grade`"
-        )
-    await running
+    process = os.getpid()
+    try:
+        running: Any = grader.grade(ctx)
+        if not inspect.isawaitable(running):
+            raise OsmosisValidationError(
+                f"{type(grader).__name__}.grade is not async: declare it `async def grade`"
+            )
+        await running
+    finally:
+        end_if_forked(process)
     return None if ctx.sample is None else ctx.sample.reward

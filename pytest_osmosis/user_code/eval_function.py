@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import reprlib
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from osmosis_ai.forked import end_if_forked
 
 from ..dataset.json_copy import json_copy
 from .classify_agent import instantiated
@@ -77,10 +80,13 @@ class EvalFn:
 
     async def awaited(self, result: Awaitable[Any]) -> Any:
         """What the function's awaitable comes to."""
+        process = os.getpid()
         try:
             return await result
         except SystemExit as error:  # it would end the event loop, and every other run with it
             raise self._exited(error) from error
+        finally:
+            end_if_forked(process)
 
     def _exited(self, error: SystemExit) -> EvalFnError:
         return EvalFnError(f"`{self.name}` called sys.exit({error.code!r})")

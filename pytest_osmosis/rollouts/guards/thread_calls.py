@@ -11,11 +11,14 @@ import asyncio
 import contextlib
 import contextvars
 import math
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
+
+from osmosis_ai.forked import end_if_forked
 
 from .timeouts import Deadline, DeadlineExceeded
 
@@ -74,6 +77,7 @@ class CallThreads:
     ) -> None:
         settle: Callable[[Any], None] = future.set_exception
         value: Any
+        process = os.getpid()
         try:
             value = context.run(call)
             settle = future.set_result
@@ -82,6 +86,7 @@ class CallThreads:
             value.__cause__ = error
         except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
             value = error
+        end_if_forked(process)
         with self._lock:
             self._idle += 1  # before the result is known, so that the next call takes this thread
             is_first = not self._results
