@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ MAX_TOOL_CALLS = 128
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-ToolExecutor = Callable[[dict[str, Any]], Awaitable[Any]]
+ToolExecutor = Callable[[dict[str, Any]], Any]
 """Executes one tool call and returns its tool message, or a value to be made into one."""
 
 
