@@ -12,8 +12,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pkgutil import walk_packages
 from types import FrameType
@@ -60,8 +60,8 @@ IMPORT_LITELLM = (
 IMPORT_SCIPY = ("analysis/test_comparison.py", "analysis/test_intervals.py")
 """Files whose tests import `scipy.stats`, which takes a second."""
 
-HANGING_S = 180
-"""No test takes nearly as long; one that does would keep the whole suite waiting."""
+HANGING_S = 600
+"""No test takes nearly as long, on a machine that has ten times as much to do either."""
 
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("thorough", max_examples=200, deadline=None)
@@ -196,15 +196,27 @@ def handlers_of_logs() -> Iterator[None]:
             logging.root.removeHandler(handler)
 
 
-@pytest.fixture(autouse=True)
-def end_of_patience() -> Iterator[None]:
-    """Fail a test that hangs, again and again until it lets go."""
+@contextmanager
+def patience() -> Iterator[None]:
+    """Fail what hangs, again and again until it lets go."""
 
     def fail(number: int, frame: FrameType | None) -> None:
         pytest.fail(f"still running after {HANGING_S} s")
 
     before = signal.signal(signal.SIGALRM, fail)
     signal.setitimer(signal.ITIMER_REAL, HANGING_S, 5)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Fail a test that hangs; not while pytest reports it, which would end the whole session."""
+    with patience():
+        return (yield)
+
+
+pytest_runtest_setup = pytest_runtest_teardown = pytest_runtest_call
