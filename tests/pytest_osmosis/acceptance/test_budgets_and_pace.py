@@ -15,6 +15,30 @@ from tests.project import Project, Session
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost": 0.01}
 
+TELLING = """
+import os
+from pathlib import Path
+
+import pytest
+
+from osmosis_ai.models.rate_limiter import RateLimiter
+
+known = RateLimiter.pause
+
+
+def pause(limiter, seconds):
+    known(limiter, seconds)
+    if seconds:
+        Path(f"pausing-{os.getpid()}").touch()
+
+
+def pytest_configure(config):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(RateLimiter, "pause", pause)
+    config.add_cleanup(patch.undo)
+"""
+"""Each process leaves a file when it is told to send nothing for a while."""
+
 
 def stopped(session: Session) -> str:
     [line] = [line for line in session.lines if line.startswith("stopped: ")]
@@ -33,8 +57,11 @@ def stopped(session: Session) -> str:
 def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
     project: Project, endpoint: Endpoint, option: str, said: str, workers: int
 ) -> None:
-    endpoint.answers = lambda ask: completion(ask.row, usage=USAGE)
-    endpoint.latency_s = 0.05
+    def answers(ask: Ask) -> Iterator[Step]:
+        yield 0.05 if endpoint.requests < 8 else 1.0  # time for workers to hear that it is spent
+        yield reply(200, completion(ask.row, usage=USAGE))
+
+    endpoint.answers = answers
     project.rows(*(f"row {number}" for number in range(40)))
     price = "--osmosis-price-per-mtok=1000,1000"
     session = project.run(option, price, "--batch-size=2", workers=workers)
@@ -44,6 +71,7 @@ def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
     assert (summary["complete"], summary["selected"]) == (False, 40)
     asked = endpoint.requests
     assert summary["total_runs"] == asked < 20
+    endpoint.answers = None
     rest = project.run("--batch-size=2")
     assert rest.outcomes == {"passed": 40}
     assert f"resuming: {asked} of 40 runs done" in rest.out
@@ -61,14 +89,22 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
     assert session.ret == 1
     assert stopped(session) == "stopped: the time budget of 0.5 s is spent"
     assert session.report["summary"]["total_runs"] == endpoint.requests < 100
-    assert {run["outcome"] for run in session.runs} == {"passed"}
+    assert all(run["outcome"] == "passed" for run in session.runs)
 
 
 def test_the_time_budget_begins_with_the_first_run(project: Project) -> None:
     project.rows("a", "b")
-    project.write("test_ahead.py", "import time\n\ndef test_slow():\n    time.sleep(0.7)\n")
-    session = project.run("test_ahead.py", "data.jsonl", "--osmosis-max-time=0.6")
-    assert session.outcomes == {"passed": 3}, session.out
+    for name, begun in (("ahead", False), ("behind", True)):
+        project.write(
+            f"test_{name}.py",
+            "import threading\n\n"
+            "def test_clock():\n"
+            "    clocks = [getattr(each, 'interval', None) for each in threading.enumerate()]\n"
+            f"    assert (3600.0 in clocks) is {begun}\n",
+        )
+    files = ("test_ahead.py", "data.jsonl", "test_behind.py")
+    session = project.run(*files, "--osmosis-max-time=3600")
+    assert session.outcomes == {"passed": 4}, session.out
 
 
 @pytest.mark.slow
@@ -140,10 +176,12 @@ def test_no_worker_sends_a_request_before_another_ones_retry_after(
             yield error_reply(429, "slow down", headers={"Retry-After": "1"})
             return
         if ask is endpoint.seen[1]:
-            yield 0.7  # by the time it is answered, the other worker knows of the refusal
+            while len([*project.path.glob("pausing-*")]) < (workers or 1):
+                yield 0.01  # until each process knows of the refusal
         yield reply(200, completion(ask.row))
 
     endpoint.answers = answers
+    project.write("conftest.py", TELLING)
     project.rows(*(f"row {number}" for number in range(6)))
     session = project.run("--batch-size=2", workers=workers)
     assert session.outcomes == {"passed": 6}
