@@ -12,27 +12,35 @@ async def no_close(_: None) -> None:
 
 
 def test_what_waits_behind_a_task_that_blocks_runs_in_another_thread():
-    ready, released = threading.Event(), threading.Event()
+    begun, ready, blocks, released = (threading.Event() for _ in range(4))
+    threads: list[threading.Thread] = []
 
     async def waiting(_: None) -> None:
+        begun.set()
         ready.wait(PATIENCE_S)
 
     async def blocking(_: None) -> None:
+        threads.append(threading.current_thread())
+        blocks.set()
         released.wait(PATIENCE_S)
 
-    async def quick(_: None) -> str:
-        return threading.current_thread().name
+    async def quick(_: None) -> None:
+        threads.append(threading.current_thread())
 
-    async def main() -> tuple[str, bool]:
+    async def main() -> bool:
         workers = Workers(lambda: None, no_close, most=3)
-        jobs = [workers.run(waiting), workers.run(blocking)]
+        jobs = [workers.run(waiting)]
+        assert begun.wait(PATIENCE_S)
+        jobs.append(workers.run(blocking))
         behind = workers.run(quick)
         ready.set()  # the loop takes up both in one pass
-        name = await asyncio.wait_for(behind.result, PATIENCE_S)
+        assert blocks.wait(PATIENCE_S)
+        await asyncio.wait_for(behind.result, PATIENCE_S)
         blocked = not jobs[1].result.done()
         released.set()
         await asyncio.gather(*(job.result for job in jobs))
         await workers.close()
-        return name, blocked
+        return blocked
 
-    assert asyncio.run(main()) == ("osmosis-agent-1", True)
+    assert asyncio.run(main())
+    assert threads[0] is not threads[1]
