@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -41,14 +43,11 @@ class Journal:
         """Write the current record; it is on disk when this returns."""
         document = json.dumps(_document(rollout)).encode("ascii")
         path = self._path(rollout.rollout_id)
-        await asyncio.get_running_loop().run_in_executor(self._writer, _replace, path, document)
+        await self._in_order(partial(_replace, path, document))
 
     async def remove(self, rollout: Rollout) -> None:
         """Delete an old record."""
-        path = self._path(rollout.rollout_id)
-        await asyncio.get_running_loop().run_in_executor(
-            self._writer, lambda: path.unlink(missing_ok=True)
-        )
+        await self._in_order(partial(self._path(rollout.rollout_id).unlink, missing_ok=True))
 
     def load(self) -> list[Rollout]:
         """Return the records that are not expired; log files that cannot be read, and keep them."""
@@ -67,6 +66,10 @@ class Journal:
         """Finish writing and unlock the folder."""
         self._writer.shutdown()
         self._lock.release()
+
+    async def _in_order(self, change: Callable[[], None]) -> None:
+        """Have the writer make a change; it does so too where who awaits it is cancelled."""
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writer, change))
 
     def _path(self, rollout_id: str) -> Path:
         # A digest: file systems differ in the names that they allow and in case.

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
@@ -10,7 +12,9 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import RolloutContext, RolloutResult, create_app
+from osmosis_ai.rollout_server import journal
 from osmosis_ai.rollout_server.journal import Journal, JournalInUse
+from osmosis_ai.rollout_server.rollouts import Rollout
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import delivery
 from tests.osmosis_ai.rollout_server.agents import Asking
@@ -325,6 +329,34 @@ def test_a_file_that_cannot_be_read_is_left_alone(trainer: Trainer, tmp_path: Pa
     with run(trainer, tmp_path) as running:
         assert running.health()["status"] == "healthy"
     assert broken.exists()
+
+
+def test_what_waits_to_be_written_is_written_though_the_server_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    released, write = threading.Event(), journal._replace
+
+    def slow(path: Path, document: bytes) -> None:
+        assert released.wait(PATIENCE_S)
+        write(path, document)
+
+    async def stopping() -> None:
+        kept = Journal(tmp_path)
+        rollouts = [
+            Rollout(rollout_id=name, identity=name, digest="", server_url="http://localhost")
+            for name in "abc"
+        ]
+        saving = [asyncio.ensure_future(kept.save(rollout)) for rollout in rollouts]
+        await asyncio.sleep(0)
+        for each in saving:
+            each.cancel()
+        await asyncio.wait(saving)
+        released.set()
+        kept.close()
+
+    monkeypatch.setattr(journal, "_replace", slow)
+    asyncio.run(stopping())
+    assert len([*tmp_path.glob("*.rollout.json")]) == 3
 
 
 def test_two_servers_do_not_share_a_folder(tmp_path: Path):
