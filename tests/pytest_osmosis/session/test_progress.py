@@ -11,7 +11,7 @@ import select
 import struct
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
@@ -201,8 +201,14 @@ def test_a_standard_output_without_a_descriptor_is_left_alone(monkeypatch: pytes
     assert isinstance(sys.stdout, io.StringIO) and not sys.stdout.getvalue()
 
 
-def on_terminal(project: Project, *args: str, columns: int = 80) -> str:
-    """All that a session writes to a terminal of its own."""
+def on_terminal(
+    project: Project, *args: str, columns: int = 80, until: Mapping[str, str] | None = None
+) -> str:
+    """All that a session writes to a terminal of its own.
+
+    `until`: files that are made in the project once the terminal shows what matches a pattern.
+    """
+    awaited = dict(until or {})
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(project.path)
@@ -219,6 +225,10 @@ def on_terminal(project: Project, *args: str, columns: int = 80) -> str:
         if not data:
             break
         seen += data
+        for name, pattern in tuple(awaited.items()):
+            if re.search(pattern.encode(), seen):
+                (project.path / name).touch()
+                del awaited[name]
     os.waitpid(pid, 0)
     os.close(terminal)
     return seen.decode()
@@ -226,16 +236,22 @@ def on_terminal(project: Project, *args: str, columns: int = 80) -> str:
 
 @pytest.fixture
 def slow(project: Project) -> Project:
-    """A project whose runs take half a second."""
-    project.endpoint.latency_s = 0.5
+    """A project whose runs end once there is a file `seen`."""
+
+    def answers(ask: Ask) -> Iterator[float | bytes]:
+        while not (project.path / "seen").exists():
+            yield 0.02
+        yield reply(200, completion(ask.row, model=ask.model))
+
+    project.endpoint.answers = answers
     project.rows("one", "two")
     return project
 
 
 @pytest.mark.slow
 def test_on_a_terminal_the_line_is_drawn_and_nothing_of_it_is_left(slow: Project):
-    seen = on_terminal(slow, *slow.options("-n0"))
-    assert re.search(r"\x1b\[K[01]/2 .* 1 in flight", seen)
+    until = {"seen": r"\x1b\[K0/2  1 in flight"}
+    seen = on_terminal(slow, *slow.options("-n0"), until=until)
     summary = seen[seen.index("osmosis summary") :]
     assert "\x1b7" not in summary
     assert seen.rindex("\x1b[J") > seen.rindex("\x1b[K")
@@ -243,10 +259,16 @@ def test_on_a_terminal_the_line_is_drawn_and_nothing_of_it_is_left(slow: Project
 
 @pytest.mark.slow
 def test_none_is_in_flight_while_tests_run_ahead_of_the_first(slow: Project):
-    slow.write("test_ahead.py", "import time\n\ndef test_slow():\n    time.sleep(0.7)\n")
-    seen = on_terminal(slow, *slow.options("-n0", "test_ahead.py", "data.jsonl"))
+    slow.write(
+        "test_ahead.py",
+        "import pathlib, time\n\n"
+        "def test_slow():\n"
+        "    while not pathlib.Path('ahead').exists():\n"
+        "        time.sleep(0.02)\n",
+    )
+    until = {"ahead": "0/2  0 in flight", "seen": "0/2  1 in flight"}
+    seen = on_terminal(slow, *slow.options("-n0", "test_ahead.py", "data.jsonl"), until=until)
     assert re.findall(r"0/2  (\d) in flight", seen)[0] == "0"
-    assert "0/2  1 in flight" in seen
 
 
 @pytest.mark.slow
@@ -255,8 +277,10 @@ def test_none_is_in_flight_while_tests_run_ahead_of_the_first(slow: Project):
     [["-s"], ["-qq"], ["--collect-only"]],
     ids=" ".join,
 )
-def test_no_live_line_where_others_write_or_nobody_wants_it(slow: Project, how: list[str]):
-    seen = on_terminal(slow, *slow.options("-n0", *how))
+def test_no_live_line_where_others_write_or_nobody_wants_it(project: Project, how: list[str]):
+    project.endpoint.latency_s = 0.5
+    project.rows("one", "two")
+    seen = on_terminal(project, *project.options("-n0", *how))
     assert "\x1b7" not in seen
     assert "in flight  " not in seen
 
