@@ -142,7 +142,7 @@ class Endpoint:
         """Listen; returns once requests are accepted."""
         self._thread = threading.Thread(target=self._serve, name="endpoint", daemon=True)
         self._thread.start()
-        if not self._ready.wait(10):
+        if not self._ready.wait(60):
             raise RuntimeError("the endpoint did not start")
         return self
 
@@ -150,7 +150,7 @@ class Endpoint:
         """Stop listening and drop every connection."""
         with suppress(RuntimeError):  # it has gone away before
             self.go_away()
-        self._thread.join(10)
+        self._thread.join(60)
 
     def go_away(self) -> None:
         """The same without waiting for it, from any thread."""
@@ -164,7 +164,7 @@ class Endpoint:
     ) -> None:
         self.close()
 
-    def wait_until(self, met: Callable[[Endpoint], bool], timeout_s: float = 10.0) -> bool:
+    def wait_until(self, met: Callable[[Endpoint], bool], timeout_s: float = 60.0) -> bool:
         """Wait, from the test's thread, until `met(endpoint)` holds."""
         with self._changed:
             return self._changed.wait_for(lambda: met(self), timeout_s)

@@ -43,7 +43,9 @@ class Behaving(RolloutAgentLoop):
 
     name = "behaving"
 
-    def __init__(self) -> None:
+    def __init__(self, together: int = 1) -> None:
+        self.meeting = threading.Barrier(together)
+        """Where so many that `meet` wait for each other."""
         self.events: list[str] = []
         self.released = threading.Event()
         """Set by the test: lets what `hold` blocks go on."""
@@ -78,8 +80,8 @@ class Behaving(RolloutAgentLoop):
         await asyncio.sleep(3600)
         return ctx.complete([])
 
-    async def block(self, ctx: RolloutContext) -> RolloutResult:
-        time.sleep(ctx.request.metadata["seconds"])
+    async def meet(self, ctx: RolloutContext) -> RolloutResult:
+        self.meeting.wait(60)
         return await self.answer(ctx)
 
     async def hold(self, ctx: RolloutContext) -> RolloutResult:

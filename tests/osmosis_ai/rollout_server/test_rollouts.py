@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from osmosis_ai.rollout import RolloutRequest
 from osmosis_ai.rollout.testing import ScriptedModel
 from osmosis_ai.rollout_server.execution.run_rollout import execute
 from tests.osmosis_ai.rollout_server.agents import Behaving
-from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer
+from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, text_answer
 
 
 def do(what: str, **more: object) -> dict[str, object]:
@@ -143,10 +145,10 @@ def test_an_agent_that_blocks_its_thread_ends_at_its_deadline(
 def test_blocking_rollouts_that_start_at_once_run_side_by_side(
     serve: Callable[..., Served], trainer: Trainer
 ):
-    served = serve(rollout_timeout_s=5.0)
     names = [f"r{number}" for number in range(20)]
-    for name in names:  # one after the other they would take 20 s
-        served.init(name, trainer, **do("block", seconds=1))
+    served = serve(Behaving(together=len(names)), rollout_timeout_s=60.0)
+    for name in names:
+        served.init(name, trainer, **do("meet"))  # blocks until all of them do
     trainer.wait_for(*names)
     assert {trainer.results[name][0]["status"] for name in names} == {"COMPLETED"}
 
@@ -154,9 +156,17 @@ def test_blocking_rollouts_that_start_at_once_run_side_by_side(
 def test_places_are_taken_in_order_and_beyond_the_queue_there_is_429(
     serve: Callable[..., Served], trainer: Trainer
 ):
-    served = serve(max_concurrent=2, rollout_timeout_s=0.5)
+    answering = threading.Event()
+
+    async def answer(body: dict[str, Any]) -> dict[str, Any]:
+        while not answering.is_set():
+            await asyncio.sleep(0.01)
+        return text_answer("hello")
+
+    trainer.answer = answer
+    served = serve(max_concurrent=2)
     for number in range(4):
-        assert served.init(f"r{number}", trainer, **do("hang")).status == 202
+        assert served.init(f"r{number}", trainer).status == 202
     assert [served.record(f"r{number}")["state"] for number in range(4)] == [
         "running",
         "running",
@@ -166,9 +176,10 @@ def test_places_are_taken_in_order_and_beyond_the_queue_there_is_429(
     refused = served.init("r4", trainer)
     assert (refused.status, refused.json()["code"]) == (429, "busy")
     assert 1 <= int(refused.headers["retry-after"]) <= 60
-    assert served.init("r3", trainer, **do("hang")).status == 202  # known: no new place
+    assert served.init("r3", trainer).status == 202  # known: no new place
     gauges = served.metrics()
     assert gauges["osmosis_rollouts_running"] == gauges["osmosis_rollouts_queued"] == 2
+    answering.set()
     trainer.wait_for("r0", "r1", "r2", "r3")
     assert served.init("r4", trainer).status == 202
     trainer.result("r4")
