@@ -18,7 +18,7 @@ from osmosis_executors.shards.hub import Hub
 from osmosis_executors.shards.link import DriverLink, NotInvited
 from pytest_osmosis.distributed.remote.fleet import ShardOrder
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 SECRET = "sk-the-value-of-a-secret"
 ORDER = ShardOrder(["-q"], {"KEY": SECRET}, ["KEY"], Path("/root"), ".", silence_s=PATIENCE_S)
 

@@ -22,7 +22,7 @@ import uvicorn
 from osmosis_ai.rollout_server.http.uvicorn import Server, configure, listen
 
 KEY = "a-key-for-the-tests-1234"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def text_answer(text: str) -> dict[str, Any]:

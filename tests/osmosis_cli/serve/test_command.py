@@ -170,7 +170,7 @@ class Running:
 
     def logged(self, words: str) -> str:
         """The log, once it has these words."""
-        for _ in range(2000):
+        for _ in range(6000):
             if words in self.log.read_text():
                 return self.log.read_text()
             self.process.poll()
@@ -179,12 +179,12 @@ class Running:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def end(self) -> None:
         assert self.process.stdout is not None
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(60)
         self.process.stdout.close()
 
 

@@ -214,7 +214,7 @@ def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, wor
 
 def ended(pid: int) -> bool:
     """Whether a process has ended, at the latest when it was waited for; zombies have."""
-    for _ in range(500):
+    for _ in range(6000):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):

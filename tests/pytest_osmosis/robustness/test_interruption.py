@@ -84,7 +84,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 
 
 def nobody_left(group: int) -> bool:
-    for _ in range(500):
+    for _ in range(3000):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
@@ -168,7 +168,7 @@ from pathlib import Path
 import pytest
 
 def seen(name):
-    for _ in range(1000):
+    for _ in range(6000):
         if Path(name).exists():
             return True
         time.sleep(0.01)

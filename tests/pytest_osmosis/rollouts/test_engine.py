@@ -14,7 +14,7 @@ import pytest
 from pytest_osmosis.rollouts import engine as engine_module
 from pytest_osmosis.rollouts.engine import Engine, EngineClosed
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 class Jobs:

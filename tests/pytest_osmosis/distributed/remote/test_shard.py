@@ -16,7 +16,7 @@ from pytest_osmosis.distributed.remote.shard import ShardRuns
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class FakeLink:
