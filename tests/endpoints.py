@@ -495,7 +495,7 @@ class EndpointProcess:
     def tally(self) -> dict[str, Any]:
         """The counts so far."""
         opener = build_opener(ProxyHandler({}))
-        with opener.open(f"{self.base_url}/tally", timeout=10) as answer:
+        with opener.open(f"{self.base_url}/tally", timeout=60) as answer:
             counts: dict[str, Any] = json.load(answer)
         return counts
 

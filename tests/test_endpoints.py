@@ -11,7 +11,7 @@ from tests.endpoints import Endpoint, EndpointProcess
 
 def post(base_url: str, model: str, text: str) -> tuple[int, Any]:
     host = base_url.split("/")[2]
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=60)
     body = {"model": model, "messages": [{"role": "user", "content": text}]}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     reply = connection.getresponse()

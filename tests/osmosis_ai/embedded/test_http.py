@@ -173,7 +173,7 @@ def test_closing_drops_clients_that_have_only_just_connected() -> None:
     for _ in range(30):
         endpoint = start_embedded()
         url = httpx.URL(endpoint.base_url)
-        with socket.create_connection((url.host, url.port or 0), timeout=10.0) as connection:
+        with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
             endpoint.close()
             with contextlib.suppress(ConnectionError):
                 assert connection.recv(1) == b""

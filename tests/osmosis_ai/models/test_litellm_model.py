@@ -635,7 +635,7 @@ class Preparation:
 
         def held(*args: Any, **kwargs: Any) -> Any:
             self.started.set()
-            self.go_on.wait(10)
+            self.go_on.wait(60)
             return real(*args, **kwargs)
 
         monkeypatch.setattr(main, "completion", held)
@@ -649,7 +649,7 @@ def test_what_litellm_imports_first_is_not_the_providers_time(
     async def slowly_prepared() -> ChatCompletion:
         asked = acomplete("openai/m", endpoint.base_url, request_timeout_s=1.0)
         call = asyncio.ensure_future(asked)
-        await asyncio.to_thread(held.started.wait, 10)
+        await asyncio.to_thread(held.started.wait, 60)
         await asyncio.sleep(1.1)
         held.go_on.set()
         return await call
@@ -665,7 +665,7 @@ def test_a_call_that_is_cancelled_before_its_request_sends_none_and_says_nothing
 
     async def cancelled() -> None:
         call = asyncio.ensure_future(acomplete("openai/m", endpoint.base_url))
-        await asyncio.to_thread(held.started.wait, 10)
+        await asyncio.to_thread(held.started.wait, 60)
         call.cancel()
         asyncio.get_running_loop().call_soon(held.go_on.set)
         with pytest.raises(asyncio.CancelledError):

@@ -29,7 +29,7 @@ WRONG = {
 
 
 def raw(served: Served, path: str, authorization: list[Any]) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     connection.putrequest("POST", path)
     for value in authorization:
         connection.putheader("Authorization", value)

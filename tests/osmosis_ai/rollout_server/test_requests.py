@@ -18,7 +18,7 @@ LARGE = 60 * 1024 * 1024
 
 @contextmanager
 def connected(served: Served) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
         yield connection
 
 

@@ -120,7 +120,7 @@ def test_an_agent_that_blocks_its_thread_blocks_nobody_else(
     agent = Behaving()
     served = serve(agent, rollout_timeout_s=60.0)
     served.init("blocking", trainer, **do("hold"))
-    assert agent.holding.wait(30)
+    assert agent.holding.wait(60)
     for number in range(5):  # its thread is held all the time
         assert served.init(f"r{number}", trainer).status == 202
         assert trainer.result(f"r{number}")["status"] == "COMPLETED"

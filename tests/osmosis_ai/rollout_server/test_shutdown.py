@@ -65,7 +65,7 @@ def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_p
 
     def answer() -> dict[str, object]:
         asked.set()
-        assert ending.wait(20)
+        assert ending.wait(60)
         return {"choices": [{"message": {"content": "in time"}}]}
 
     trainer.answer = lambda body: asyncio.to_thread(answer)
@@ -74,13 +74,13 @@ def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_p
         served.init("ending", trainer)
         served.init("hanging", trainer, metadata={"do": "hang"})
         served.init("waiting", trainer, metadata={"do": "hang"})
-        assert asked.wait(20)
+        assert asked.wait(60)
         found.running.send_signal(signal.SIGTERM)
         with pytest.raises(OSError):
             while True:
                 served.health()
         ending.set()
-        assert found.running.wait(30) == 143
+        assert found.running.wait(60) == 143
     assert trainer.result("ending")["status"] == "COMPLETED"
     for name in ("hanging", "waiting"):
         result = trainer.result(name)
@@ -164,7 +164,7 @@ def test_a_kill_loses_no_result_that_is_on_disk(trainer: Trainer, tmp_path: Path
         first.served.init("hanging", trainer, metadata={"do": "hang"})
         assert first.served.record("hanging")["state"] == "running"
         first.running.send_signal(signal.SIGKILL)
-        first.running.wait(10)
+        first.running.wait(60)
     with process(tmp_path, *state):
         found = trainer.result("hanging")
     assert found["status"] == "ERROR"
@@ -176,5 +176,5 @@ def test_sigint_ends_an_idle_server_at_once(tmp_path: Path):
     with process(tmp_path) as found:
         found.served.health()
         found.running.send_signal(signal.SIGINT)
-        assert found.running.wait(20) == 130
+        assert found.running.wait(60) == 130
         assert "Traceback" not in found.log.read_text()

@@ -131,7 +131,7 @@ def platform() -> Iterator[Platform]:
 def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.status, json.loads(reply.read())
     except urllib.error.HTTPError as error:
         with error:
@@ -445,7 +445,7 @@ def test_an_allowed_trainer_is_the_only_one(serve: Serve):
             f"http://127.0.0.1:{running.port}/v1/rollout/init", json.dumps(body).encode()
         )
         try:
-            with urllib.request.urlopen(request, timeout=20) as reply:
+            with urllib.request.urlopen(request, timeout=60) as reply:
                 assert reply.status == status
         except urllib.error.HTTPError as error:
             with error:
@@ -466,7 +466,7 @@ def test_json_says_where_the_server_is(project: Path):
         port = int(told["url"].rpartition(":")[2])
         assert get(port, "/platform/health", **bearer(told["api_key"]))[0] == 200
         running.send_signal(signal.SIGTERM)
-        rest, errors = running.communicate(timeout=30)
+        rest, errors = running.communicate(timeout=60)
     assert (running.returncode, rest) == (143, "")
     assert json.loads(errors.splitlines()[-1])["error"]["code"] == "terminated"
 

@@ -38,7 +38,7 @@ def run_blocked(told: Told, *sections: Section, owner: object = "owner") -> list
     """The sections one after the other, behind one that blocks until it was noticed."""
 
     async def blocks(main_loop: RunInMainLoop) -> None:
-        assert told.event.wait(30)
+        assert told.event.wait(60)
 
     async def main() -> list[Any]:
         isolation = Isolation(told, long_block_s=0.05)
@@ -178,7 +178,7 @@ def test_a_cancelled_section_may_clean_up() -> None:
         isolation = Isolation(told, long_block_s=0.05)
 
         async def blocks(main_loop: RunInMainLoop) -> None:
-            assert told.event.wait(30)
+            assert told.event.wait(60)
 
         await isolation.run("owner", "agent", blocks)
         await cancels(lambda: isolation.run("owner", "agent", section))
@@ -202,7 +202,7 @@ def test_what_a_section_leaves_behind_is_cancelled() -> None:
         await asyncio.sleep(0)
 
     run_blocked(Told(), section)
-    assert ended.wait(30)
+    assert ended.wait(60)
 
 
 BLOCKING = """

@@ -151,7 +151,7 @@ def test_a_spent_budget_of_money_ends_the_session():
 def test_a_spent_budget_of_time_ends_the_session():
     runs = Runs(Budget(time_s=0.01))
     runs.supervisor.start()
-    assert runs.halted.wait(10)
+    assert runs.halted.wait(60)
     assert runs.reasons == ["the time budget of 0.01 s is spent"]
 
 

@@ -196,7 +196,7 @@ def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
     file = Telling(tmp_path / "lines")
     commit = GroupCommit(on_failure=lambda *what: None, flush_interval_s=0.01)
     commit.append(file, b"x\n")
-    assert synced.wait(10)
+    assert synced.wait(60)
     commit.close()
     file.close()
 
