@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ try:
 except (ImportError, AttributeError):
     Expression = None
     _malformed = (SyntaxError,)
+try:
+    from _pytest import warnings
+
+    catch_warnings_for_item: Any = warnings.catch_warnings_for_item
+except (ImportError, AttributeError):
+    catch_warnings_for_item = None
 try:
     from _pytest.nodeid import NodeId
 except ImportError:  # before pytest 9.2
@@ -129,6 +136,19 @@ def is_skipped(item: pytest.Item) -> bool:
     except (Exception, pytest.fail.Exception):  # noqa: BLE001 - in a condition: its item fails
         return True
     return expected is not None and not (expected.run or item.config.option.runxfail)
+
+
+# ---- warnings
+
+
+def recorded_warnings(config: pytest.Config) -> AbstractContextManager[None]:
+    """Return what puts warnings into pytest's summary, by its filters, while no item runs."""
+    if catch_warnings_for_item is None or _plugin(config, "warnings") is None:
+        return nullcontext()
+    recorded: AbstractContextManager[None] = catch_warnings_for_item(
+        config=config, ihook=config.hook, when="runtest", item=None
+    )
+    return recorded
 
 
 # ---- reports of items

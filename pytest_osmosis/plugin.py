@@ -138,12 +138,22 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     return [] if evaluation is None else evaluation.plan()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Start the first rollouts: items are known and about to run."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Start the first rollouts: items are known and about to run.
+
+    Rollouts also run between two items: what they warn of then is recorded, or raised, too.
+    """
     evaluation = evaluation_of(session.config)
-    if evaluation is not None:
-        evaluation.begin(session.items)
+    if evaluation is None:
+        return (yield)
+    evaluation.begin(session.items)
+    if evaluation.runner is None:
+        return (yield)
+    from . import compat
+
+    with compat.recorded_warnings(session.config):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,7 +7,10 @@ import pytest
 from pytest_osmosis import compat
 from tests.project import Project
 
-IMPORTED = ("ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId", "Expression")
+IMPORTED = (
+    "ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId", "Expression",
+    "catch_warnings_for_item",
+)  # fmt: skip
 TEST = """
 import pytest
 

@@ -651,6 +651,51 @@ def test_a_warning_names_a_task_that_was_left_behind_in_a_model_call(
     assert "leaving.py:7: CallLeftBehind: leaving:agent: `look_up` still waited for" in told
 
 
+WARNING = """
+import asyncio
+import warnings
+from pathlib import Path
+
+
+async def agent(ctx):
+    if ctx.request.metadata["row_index"] == 1:
+        while not Path("between").exists():
+            await asyncio.sleep(0.01)
+        try:
+            warnings.warn("mind the gap")
+        finally:
+            Path("warned").touch()
+    return ctx.complete(ctx.request.messages, reward=1.0)
+"""
+BETWEEN = """
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    yield
+    if item.name.startswith("row-0"):
+        Path("between").touch()
+        while not Path("warned").exists():
+            time.sleep(0.01)
+    return True
+"""
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_code_warns_of_between_two_items_is_told(project: Project, workers: int) -> None:
+    project.write("warning.py", WARNING)
+    project.write("conftest.py", BETWEEN)
+    project.rows("a", "b")
+    words = "-Wdefault", "--batch-size=2"
+    session = project.run(*words, agent="warning:agent", eval_fn=None, workers=workers)
+    assert session.outcomes == {"passed": 2, "warnings": 1}
+    assert "mind the gap" in session.out
+
+
 @each_mode
 def test_a_secret_in_a_warning_is_masked(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
