@@ -108,7 +108,14 @@ class TestTimeout:
         self, project: Project, workers: str
     ) -> None:
         project.rows("alpha", "sleep", "gamma")
-        session = run(project, "--timeout=4", "--timeout-method=signal", workers)
+        project.write(
+            "conftest.py",
+            "import pytest\n\n"
+            "def pytest_collection_modifyitems(items):\n"
+            "    [item] = [each for each in items if each.name.startswith('row-1')]\n"
+            "    item.add_marker(pytest.mark.timeout(1))\n",
+        )
+        session = run(project, "--timeout=600", "--timeout-method=signal", workers)
         assert session.ret == 1
         assert [outcome for *_, outcome in scores(session)] == ["passed", "failed", "passed"]
         assert "Timeout" in session.out
