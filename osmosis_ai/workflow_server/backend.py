@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from ..agents.context import RolloutContext, get_rollout_context
-from ..agents.errors import OsmosisRolloutError, OsmosisValidationError
+from ..agents.errors import OsmosisRolloutError, OsmosisTimeoutError, OsmosisValidationError
 from ..agents.grader import Grader, GraderConfig, GraderContext, run_grader
 from ..agents.schemas import RolloutSample
 from ..agents.workflow import (
@@ -24,7 +24,7 @@ from ..agents.workflow import (
     AgentWorkflowContext,
     run_workflow,
 )
-from ..error_text import error_text
+from ..error_text import error_text, named_error
 from ..leavable import Leavable
 from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, RolloutStatus
 
@@ -188,7 +188,7 @@ class LocalBackend(ExecutionBackend):
             redact = str if ambient is None else ambient.redacted
             trace = redact(traceback.format_exc())
             logger.error("a rollout of %s failed\n%s", self.workflow_cls.__name__, trace)
-            return _failed(error, redact(error_text(error)), timeout_s, sample)
+            return _failed(error, redact(_message(error)), sample)
 
 
 async def _in_time(
@@ -203,7 +203,7 @@ async def _in_time(
         await asyncio.wait([task], timeout=timeout_s)
         if task.done():
             return task.result()
-        raise asyncio.TimeoutError
+        raise OsmosisTimeoutError(f"it did not end within {timeout_s} s")
     finally:
         if not task.done():
             task.cancel()
@@ -229,15 +229,15 @@ async def _without_exit(work: Awaitable[ExecutionResult]) -> ExecutionResult:
         raise OsmosisRolloutError(f"sys.exit({error.code!r}) was called") from error
 
 
-def _failed(
-    error: Exception, said: str, timeout_s: float | None, sample: RolloutSample | None
-) -> ExecutionResult:
-    """Return the result for an exception; `said` is its text without secrets."""
-    message = said or type(error).__name__
+def _message(error: Exception) -> str:
+    return error_text(error) if isinstance(error, OsmosisRolloutError) else named_error(error)
+
+
+def _failed(error: Exception, message: str, sample: RolloutSample | None) -> ExecutionResult:
+    """Return the result for an exception; `message` is what it says, without secrets."""
     category = RolloutErrorCategory.AGENT_ERROR
-    if isinstance(error, asyncio.TimeoutError | TimeoutError):
+    if isinstance(error, asyncio.TimeoutError | TimeoutError | OsmosisTimeoutError):
         category = RolloutErrorCategory.TIMEOUT
-        message = said or f"it did not end within {timeout_s} s"
     elif isinstance(error, ValueError | TypeError | AssertionError | OsmosisValidationError):
         category = RolloutErrorCategory.VALIDATION_ERROR
     return ExecutionResult(

@@ -183,7 +183,14 @@ def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
 @pytest.mark.parametrize(
     ("fields", "completion", "grading", "said", "category"),
     [
-        ({"wish": "raise"}, "failure", "failure", "no such drawer", "agent_error"),
+        (
+            {"wish": "raise"},
+            "failure", "failure", "LookupError: no such drawer", "agent_error",
+        ),
+        (
+            {"wish": "give up"},
+            "failure", "failure", "TimeoutError", "timeout",
+        ),
         ({"wish": "leave"}, "failure", "failure", "sys.exit(3) was called", "agent_error"),
         (
             {"label": "leave", "grader_timeout_sec": 60.0},
@@ -199,7 +206,7 @@ def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
             "validation_error",
         ),
     ],
-    ids=["raises", "leaves", "grader leaves", "too slow", "no reward"],
+    ids=["raises", "gives up", "leaves", "grader leaves", "too slow", "no reward"],
 )  # fmt: skip
 def test_a_failure_is_reported_and_says_why(
     serve: Callable[..., Served],
@@ -241,7 +248,7 @@ def test_a_failure_is_reported_and_logged_without_the_key(
 ):
     monkeypatch.setenv("SEARCH_API_KEY", "the-key-of-a-tool-77")
     serve().ask("POST", "/rollout", asked(controller, "r", "leak"))
-    assert controller.result("/done/r")["err_message"] == "refused: *** and ***"
+    assert controller.result("/done/r")["err_message"] == "PermissionError: refused: *** and ***"
     controller.wait_for("/graded/r")
     assert "PermissionError: refused: *** and ***" in caplog.text
     assert CONTROLLER_KEY not in caplog.text

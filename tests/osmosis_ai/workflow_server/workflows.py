@@ -33,6 +33,8 @@ class Asking(AgentWorkflow[Config]):
         wish = ctx.prompt[-1]["content"]
         if wish == "raise":
             raise LookupError("no such drawer")
+        if wish == "give up":
+            await asyncio.wait_for(asyncio.sleep(3600), 0)
         if wish == "leave":
             sys.exit(3)
         if wish == "leak":
