@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -52,7 +52,12 @@ class AgentWorkflowConfig(BaseConfig):
     """A workflow's settings; subclass it, or hand in further keys: they are kept."""
 
 
-TConfig = TypeVar("TConfig", bound=AgentWorkflowConfig)
+if TYPE_CHECKING:  # the parameter may be left out, also for strict type checkers
+    from typing_extensions import TypeVar as DefaultingTypeVar
+
+    TConfig = DefaultingTypeVar("TConfig", bound=AgentWorkflowConfig, default=Any)
+else:
+    TConfig = TypeVar("TConfig", bound=AgentWorkflowConfig)
 
 
 @dataclass(slots=True)
