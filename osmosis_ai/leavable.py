@@ -1,6 +1,6 @@
 """User code that is awaited until it is left: from then on it is never resumed.
 
-Code that swallows its cancellation would otherwise go on for ever, and with it the event loop.
+Code that swallows its cancellation never ends otherwise, and its event loop does not either.
 Knows no deadline.
 """
 
