@@ -110,7 +110,7 @@ def _kill_group(group: int) -> None:
 
 
 class _Exchange:
-    """Feeds and reads a program until it has closed its outputs."""
+    """Feeds and reads a program until it has its input and has closed its outputs."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], stdin: bytes, on_stderr: Callable[[str], None]
@@ -129,7 +129,7 @@ class _Exchange:
     def finish(self, on_end: Callable[[], None]) -> bytes:
         """What it printed; `on_end` is called when it has ended before its outputs were closed."""
         with self._selector:
-            while self._open_outputs and not _has_ended(self._process.pid):
+            while (self._open_outputs or self._left) and not _has_ended(self._process.pid):
                 self._turn(_LOOK_S)
             if self._open_outputs:
                 on_end()
