@@ -7,6 +7,7 @@ environment, as that of an evaluation.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 
 from osmosis_ai.models.base import ProviderError
@@ -17,9 +18,13 @@ from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.rollouts.prepare import open_model
 from pytest_osmosis.spec import ModelSpec
 
-_EXPORT = "export it, or name another variable with --osmosis-api-key-env"
-_SECRET = "set it with `osmosis secret set`, and name it in [secrets]"
-"""What a submitted run does instead."""
+_INSTEAD = {
+    "export it, or name another variable with --osmosis-api-key-env": (
+        "set it with `osmosis secret set`, and name it in [secrets]"
+    ),
+    r"give --osmosis-api-key-env \w+ to send it": "give its address with https://",
+}
+"""What a submitted run does in place of what a command line can."""
 _QUESTION = ({"role": "user", "content": "Answer with the word: yes"},)
 
 
@@ -32,7 +37,10 @@ def main(model: str) -> int:
         key_of(spec)
         asyncio.run(_ask(spec))
     except ConfigurationError as error:
-        return _refused(str(error).replace(_EXPORT, _SECRET))
+        told = str(error)
+        for said, instead in _INSTEAD.items():
+            told = re.sub(said, instead, told)
+        return _refused(told)
     except ProviderError as error:
         return _refused(str(error))
     return 0

@@ -59,6 +59,18 @@ def test_a_key_that_is_missing_is_named(
     )
 
 
+def test_a_key_that_would_be_read_along_is_told_how_a_submitted_run_sends_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://gateway.internal/v1")
+    assert question.main("openai/gpt-5-mini") == 1
+    assert capsys.readouterr().out == (
+        "API key: OPENAI_API_KEY is not sent over plain http to gateway.internal: give its "
+        "address with https://\n"
+    )
+
+
 @pytest.mark.slow
 def test_a_key_that_the_provider_refuses_is_told_without_it(refusing: str) -> None:
     done = subprocess.run(
