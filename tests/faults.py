@@ -773,10 +773,13 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "code forks",
-            "a child inherits neither journal nor lock",
+            "a child inherits neither journal nor lock; one that comes back from the agent or "
+            "from an eval function is ended",
             [
                 f"{JOURNAL}::test_other_programs_do_not_inherit_the_file",
                 f"{JOURNAL}::test_a_forked_child_does_not_keep_the_lock_of_its_parent",
+                "osmosis_ai/test_forked.py::"
+                "test_a_forked_child_that_comes_back_from_user_code_is_ended",
             ],
         ),
         Fault(
