@@ -574,7 +574,8 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "TLS fails",
-            "errored, naming SSL_CERT_FILE; not tried again",
+            "errored, saying what to do (set SSL_CERT_FILE, renew, call by another name); "
+            "not tried again",
             [
                 f"{POOL}::test_an_unknown_certificate_is_a_tls_error_that_is_not_retried",
                 f"{POOL}::test_an_expired_certificate_is_refused",

@@ -73,6 +73,8 @@ async def loaded() -> Any:
         detail = str(error)
     except ImportError as error:
         detail = f"LiteLLM cannot be imported ({error}): pip install -U litellm"
+    except OSError as error:  # it loads certificates
+        detail = f"LiteLLM cannot be imported ({error}): look at SSL_CERT_FILE"
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)
 
 

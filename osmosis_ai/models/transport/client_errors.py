@@ -11,6 +11,11 @@ import aiohttp
 from .exchange import TransportError
 from .proxy import Proxy
 
+_DATES = "renew it, or set this machine's clock"
+_NAME = "call it by a name that its certificate is for"
+_CURES = {9: _DATES, 10: _DATES, 62: _NAME, 64: _NAME}
+"""By OpenSSL's number: not yet valid, expired, for another host, for another IP address."""
+
 
 def transport_error(error: Exception, *, replied: bool, proxy: Proxy | None) -> TransportError:
     """Return the fault behind `error`; `replied`: the head of a reply had come before it."""
@@ -67,8 +72,8 @@ def _stage(error: Exception, replied: bool) -> str:
 
 def _tls_error(error: ssl.SSLError) -> TransportError:
     if isinstance(error, ssl.SSLCertVerificationError):
-        cure = "set SSL_CERT_FILE to the authority's certificate"
-        return TransportError("tls", f"{error.verify_message}; {cure}")
+        cure = _CURES.get(error.verify_code, "set SSL_CERT_FILE to the authority's certificate")
+        return TransportError("tls", f"{error.verify_message.rstrip('.')}; {cure}")
     why = (error.reason or str(error)).replace("_", " ").lower()
     cure = "does the endpoint speak plain http? Else set SSL_CERT_FILE"
     return TransportError("tls", f"{why}; {cure}")

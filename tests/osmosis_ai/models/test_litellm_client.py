@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import ssl
 import subprocess
 import sys
 import textwrap
@@ -151,6 +152,21 @@ def test_nothing_is_sent_where_no_name_can_be_replaced_by_our_transport(
         assert endpoint.requests == 0
     assert "create_async_transport" in str(error)
     assert "--osmosis-base-url" in str(error)
+
+
+def test_certificates_that_cannot_be_loaded_are_an_error_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @cache
+    def imported() -> None:
+        raise ssl.SSLError("no certificate or crl found")
+
+    monkeypatch.setattr(library, "_imported", imported)
+    with Endpoint("42") as endpoint:
+        error = refused(endpoint)
+        assert endpoint.requests == 0
+    assert error.fatal
+    assert "look at SSL_CERT_FILE" in str(error)
 
 
 def test_an_answer_that_did_not_come_through_our_transport_fails(
