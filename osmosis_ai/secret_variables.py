@@ -12,7 +12,9 @@ SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
 """The variable that names further ones, between spaces, whose values are masked too."""
 _ENDINGS = (
     *("API_KEY", "APIKEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN", "_JWT"),
-    "_BEARER_TOKEN_BEDROCK",  # Amazon's name for it
+    # Names that providers gave to theirs.
+    *("_BEARER_TOKEN_BEDROCK", "GIGACHAT_CREDENTIALS", "VERTEXAI_CREDENTIALS"),
+    *("VERTEX_CREDENTIALS", "AZURE_PASSWORD", "AZURE_CERTIFICATE_PASSWORD"),
 )
 """Endings of variables whose values are masked in all output: judges and tools have keys too."""
 
