@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -10,6 +11,7 @@ from .secret import Redactor, Secret
 
 SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
 """The variable that names further ones, between spaces, whose values are masked too."""
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 _ENDINGS = (
     *("API_KEY", "APIKEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN", "_JWT"),
     # Names that providers gave to theirs.
@@ -39,6 +41,11 @@ def masking(*keys: Secret | None) -> Callable[[str], str]:
         return redactor()(text)
 
     return masked
+
+
+def may_name_a_variable(text: str) -> bool:
+    """Return whether a variable can have this name; else it may be a key in the wrong place."""
+    return _VARIABLE.fullmatch(text) is not None
 
 
 def is_named_like_a_key(name: str) -> bool:

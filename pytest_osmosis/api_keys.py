@@ -9,7 +9,7 @@ import os
 from dataclasses import replace
 
 from osmosis_ai.secret import Secret, check_api_key
-from osmosis_ai.secret_variables import secret_variables
+from osmosis_ai.secret_variables import may_name_a_variable, secret_variables
 
 from .errors import ConfigurationError
 from .spec import EMBEDDED, EvalSpec, ModelSpec, SessionSpec
@@ -124,6 +124,11 @@ def _refuse_plain_http(model: ModelSpec, name: str) -> None:
 
 def _refuse_missing(model: ModelSpec) -> None:
     if model.api_key_env_named:
+        if not may_name_a_variable(model.api_key_env or ""):
+            raise ValueError(
+                "--osmosis-api-key-env must be the name of an environment variable that is set, "
+                "such as OPENAI_API_KEY; put a key itself into such a variable"
+            )
         raise ValueError(f"{model.api_key_env} is not set: export it, or name another variable")
     if model.base_url is None and _provider(model) in NEED_A_KEY:
         name = _usual_variables(model)[0]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..providers import ModelName, key_from_environment, key_variables
 from ..secret import Secret, check_api_key
+from ..secret_variables import may_name_a_variable
 from .errors import MissingAPIKeyError
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -22,8 +22,6 @@ MAX_VOTES = 101
 
 PARAMS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "api_version")
 """Keys of `model_info` that are handed to the provider as they are."""
-
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +186,7 @@ def _named(name: ModelName, variable: str) -> Secret:
     value = os.environ.get(variable, "")
     if value.strip():
         return Secret(value, variable)
-    if not _VARIABLE.fullmatch(variable):
-        # Most likely the key itself, put in the wrong place: it must not be repeated.
+    if not may_name_a_variable(variable):
         raise MissingAPIKeyError(
             "model_info['api_key_env'] must be the name of an environment variable that is set, "
             "such as OPENAI_API_KEY; a key itself goes into model_info['api_key']"
