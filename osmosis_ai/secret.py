@@ -32,6 +32,7 @@ _COMMON = frozenset(
         "change-me",
         "dummy-key",
         "fake-key",
+        "lm-studio",
         "localhost",
         "my-api-key",
         "no-key-needed",
@@ -131,7 +132,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """`text` without any spelling of any secret, and without rollouts' keys."""
-        for spelling in self._spellings:
+        for spelling in self._all():
             if spelling in text:
                 text = text.replace(spelling, MASK)
         return _ROLLOUT_KEY.sub(MASK, text) if ROLLOUT_KEY_PREFIX in text else text
@@ -139,17 +140,28 @@ class Redactor:
     def beginning(self, text: str) -> str:
         """Redact the beginning of a text that goes on, and any piece of a secret at its end."""
         redacted = self(text)
-        piece = max(map(partial(_piece_at_end, redacted), self._spellings), default=0)
+        piece = max(map(partial(_piece_at_end, redacted), self._all()), default=0)
         return _ROLLOUT_KEY_BEGUN.sub("", redacted[: len(redacted) - piece])
 
     def end(self, text: str) -> str:
         """Redact the end of a longer text, and any piece of a secret at its beginning."""
         redacted = self(text)
-        piece = max((_piece_at_end(redacted[::-1], s[::-1]) for s in self._spellings), default=0)
+        piece = max((_piece_at_end(redacted[::-1], s[::-1]) for s in self._all()), default=0)
         return _ROLLOUT_KEY_ENDED.sub("", redacted[piece:])
+
+    def _all(self) -> list[str]:
+        return [*self._spellings, *_everywhere._spellings]
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"
+
+
+_everywhere = Redactor()
+
+
+def mask_everywhere(secret: Secret) -> None:
+    """Have every redactor of this process mask the secret from now on."""
+    _everywhere.add(secret)
 
 
 def _piece_at_end(text: str, spelling: str) -> int:

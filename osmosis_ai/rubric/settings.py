@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..providers import ModelName, key_from_environment, key_variables
-from ..secret import Secret, check_api_key
+from ..secret import Secret, check_api_key, mask_everywhere
 from ..secret_variables import may_name_a_variable
 from .errors import MissingAPIKeyError
 
@@ -205,6 +205,7 @@ def _refuse_plain_http(name: ModelName, variable: str) -> None:
 
 
 def _usable(key: Secret) -> Secret:
+    mask_everywhere(key)  # it may stand in a line of code that a traceback shows
     try:
         return check_api_key(key.reveal(), key.name)
     except ValueError as error:

@@ -18,7 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmosis_ai.secret import MASK, Redactor, Secret, check_api_key, is_maskable
+from osmosis_ai.secret import (
+    MASK,
+    Redactor,
+    Secret,
+    check_api_key,
+    is_maskable,
+    mask_everywhere,
+)
 
 VALUE = "sk-proj-A/b+c=d&e<f>'g\"h é\\i-0123456789"
 
@@ -145,6 +152,17 @@ def test_any_secret_is_masked_in_any_spelling(value: str, spelling: str) -> None
 def test_masked_json_is_still_json() -> None:
     text = json.dumps({"echo": f"your key is {VALUE}!", "n": 1})
     assert json.loads(Redactor([Secret(VALUE)])(text)) == {"echo": "your key is ***!", "n": 1}
+
+
+def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there() -> None:
+    earlier = Redactor([Secret(VALUE)])
+    later = "sk-given-later-Kd93jdQ2"
+    mask_everywhere(Secret(later))
+    for redact in (earlier, Redactor()):
+        assert redact(f"{later} {quote(later)!r}") == f"{MASK} '{MASK}'"
+        assert redact.beginning(f"is {later[:12]}") == "is "
+        assert redact.end(f"{later[12:]} is") == " is"
+    assert earlier(VALUE) == MASK
 
 
 def test_short_and_common_secrets_are_not_masked_but_named() -> None:

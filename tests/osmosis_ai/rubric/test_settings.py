@@ -8,6 +8,7 @@ import pytest
 
 from osmosis_ai.rubric.errors import MissingAPIKeyError
 from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
+from osmosis_ai.secret import Redactor
 
 KEY = "sk-inline-0123456789"
 
@@ -90,6 +91,12 @@ def test_wrong_values_are_named(info: dict[str, Any], error: type[Exception], sa
 def test_model_info_must_be_a_mapping() -> None:
     with pytest.raises(TypeError, match="mapping, not str"):
         judge_settings("openai/gpt-5", Overrides())  # type: ignore[arg-type]
+
+
+def test_a_judges_key_is_masked_wherever_it_stands() -> None:
+    redact = Redactor()
+    settings_of(api_key="sk-in-a-line-of-code-83jd9Q")
+    assert redact('{"api_key": "sk-in-a-line-of-code-83jd9Q"}') == '{"api_key": "***"}'
 
 
 def test_an_inline_key_wins_over_any_variable(monkeypatch: pytest.MonkeyPatch) -> None:
