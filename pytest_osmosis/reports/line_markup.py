@@ -17,7 +17,7 @@ _LABEL = re.compile(
     r"  (?:(?:system|developer|user|assistant|tool|function) +"
     r"|ground truth  |(?:answer|reason) {8})"
 )
-_BLANKS = re.compile(r" {13,}")
+_BLANKS = re.compile(r" {13,}(?![ ~^])")  # not the marks below a line of code
 _MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (
     (re.compile(r"\bPASSED$"), "good"),
     (re.compile(r"\bFAILED$"), "bad"),
