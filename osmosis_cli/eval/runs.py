@@ -82,9 +82,10 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) -> None:
-    """One of them: its figures, what was asked; of a ROW its runs and a whole conversation.
+    """One of them: its figures, or the runs of a ROW.
 
-    ROW is a name such as row-3, an index, or one run of a row, such as row-3[run-1].
+    Beside the figures stands what was asked, below a row's runs a whole conversation. ROW is a
+    name such as row-3, an index, or one run of a row, such as row-3[run-1].
     """
     folder = _named(_runs_folder(ctx), name)
     run = read_run(folder)

@@ -19,10 +19,10 @@ from .place import Place, connected, place_options
 )
 @place_options
 def backup_command(file: Path, with_key: bool, place: Place, as_json: bool) -> None:
-    """Write database and files into one archive, while the platform serves.
+    """Write database and files into one archive.
 
-    The key that encrypts the stored secrets is left out: keep secret.key elsewhere, once. Work
-    trees and environments are left out too; they are made again.
+    The platform may serve meanwhile. The key that encrypts the stored secrets is left out: keep
+    secret.key elsewhere, once. Work trees and environments are left out too; they are made again.
 
     \b
     Example:
@@ -46,10 +46,11 @@ def backup_command(file: Path, with_key: bool, place: Place, as_json: bool) -> N
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @place_options
 def restore_command(file: Path, place: Place, as_json: bool) -> None:
-    """Make a platform of a backup, in an empty folder and an empty database.
+    """Make a platform of a backup.
 
-    A backup of SQLite can be restored into PostgreSQL, and the reverse. End the old platform
-    first: runs that were not finished go on in the new one.
+    The folder and the database have to be empty. A backup of SQLite can be restored into
+    PostgreSQL, and the reverse. End the old platform first: runs that were not finished go on in
+    the new one.
 
     \b
     Example:

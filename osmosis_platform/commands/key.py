@@ -23,11 +23,12 @@ def key_group() -> None:
 @key_group.command("change")
 @place_options
 def change_command(place: Place, as_json: bool) -> None:
-    """Encrypt all stored secrets by a new key, which replaces that of secret.key.
+    """Encrypt all stored secrets by a new key.
 
-    End the platform before. A command that was killed is run again; until then the platform can be
-    served by both keys. Where the key is in OSMOSIS_PLATFORM_SECRET_KEY, put a new one before it,
-    with a space between, run this, and then leave the old one out.
+    It replaces that of secret.key. End the platform before. A command that was killed is run
+    again; until then the platform can be served by both keys. Where the key is in
+    OSMOSIS_PLATFORM_SECRET_KEY, put a new one before it, with a space between, run this, and then
+    leave the old one out.
 
     \b
     Example:

@@ -12,7 +12,7 @@ from .users import tell_ownerless
 
 @click.group("member")
 def member_group() -> None:
-    """Add, list and remove members of workspaces, and change their roles.
+    """Add, list, change and remove members of workspaces.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def list_members(workspace: str, place: Place, as_json: bool) -> None:
 )
 @place_options
 def add_member(workspace: str, user: str, role: str, place: Place, as_json: bool) -> None:
-    """Make a user a member of a workspace, or change the role of one who is.
+    """Make a user a member of a workspace, or change their role.
 
     \b
     Example:

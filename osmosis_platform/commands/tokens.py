@@ -30,7 +30,7 @@ def token_group() -> None:
 @click.option("--workspace", metavar="NAME", help="Only those for a workspace.")
 @place_options
 def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: bool) -> None:
-    """List the tokens that serve: their ids, never the tokens themselves.
+    """List the ids of the tokens that serve.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def create_token(
 def revoke_token(
     token_id: str | None, user: str | None, yes: bool, place: Place, as_json: bool
 ) -> None:
-    """Revoke a token by its id, or all of a user; they serve nowhere any more.
+    """Revoke a token by its id, or all of a user.
 
     \b
     Examples:

@@ -43,7 +43,7 @@ def user_group() -> None:
 @user_group.command("list")
 @place_options
 def list_users(place: Place, as_json: bool) -> None:
-    """List the users, their workspaces and how many tokens of each serve.
+    """List the users, their workspaces and number of tokens.
 
     \b
     Example:
@@ -152,10 +152,11 @@ def set_user(
 @yes_option
 @place_options
 def remove_user(name: str, yes: bool, place: Place, as_json: bool) -> None:
-    """Remove a user with their logins, tokens, memberships and own secrets.
+    """Remove a user.
 
-    Their runs that have not ended are stopped. Runs, datasets and secrets of workspaces that they
-    have made stay, and name their maker.
+    Their logins, tokens, memberships and own secrets go with them. Their runs that have not ended
+    are stopped. Runs, datasets and secrets of workspaces that they have made stay, and name their
+    maker.
 
     \b
     Example:

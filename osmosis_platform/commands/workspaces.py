@@ -134,10 +134,11 @@ def set_workspace(
 @yes_option
 @place_options
 def remove_workspace(name: str, yes: bool, place: Place, as_json: bool) -> None:
-    """Remove a workspace with its runs, reports, datasets, secrets, tokens and files.
+    """Remove a workspace with all that it has.
 
-    What trainers have left of its runs goes too. The repository stays as it is, and so do the
-    users. Refused while runs of it go on. One that was ended half-way is begun again.
+    Its runs, reports, datasets, secrets, tokens and files go, and what trainers have left of its
+    runs. The repository stays as it is, and so do the users. Refused while runs of it go on. One
+    that was ended half-way is begun again.
 
     \b
     Example:
