@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from inspect import isasyncgenfunction, iscoroutinefunction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from osmosis_ai.messages import last_assistant_text
 
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
+from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import rollout_section
@@ -32,6 +34,8 @@ from .runner import ItemRunner, run_id_of
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
 _NUMBERS = {"n", "pass_threshold", "limit", "offset", "max_turns"}
+_CALLED_BY_MARKER = {"anyio": "anyio", "pytest_asyncio": "asyncio", "pytest_trio": "trio"}
+"""Packages that call the `async def` tests which have a marker of theirs, and no other."""
 _ROLLOUT = pytest.StashKey["Rollout"]()
 
 
@@ -168,12 +172,20 @@ class MarkerPlugin:
         ids = [parameter_id(suite.dataset.row_name(key.row_index), key.run_index) for key in keys]
         metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own
     def pytest_pycollect_makeitem(self) -> Generator[None, Any, Any]:
-        """Refuse a function that has several tests for a run: it has one result."""
+        """Refuse a function that has several tests for a run, or that nothing would call."""
         made = yield
         runs = [run_id_of(item) for item in made] if isinstance(made, list) else []
-        if len(set(runs)) < len(runs) and None not in runs:
+        if not runs or None in runs:
+            return made
+        if not _is_called(made[0]):
+            pytest.fail(
+                f"{made[0].originalname}: an `async def` test needs a plugin that calls it, and "
+                "the plugin's marker; `def` will do",
+                pytrace=False,
+            )
+        if len(set(runs)) < len(runs):
             pytest.fail(
                 f"{made[0].originalname}: @pytest.mark.osmosis does not go with a fixture that has "
                 "`params`, nor with a plugin that repeats tests: each run of a row is one test",
@@ -225,6 +237,23 @@ class MarkerPlugin:
         return report
 
 
+def _is_called(item: pytest.Item) -> bool:
+    """Whether its test is called: pytest calls no `async def`, and fails it after its rollout."""
+    if type(item) is not pytest.Function or not (
+        iscoroutinefunction(item.obj) or isasyncgenfunction(item.obj)
+    ):
+        return True
+    if any(item.get_closest_marker(name) for name in _CALLED_BY_MARKER.values()):
+        return True
+    callers = {_package(each.plugin) for each in item.ihook.pytest_pyfunc_call.get_hookimpls()}
+    return not callers <= {"_pytest", *_CALLED_BY_MARKER}
+
+
+def _package(plugin: object) -> str:
+    module: str = getattr(plugin, "__name__", type(plugin).__module__)
+    return module.partition(".")[0]
+
+
 def _suite(evaluation: Host, definition: Any, marker: pytest.Mark) -> Suite:
     known = evaluation.suites.get(definition.nodeid)
     if known is not None:
@@ -263,11 +292,18 @@ def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
             f"@pytest.mark.osmosis has no argument {unknown[0]!r}; it has {', '.join(_OVERRIDES)}"
         )
     given |= _checked_numbers(given)
-    data = given.pop("data", None)
+    agent, data = given.get("agent"), given.pop("data", None)
+    for name, value, what in (("agent", agent, "server:agent_loop"), ("data", data, "data.jsonl")):
+        if not isinstance(value, str | Path | None):
+            raise ConfigurationError(
+                f"@pytest.mark.osmosis({name}=...): expected text, such as {what!r}, "
+                f"not {type(value).__name__}"
+            )
+    options = OptionReader(definition.config)
     if data is not None:
         given["data"] = (definition.path.parent / Path(data)).resolve()
-    elif definition.config.option.osmosis_data:
-        given["data"] = Path(definition.config.option.osmosis_data[0]).resolve()
+    elif texts := options("data"):
+        given["data"] = options.resolved("data", texts[0])
     else:
         raise ConfigurationError("@pytest.mark.osmosis needs data=..., or --osmosis-data")
     spec = replace(defaults, name=definition.nodeid, eval_fns=(), marked=True, **given)

@@ -125,6 +125,40 @@ class TestIt:
     assert three.endpoint.requests == 0
 
 
+ASYNC_TEST = """
+import pytest
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+async def test_it(rollout):
+    assert rollout.messages
+"""
+CALLED = """
+import asyncio
+
+def pytest_pyfunc_call(pyfuncitem):
+    asyncio.run(pyfuncitem.obj(pyfuncitem.funcargs["rollout"]))
+    return True
+"""
+
+
+@each_mode
+def test_an_async_test_that_nothing_would_call_is_refused_before_its_rollout(
+    three: Project, workers: int
+) -> None:
+    three.write("test_it.py", ASYNC_TEST)
+    session = three.run(workers=workers, agent=None, data=None, eval_fn=None)
+    assert session.ret != 0
+    assert "test_it: an `async def` test needs a plugin that calls it" in session.out
+    assert three.endpoint.requests == 0
+
+
+def test_an_async_test_is_run_where_a_plugin_calls_it(three: Project) -> None:
+    three.write("test_it.py", ASYNC_TEST)
+    three.write("conftest.py", CALLED)
+    session = three.run(agent=None, data=None, eval_fn=None)
+    assert session.outcomes == {"passed": 3}
+
+
 @pytest.mark.parametrize(
     ("name", "condition"), [("no:skipping", "True"), ("skipping", "False"), ("skipping", "1 / 0")]
 )

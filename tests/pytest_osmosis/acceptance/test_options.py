@@ -538,6 +538,8 @@ def test_answer(rollout):
         [
             ('data="data.jsonl"', "@pytest.mark.osmosis needs agent=..., or --osmosis-agent"),
             ('agent="agent:agent_loop"', "@pytest.mark.osmosis needs data=..., or --osmosis-data"),
+            ("agent=len", "osmosis(agent=...): expected text, such as 'server:agent_loop', not"),
+            ('data=["data.jsonl"]', "osmosis(data=...): expected text, such as 'data.jsonl', not"),
             ('"agent:agent_loop"', "@pytest.mark.osmosis takes keyword arguments alone"),
             ("agnet=1", "@pytest.mark.osmosis has no argument 'agnet'; it has agent, data, n"),
             ('agent="agent:agent_loop", data="data.jsonl", n=0', "expected a whole number of at"),
@@ -562,6 +564,14 @@ def test_answer(rollout):
         assert "pytest_osmosis/" not in session.out
         assert "During handling" not in session.out
         assert project.endpoint.requests == 0
+
+    def test_a_mark_leaves_agent_and_data_to_the_ini_file(self, project: Project) -> None:
+        project.rows("a")
+        keys = "osmosis_agent = agent:agent_loop\nosmosis_data = data.jsonl"
+        project.write("pytest.ini", f"[pytest]\n{keys}\n")
+        project.write("sub/test_it.py", self.TEST.format(arguments=""))
+        session = project.run("sub", agent=None, data=None, eval_fn=None)
+        assert session.outcomes == {"passed": 1}
 
     def test_a_mark_without_a_model_is_told(self, project: Project) -> None:
         project.rows("a")
