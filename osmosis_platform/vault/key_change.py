@@ -47,7 +47,7 @@ def change_key(database: Database, data: Path, keys: str | None) -> int:
     """
     with locked_if_free(data / _LOCK) as is_free:
         if not is_free:
-            raise KeyProblem("the platform is served: end all of its processes first")
+            raise KeyProblem("the platform is served, or its key is being changed: end that first")
         return _encrypt_anew(database, Vault(keys)) if keys else _replace(database, data)
 
 
