@@ -42,9 +42,11 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
     """
     with database.reading() as session:
         workspace = find_workspace(session, name)
-        for run in session.scalars(select(Run.id).where(Run.workspace_id == workspace.id)).all():
-            with _unused(Room.of_run(data, run), name):
-                pass  # nothing is removed where one is used
+        runs = session.scalars(select(Run.id).where(Run.workspace_id == workspace.id)).all()
+    kept = {folder.name for folder in data.glob("runs/*")}
+    for run in kept.intersection(runs):
+        with _unused(Room.of_run(data, run), name):
+            pass  # nothing is removed where one is used
     with database.writing() as session:
         check_ended(session, workspace)
         removal.close_workspace(session, workspace.id)
