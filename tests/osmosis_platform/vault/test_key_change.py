@@ -98,7 +98,7 @@ def test_no_key_changes_while_the_platform_is_served_and_the_reverse(
     platform: PlatformServer,
 ) -> None:
     data = platform.settings.data
-    with serving(data), serving(data), pytest.raises(KeyProblem, match="end all of its processes"):
+    with serving(data), serving(data), pytest.raises(KeyProblem, match="the platform is served"):
         change_key(platform.database, data, None)
     with (
         locked_if_free(data / key_change._LOCK),
