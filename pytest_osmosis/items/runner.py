@@ -129,7 +129,7 @@ class ItemRunner:
             self._on_begin()
 
     def reach(self, item: pytest.Item) -> None:
-        """Note that the session comes to an item, whoever runs it."""
+        """Note that the session comes to an item, also to one that another plugin runs."""
         self._is_in_block = self._is_in_block and not _is_ordinary(item)
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
