@@ -12,17 +12,19 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.spec import Cluster
 
-from ..shards.hub import Hub
 from ..shards.process import NOT_INVITED
 from . import cluster as clusters
 from .connection import Connected, RayConnection, TaskEnd
 from .project import copy_project
+
+if TYPE_CHECKING:
+    from ..shards.hub import Hub
 
 END_S = 1.0
 """How long processes may take to end once they were asked to."""
@@ -80,6 +82,8 @@ class RayFleet:
 
     def begin(self, listener: Listener) -> None:
         """Listen for shards."""
+        from ..shards.hub import Hub  # needs the extra, which was looked for
+
         order = self._order
         assert order is not None
         self._hub = Hub(self._connected.host, order, listener, on_silence=self._end_silent)

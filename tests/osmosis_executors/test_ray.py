@@ -79,6 +79,25 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(
     assert str(not_chosen.value) == f"--executor ray {told}"
 
 
+WITHOUT_THE_EXTRA = """
+import sys
+sys.modules.update(dict.fromkeys(["ray", "cryptography"]))
+from osmosis_executors.ray.fleet import RayFleet
+from pytest_osmosis.errors import ConfigurationError
+try:
+    RayFleet(None)
+except ConfigurationError as error:
+    print(error)
+"""
+
+
+def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_EXTRA], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("--osmosis-ray needs ray and cryptography: pip install"), done
+
+
 @pytest.mark.parametrize("given", [{"ray_address": "auto"}, {"ray_shards": 2}])
 def test_options_of_ray_are_refused_for_the_other_executor(given: dict[str, str]) -> None:
     with pytest.raises(NoExecutor, match="is for --executor ray"):
