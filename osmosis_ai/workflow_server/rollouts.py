@@ -19,7 +19,9 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from ..agents.context import RolloutContext
+from ..rollout_server.events import event
 from ..rollout_server.http.messages import Refused, busy
+from ..rollout_server.rollouts import Delivery
 from ..rollout_server.settings import ServerSettings
 from ..rollout_server.trainer.address_policy import (
     Trainer,
@@ -56,7 +58,7 @@ class _Rollout:
     """Of the request but its key."""
     status: RolloutStatus = RolloutStatus.QUEUED
     task: asyncio.Task[None] | None = None
-    delivery: asyncio.Task[None] | None = None
+    delivery: asyncio.Task[Delivery] | None = None
     """The last call back."""
     told: int = 0
     """The calls back that were begun: about the workflow, then about its grading."""
@@ -78,7 +80,7 @@ class Rollouts:
         self._client: TrainerClient | None = None
         self._haste = Haste()
         self._last_round = asyncio.Event()
-        self._deliveries: set[asyncio.Task[None]] = set()
+        self._deliveries: set[asyncio.Task[Delivery]] = set()
         self._undelivered_bytes = 0
         self._closing = False
 
@@ -144,9 +146,11 @@ class Rollouts:
             if late:
                 await asyncio.wait(late, timeout=CLEAN_UP_S + 1.0)
         self._last_round.set()
-        if self._deliveries:
-            await asyncio.wait(self._deliveries, timeout=self._settings.flush_s)
-        for delivery in tuple(self._deliveries):
+        if deliveries := tuple(self._deliveries):
+            await asyncio.wait(deliveries, timeout=self._settings.flush_s)
+        if left := sum(not each.done() or each.result() == "pending" for each in deliveries):
+            event("results_undelivered", logging.ERROR, results=left, kept="nowhere")
+        for delivery in deliveries:
             delivery.cancel()
         if self._client is not None:
             await self._client.aclose()
@@ -244,11 +248,11 @@ class Rollouts:
         before = rollout.delivery
         until = time.monotonic() + self._settings.record_ttl_s
 
-        async def told() -> None:
+        async def told() -> Delivery:
             if before is not None:
                 await asyncio.wait([before])
             send = partial(calls.post, where, body)
-            await deliver(send, calls.rollout_id, until=until, last_round=self._last_round)
+            return await deliver(send, calls.rollout_id, until=until, last_round=self._last_round)
 
         rollout.told += 1
         rollout.delivery = asyncio.ensure_future(told())
@@ -256,7 +260,7 @@ class Rollouts:
         self._undelivered_bytes += len(body)
         rollout.delivery.add_done_callback(partial(self._delivered, len(body)))
 
-    def _delivered(self, size: int, delivery: asyncio.Task[None]) -> None:
+    def _delivered(self, size: int, delivery: asyncio.Task[Delivery]) -> None:
         self._deliveries.discard(delivery)
         self._undelivered_bytes -= size
 

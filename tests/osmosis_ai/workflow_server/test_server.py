@@ -313,6 +313,19 @@ def test_a_shutdown_reports_what_it_cuts_off(controller: Controller, serve: Any)
         assert entered == ["start", "end"]
 
 
+def test_a_shutdown_says_how_many_calls_back_nobody_has_taken(
+    controller: Controller, caplog: pytest.LogCaptureFixture
+):
+    controller.takes_results = False
+    settings = ServerSettings(local=True, drain_s=0.1, flush_s=0.1)
+    backend = LocalBackend(workflow=Asking, workflow_config=config, grader=Matching)
+    with served(create_rollout_server(backend=backend, settings=settings, api_key=KEY)) as server:
+        assert server.ask("POST", "/rollout", asked(controller, "r")).status == 202
+        while server.ask("GET", "/rollout/r/status").json()["status"] != "success":
+            pass
+    assert "results_undelivered results=2 kept=nowhere" in caplog.messages
+
+
 def test_who_asks_needs_the_key_and_no_address_inside_is_called(
     serve: Callable[..., Served], controller: Controller
 ):
