@@ -69,7 +69,7 @@ def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_p
         return {"choices": [{"message": {"content": "in time"}}]}
 
     trainer.answer = lambda body: asyncio.to_thread(answer)
-    with process(tmp_path, "--max-concurrent", "2", "--drain", "1.5") as found:
+    with process(tmp_path, "--max-concurrent", "2", "--drain", "5") as found:
         served = found.served
         served.init("ending", trainer)
         served.init("hanging", trainer, metadata={"do": "hang"})
