@@ -19,6 +19,7 @@ from starlette.routing import Mount
 from osmosis_ai.rollout import create_app
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client
+from tests.endpoints import refusing_address
 from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body, served
 
@@ -149,10 +150,9 @@ def test_a_trainer_that_cannot_be_reached_does_not_delay_the_shutdown(
     hours = {"base_s": 3600.0, "cap_s": 3600.0}
     monkeypatch.setattr(client, "retries", lambda *known: replace(quick(*known), **hours))
     settings = ServerSettings(local=True, drain_s=3600.0, flush_s=3600.0)
-    with Trainer() as gone:
-        pass  # its port is free again
-    with served(create_app(Asking(), settings=settings, api_key=KEY)) as running:
-        assert running.init("waiting", gone).status == 202
+    app = create_app(Asking(), settings=settings, api_key=KEY)
+    with refusing_address() as netloc, served(app) as running:
+        assert running.init("waiting", f"http://{netloc}").status == 202
     # Every try was made, of the model call and of the callback, without a pause.
     assert "cannot be reached after 3 tries" in caplog.text
 
