@@ -133,7 +133,7 @@ class LocalBackend(ExecutionBackend):
         self._asked += 1
         try:
             async with self._places:
-                result = await self._guarded(self._run(request), request.agent_timeout_sec)
+                result = await self._guarded(request, self._run(request), request.agent_timeout_sec)
                 await on_workflow_complete(result)
                 if on_grader_complete is not None:
                     await on_grader_complete(await self._graded(request, result))
@@ -160,7 +160,8 @@ class LocalBackend(ExecutionBackend):
             failed = {"status": RolloutStatus.FAILURE, "err_message": why}
             return result.model_copy(update=failed)
         grading = self._grade(grader, request, result.sample)
-        return await self._guarded(grading, request.grader_timeout_sec, sample=result.sample)
+        limit_s = request.grader_timeout_sec
+        return await self._guarded(request, grading, limit_s, sample=result.sample)
 
     async def _grade(
         self, grader: Grader, request: ExecutionRequest, sample: RolloutSample | None
@@ -175,6 +176,7 @@ class LocalBackend(ExecutionBackend):
 
     async def _guarded(
         self,
+        request: ExecutionRequest,
         work: Awaitable[ExecutionResult],
         timeout_s: float | None,
         *,
@@ -182,17 +184,18 @@ class LocalBackend(ExecutionBackend):
     ) -> ExecutionResult:
         """Await the user's code; what it raises is the result."""
         try:
-            return await _in_time(_without_exit(work), timeout_s)
+            return await _in_time(request.id, _without_exit(work), timeout_s)
         except Exception as error:  # noqa: BLE001  the boundary: a rollout's failure is a result
             ambient = get_rollout_context()
             redact = str if ambient is None else ambient.redacted
             trace = redact(traceback.format_exc())
-            logger.error("a rollout of %s failed\n%s", self.workflow_cls.__name__, trace)
+            name = self.workflow_cls.__name__
+            logger.error("rollout %s of %s failed\n%s", request.id, name, trace)
             return _failed(error, redact(_message(error)), sample)
 
 
 async def _in_time(
-    work: Coroutine[Any, Any, ExecutionResult], timeout_s: float | None
+    rollout_id: str, work: Coroutine[Any, Any, ExecutionResult], timeout_s: float | None
 ) -> ExecutionResult:
     """Await the user's code; what does not end when it is cancelled is not resumed."""
     leavable = Leavable(work)
@@ -211,8 +214,8 @@ async def _in_time(
                 await asyncio.wait([task], timeout=CLEAN_UP_S)
             finally:
                 if not task.done():
-                    told = "a rollout did not end although it was cancelled; it is left at %s"
-                    logger.error(told, leavable.where())
+                    told = "rollout %s did not end although it was cancelled; it is left at %s"
+                    logger.error(told, rollout_id, leavable.where())
                     leavable.leave()
                     task.cancel()
 

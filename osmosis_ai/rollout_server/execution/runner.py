@@ -80,7 +80,7 @@ class Runner:
             return Tools(given, dump_tools(given, owner=owner))
 
         job = self._workers.run(asked)
-        why = await self._ended(job, TOOLS_TIMEOUT_S, "get_tools")
+        why = await self._ended(request.rollout_id, job, TOOLS_TIMEOUT_S, "get_tools")
         if why is not None:
             return failed(request.rollout_id, why)
         try:
@@ -92,7 +92,7 @@ class Runner:
         self, request: RolloutRequest, key: Secret | None, trainer: Trainer, tools: Tools
     ) -> Outcome:
         """Return how the rollout ended."""
-        settings = self._settings
+        settings, rollout_id = self._settings, request.rollout_id
         begun: list[RolloutContext] = []
 
         async def executed(client: TrainerClient) -> Outcome:
@@ -105,7 +105,7 @@ class Runner:
             )
             llm = OsmosisLLMClient(
                 request.server_url,
-                request.rollout_id,
+                rollout_id,
                 settings=settings.client,
                 channel=channel,
             )
@@ -123,15 +123,17 @@ class Runner:
                 llm.end()
 
         job = self._workers.run(executed)
-        why = await self._ended(job, settings.rollout_timeout_s, "the rollout")
+        why = await self._ended(rollout_id, job, settings.rollout_timeout_s, "the rollout")
         if why is not None:
             metrics = begun[0].metrics() if begun else None
-            return failed(request.rollout_id, why, metrics=metrics)
+            return failed(rollout_id, why, metrics=metrics)
         if job.result.cancelled():
-            return failed(request.rollout_id, "CancelledError: the agent cancelled itself")
+            return failed(rollout_id, "CancelledError: the agent cancelled itself")
         return job.result.result()
 
-    async def _ended(self, job: Job[TrainerClient, T], limit_s: float, what: str) -> str | None:
+    async def _ended(
+        self, rollout_id: str, job: Job[TrainerClient, T], limit_s: float, what: str
+    ) -> str | None:
         """Wait for the job; None when it ended by itself, else why it was ended."""
         waits: list[asyncio.Future[Any]] = [job.result, self._shutdown]
         await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -142,5 +144,6 @@ class Runner:
         await asyncio.wait([job.result], timeout=self._settings.cancel_grace_s)
         if not job.result.done():
             reason = f"{what} did not end although it was cancelled"
-            event("abandoned", logging.ERROR, reason=reason, at=job.leave())
+            at = job.leave()
+            event("abandoned", logging.ERROR, rollout_id=rollout_id, reason=reason, at=at)
         return why

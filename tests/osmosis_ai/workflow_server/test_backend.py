@@ -31,4 +31,5 @@ def test_a_workflow_that_swallows_every_cancellation_ends_and_the_log_says_where
     asyncio.run(LocalBackend(workflow=Stubborn).execute(request, note))
     assert swallowed == [asyncio.CancelledError, GeneratorExit]
     place = f"{__file__}:{Stubborn.run.__code__.co_firstlineno + 3} in run"
+    assert "rollout r did not end although it was cancelled" in caplog.text
     assert f"{place} > " in caplog.text
