@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -285,7 +286,9 @@ class _Execution:
 
     def _without_paths(self, text: str) -> str:
         """Name files as users know them, and not where the platform has them."""
-        text = text.replace(str(self._order.dataset), self._order.dataset_name)
+        dataset = self._order.dataset
+        for shown in (str(dataset), os.path.relpath(dataset, self._room.source)):  # pytest's items
+            text = text.replace(shown, self._order.dataset_name)
         for folder in (self._room.folder, self._room.data):
             text = text.replace(f"{folder}/", "")
         return text

@@ -83,6 +83,14 @@ def test_a_run_that_fails_says_why(
     assert len(submitted.children.jobs) == (1 if "question" in values else 2)
 
 
+def test_a_log_names_the_dataset_as_users_know_it(submitted: Submitted) -> None:
+    dataset_id = run_of(submitted.platform, submitted.run_id).dataset_id
+    item = f"../../../datasets/{dataset_id}/rows.jsonl::row-1"
+    submitted.children.evaluation = (0, f"{item} ...\n")
+    submitted.execute()
+    assert "info run: datasets/my-dataset.jsonl::row-1 ..." in submitted.log
+
+
 def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitted) -> None:
     (submitted.room.source / "rollouts" / "my-rollout" / "main.py").unlink()
     run = submitted.execute()
