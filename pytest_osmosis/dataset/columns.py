@@ -28,6 +28,7 @@ _COLUMNS_SHOWN = 12
 _USUAL = {
     "user_prompt": ("question", "prompt", "input", "instruction", "query", "problem"),
     "system_prompt": ("system",),
+    TRUTH: ("answer", "expected", "expected_output", "target", "reference", "solution", "output"),
 }
 """Names that other datasets give these columns."""
 
@@ -79,6 +80,15 @@ class Columns:
         """The row's id, if it has a usable one; checks nothing else."""
         plan = self._plan(record)
         return None if plan.id is None else _usable_id(record[plan.id])
+
+    def likely_truth(self) -> str | None:
+        """The column that is probably meant as ground truth, where no record has one."""
+        plans = self._plans.values()
+        if any(plan.truth is not None or plan.label is not None for plan in plans):
+            return None
+        free = {_plain_name(key): key for plan in plans for key in plan.extra}
+        usual = next((free[name] for name in _USUAL[TRUTH] if name in free), None)
+        return usual or _closest(TRUTH, free.values())
 
     def row(self, record: dict[str, Any], row_index: int, row_id: str | None) -> Row:
         """The row of a record that `check` has accepted."""

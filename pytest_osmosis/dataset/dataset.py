@@ -70,6 +70,11 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.row_indices)
 
+    @property
+    def likely_truth(self) -> str | None:
+        """The column that is probably meant as ground truth, where no row has one."""
+        return self._columns.likely_truth()
+
     def row_name(self, row_index: int) -> str:
         """The row's unique name in node ids: `row-3`, or its id made safe, up to 100 characters."""
         row_id = self.row_id(row_index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -24,6 +25,9 @@ def header(
     for suite in suites:
         if not suite.spec.marked:
             yield _subject(suite.info, with_digest=verbose)
+            if suite.info.eval_fns and (column := suite.dataset.likely_truth):
+                pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
+                yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"
     default = spec.defaults
     if default is not None and default.model.model:
         yield _throughput(config, spec, default)

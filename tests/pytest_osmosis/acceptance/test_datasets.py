@@ -89,3 +89,25 @@ def test_a_wrong_map_or_row_is_one_sentence(project: Project, args: list[str], t
     session = project.run(*args)
     assert session.ret == 4 and told in session.mistake, session.err
     assert not project.endpoint.requests
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("user_prompt,expected", "is it this? --osmosis-map expected=ground_truth"),
+        ("user_prompt,ground truht", "is it this? --osmosis-map 'ground truht=ground_truth'"),
+        ("user_prompt,level", None),
+        ("user_prompt,label", None),
+        ("user_prompt,ground_truth,answer", None),
+    ],
+)
+def test_the_header_names_the_column_that_is_probably_the_ground_truth(
+    project: Project, columns: str, told: str | None
+) -> None:
+    cells = ",".join("x" for _ in columns.split(","))
+    project.write("data.csv", f"{columns}\n{cells}\n")
+    session = project.run(
+        "--collect-only", "-v", "--osmosis-map=none=system_prompt", data="data.csv"
+    )
+    hints = [line for line in session.lines if "no row has a ground_truth" in line]
+    assert [line.partition("ground_truth: ")[2] for line in hints] == ([told] if told else [])
