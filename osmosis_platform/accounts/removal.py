@@ -55,7 +55,10 @@ def _free_name(session: Session, name: str) -> str:
 
 
 def close_workspace(session: Session, workspace_id: str) -> None:
-    """Let no one reach a workspace: remove its members, tokens and waiting logins."""
+    """Let no one reach a workspace: remove its members, tokens and waiting logins.
+
+    Until the transaction ends, it gets no run either.
+    """
     session.get(Workspace, workspace_id, with_for_update=True)
     for table, place in (
         (Token, Token.workspace_id),
@@ -73,7 +76,6 @@ def remove_runs(session: Session, runs: Sequence[str]) -> None:
 
 def remove_workspace(session: Session, workspace_id: str) -> None:
     """Remove a closed workspace without runs, with its datasets and secrets."""
-    close_workspace(session, workspace_id)  # it may have got a member again
     for table, place in (
         (Dataset, Dataset.workspace_id),
         (StoredSecret, StoredSecret.workspace_id),

@@ -48,8 +48,7 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
         with _unused(Room.of_run(data, run), name):
             pass  # nothing is removed where one is used
     with database.writing() as session:
-        check_ended(session, workspace)
-        removal.close_workspace(session, workspace.id)
+        _close(session, workspace)
     count = 0
     while runs := _some_runs(database, workspace.id):
         for run in runs:
@@ -66,9 +65,15 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
     for folder in (*folders, data / FOLDER / DOWNLOADS / workspace.id):
         _remove(folder)
     with database.writing() as session:
-        check_ended(session, workspace)  # a request may have been on its way
+        _close(session, workspace)  # a request may have been on its way
         removal.remove_workspace(session, workspace.id)
     return count
+
+
+def _close(session: Session, workspace: Workspace) -> None:
+    """Let no one reach it; refuse it with the runs that were there at that moment."""
+    removal.close_workspace(session, workspace.id)
+    check_ended(session, workspace)
 
 
 def check_ended(session: Session, workspace: Workspace) -> None:
