@@ -24,6 +24,8 @@ from hypothesis import settings
 from xdist import is_xdist_worker
 from xdist.scheduler import LoadFileScheduling, LoadGroupScheduling, Scheduling
 
+from osmosis_ai.secret import Redactor
+
 gc.disable()  # what is imported for the tests stays; `pytest_collection_finish` enables it
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
@@ -180,6 +182,12 @@ def modules_of_projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(projects):
             del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def keys_of_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the keys that judges of earlier tests had: later texts may hold pieces of them."""
+    monkeypatch.setattr("osmosis_ai.secret._everywhere", Redactor())
 
 
 @pytest.fixture(autouse=True)
