@@ -102,7 +102,7 @@ class ItemRunner:
                 elif self._blocks:
                     self._blocks[-1].extend(found)
                 else:  # the session is in this block
-                    self.rollouts.coming(coming_runs(list(found)))
+                    self.rollouts.coming(coming_runs(found))
 
     def begin(self, run: RunId) -> None:
         """Start the block of a run that the session has come to, unless it has been started."""
@@ -187,9 +187,9 @@ def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:
     return (run for item in items if (run := run_id_of(item)) is not None)
 
 
-def coming_runs(items: Iterable[pytest.Item]) -> Iterator[RunId]:
-    """Yield the runs that items stand for and will ask for."""
-    return (run for item in items if (run := run_id_of(item)) is not None and not is_skipped(item))
+def coming_runs(items: Iterable[pytest.Item]) -> list[RunId]:
+    """Return the runs that items stand for and will ask for: conditions of markers run here."""
+    return [run for item in items if (run := run_id_of(item)) is not None and not is_skipped(item)]
 
 
 def with_other_parameters(items: Iterable[pytest.Item]) -> Iterator[tuple[str, RunId]]:
