@@ -75,7 +75,7 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
     from osmosis_ai.agents.function import as_agent, is_agent_function, wrong_parameters
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.user_code.classify_agent import classify_agent, workflow_told
-    from pytest_osmosis.user_code.import_object import ImportingError, load_object
+    from pytest_osmosis.user_code.import_object import ImportingError, kind_of, load_object
     from pytest_osmosis.user_code.mcp_server import MCP, load_mcp_agent
 
     try:
@@ -101,7 +101,7 @@ def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]
         except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
             what = f"{kind.__name__}() raised {named_error(error)}; it must need no arguments"
             return Check("loads", False, what), None
-    return Check("loads", True, f"{spec} is a {kind.__name__}"), found
+    return Check("loads", True, f"{spec} is {kind_of(found)}"), found
 
 
 def _check_name(agent: RolloutAgentLoop) -> Check:
