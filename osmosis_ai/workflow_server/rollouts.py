@@ -63,7 +63,20 @@ class _Rollout:
     told: int = 0
     """The calls back that were begun: about the workflow, then about its grading."""
     ended_at: float = 0.0
-    why: str = CANCELLED
+    why: str = ""
+    """Why it was cancelled."""
+
+    def cancel(self, why: str) -> bool:
+        """Cancel it, but only once: a second time would cut its clean-up short.
+
+        Returns whether it was still running.
+        """
+        if self.task is None:
+            return False
+        if self.why:
+            return True
+        self.why = why
+        return self.task.cancel()
 
 
 class Rollouts:
@@ -128,8 +141,8 @@ class Rollouts:
         told = {}
         for rollout_id, rollout in self._known.items():
             if chosen(rollout_id):
-                running = rollout.task is not None and rollout.task.cancel()
-                told[rollout_id] = "cancelled" if running else rollout.status.value
+                is_running = rollout.cancel(CANCELLED)
+                told[rollout_id] = "cancelled" if is_running else rollout.status.value
         return told
 
     async def close(self) -> None:
@@ -140,9 +153,8 @@ class Rollouts:
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
             for rollout in self._known.values():
-                if rollout.task in late and rollout.task is not None:
-                    rollout.why = SHUT_DOWN
-                    rollout.task.cancel()
+                if rollout.task in late:
+                    rollout.cancel(SHUT_DOWN)
             if late:
                 await asyncio.wait(late, timeout=CLEAN_UP_S + 1.0)
         self._last_round.set()
@@ -203,7 +215,7 @@ class Rollouts:
     def _ended(self, rollout: _Rollout, calls: _Calls, task: asyncio.Task[None]) -> None:
         """Note the end; one before its time is reported to the controller."""
         rollout.task, rollout.ended_at = None, time.monotonic()
-        why = rollout.why
+        why = rollout.why or CANCELLED
         if not task.cancelled():
             if (error := task.exception()) is None:
                 return

@@ -15,7 +15,7 @@ from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
 from osmosis_ai.workflow_server import backend
 from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
-from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config
+from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config, tidying
 
 CONTROLLER_KEY = "a-controllers-key-0123"
 
@@ -238,6 +238,19 @@ def test_a_workflow_that_swallows_its_cancellation_is_left_behind(
     assert controller.result("/graded/s")["err_message"] == "the rollout was cancelled"
     server.ask("POST", "/rollout", asked(controller, "t"))
     assert controller.result("/graded/t")["status"] == "success"
+
+
+def test_a_workflow_that_is_cancelled_twice_may_clean_up(
+    serve: Callable[..., Served], controller: Controller
+):
+    server = serve()
+    server.ask("POST", "/rollout", asked(controller, "r", "tidy up"))
+    assert tidying.wait(60)
+    for _ in range(2):
+        told = server.ask("POST", "/rollout/cancel", {"all": True}).json()
+        assert told["dispositions"]["r"] == "cancelled"
+    assert controller.result("/graded/r")["err_message"] == "the rollout was cancelled"
+    assert not tidying.is_set()
 
 
 def test_a_failure_is_reported_and_logged_without_the_key(

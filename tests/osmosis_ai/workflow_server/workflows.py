@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from contextlib import suppress
 
 import httpx
@@ -18,6 +19,9 @@ from osmosis_ai.rollout.context import (
 )
 from osmosis_ai.rollout.grader import Grader
 from osmosis_ai.rollout.types import AgentWorkflowConfig
+
+tidying = threading.Event()
+"""Set while `tidy up` has something to tidy up."""
 
 
 class Config(AgentWorkflowConfig):
@@ -45,6 +49,13 @@ class Asking(AgentWorkflow[Config]):
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(3600)
             await asyncio.sleep(3600)
+        if wish == "tidy up":
+            try:
+                tidying.set()
+                await asyncio.sleep(3600)
+            finally:
+                await asyncio.sleep(0.3)
+                tidying.clear()
         if wish == "wait":
             await asyncio.sleep(3600)
         assert ctx.config is not None
