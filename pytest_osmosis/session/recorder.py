@@ -215,17 +215,22 @@ class Recorder:
             return
         if self._spent is not None or self._halted == DECIDED:
             self._halted = self._left_undone()
-        if self._is_ended(session):
-            self._store.end()
+        is_ended = self._is_ended(session)
         self._store.flush()
         gathered = self._aggregated()
         self._guard(session, gathered)
         self.result = self._with_breakdowns(self._gates.judged(gathered))
         self._gates.settle(session, self.result, self._outputs.explained)
-        for problem in self._outputs.write(self.result):
+        unwritten = list(self._outputs.write(self.result))
+        for problem in unwritten:
             self.fail(problem)
+        if is_ended and not unwritten:  # else the same command reports its runs once more
+            self._store.end()
         if self._problems or (self._halted and not self._gates_decide()):
             session.exitstatus = _at_least_failed(session.exitstatus)
+        if self._interrupted is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
+            self.tell(f"interrupted by {self._interrupted} while the reports were being written")
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def _gates_decide(self) -> bool:
         """Return whether what halted the session leaves the exit status to gates.

@@ -137,6 +137,7 @@ class ReportingEvaluation(Evaluation):
         A session that stops at a failure ends with that one: what ended after it does not count.
         After an internal error, such as a terminal that is gone, nothing more is reported.
         """
+        self._signals.is_reporting = True
         broken = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         if broken or not self.recorder.was_cut_short(session):
             return

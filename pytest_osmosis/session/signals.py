@@ -34,6 +34,10 @@ class SignalHandlers:
         """Whether a SIGINT has come after the first signal."""
         self.notes_only = False
         """Whether a second SIGINT is noted and raises nothing; a third one does."""
+        self.is_reporting = False
+        """Whether a first signal is noted and raises nothing: all runs have ended, and the reports
+        are written in full.
+        """
 
     def install(self) -> None:
         """Set the handlers; do nothing outside the main thread, which alone can."""
@@ -58,6 +62,8 @@ class SignalHandlers:
             return
         self.received = signal.Signals(number).name
         self._on_first(self.received)
+        if self.is_reporting:
+            return
         raise KeyboardInterrupt(f"by {self.received}")
 
     def _handle_again(self, number: int, frame: FrameType | None) -> None:

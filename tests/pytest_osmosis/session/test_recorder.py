@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ class Heard:
     """Another plugin, a store and the listener of first runs: what each is given, in order."""
 
     calls: list[tuple[str, Any]] = field(default_factory=list)
+    on_export: Callable[[], None] = lambda: None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.calls.append(("plugin", getattr(report, REPORT_FIELD, None)))
@@ -64,6 +66,7 @@ class Heard:
 
     def export(self, path: Path) -> None:
         self.calls.append(("export", path))
+        self.on_export()
 
 
 class Bench:
@@ -322,6 +325,32 @@ def test_the_report_of_what_was_recorded_is_written(make: Make, tmp_path: Path) 
     report = json.loads((tmp_path / "out.json").read_text())
     assert report["summary"]["eval_fns"][EXACT]["mean"] == 0.5
     assert [len(row["runs"]) for row in report["rows"]] == [2, 2]
+
+
+def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_path: Path) -> None:
+    for failing in (False, True):
+        bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
+        bench.report(0, 0, text=result(0, 0).to_json())
+
+        def export(failing: bool = failing) -> None:
+            if failing:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        bench.heard.on_export = export
+        bench.finish()
+        ends = [name for name, _ in bench.heard.calls if name in ("export", "end")]
+        assert ends == (["export"] if failing else ["export", "end"])
+
+
+def test_a_signal_while_reports_are_written_is_said_and_decides_the_exit_status(
+    make: Make, tmp_path: Path
+) -> None:
+    bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
+    bench.report(0, 0, text=result(0, 0).to_json())
+    bench.heard.on_export = lambda: bench.recorder.interrupt("SIGTERM")
+    assert bench.finish() is not None
+    assert bench.session.exitstatus == pytest.ExitCode.INTERRUPTED
+    assert "interrupted by SIGTERM while the reports were being written" in bench.shown()
 
 
 @pytest.mark.parametrize("nothing", ["collected only", "nothing selected"])

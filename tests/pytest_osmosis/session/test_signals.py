@@ -83,6 +83,18 @@ def test_while_pytest_notes_an_interrupt_a_second_sigint_waits_and_a_third_does_
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_while_reports_are_written_a_first_signal_waits_and_a_sigint_after_it_does_not(
+    handlers: Handlers, name: str
+) -> None:
+    handlers.install()
+    handlers.is_reporting = True
+    signal.raise_signal(getattr(signal, name))
+    assert handlers.reported == [name] and not handlers.repeated
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_a_second_sigint_goes_to_the_handler_that_was_there_before(handlers: Handlers) -> None:
     theirs: list[int] = []
     signal.signal(signal.SIGINT, lambda number, frame: theirs.append(number))
