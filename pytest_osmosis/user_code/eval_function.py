@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osmosis_ai.forked import end_if_forked
-
 from ..dataset.json_copy import json_copy
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
@@ -80,6 +78,8 @@ class EvalFn:
 
     async def awaited(self, result: Awaitable[Any]) -> Any:
         """What the function's awaitable comes to."""
+        from osmosis_ai.forked import end_if_forked
+
         process = os.getpid()
         try:
             return await result
