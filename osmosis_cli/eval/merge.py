@@ -18,7 +18,7 @@ from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandDone, CommandError
 from .lines import say
-from .merge_gates import confidence_of, judged, together
+from .merge_gates import confidence_of, evaluated, together
 from .report_files import gates_of, read
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def merge_command(
 ) -> None:
     """Join the reports of all shards of an evaluation (--shard I/K).
 
-    Gates are judged anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
+    Gates are evaluated anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
     """
     from pytest_osmosis.analysis.gates.result import exit_status
     from pytest_osmosis.escaping import escape_control_chars
@@ -95,7 +95,7 @@ def merge_command(
     for part in parts[1:]:
         _check_settings(parts[0], part)
     asked = together([part.gates for part in parts])
-    merged = judged(_merged(parts, confidence_of(asked)), asked, baseline)
+    merged = evaluated(_merged(parts, confidence_of(asked)), asked, baseline)
     joins = said.exists() or any(beside(part.path).exists() for part in parts)
     try:
         if joins and not is_special(output):

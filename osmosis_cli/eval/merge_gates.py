@@ -1,4 +1,4 @@
-"""Gates and baselines over merged shards: judged as a session over all rows judges them.
+"""Gates and baselines over merged shards: evaluated as a session over all rows evaluates them.
 
 Each shard's report says which of its rows a gate's slice looks at, and has the other model's runs;
 an earlier report has to be given again.
@@ -40,18 +40,18 @@ def _united(slices: Sequence[tuple[int, ...] | None]) -> tuple[int, ...] | None:
 
 
 def confidence_of(asked: Sequence[AskedGate]) -> float | None:
-    """Return the confidence that the shards were judged with; None: none was given."""
+    """Return the confidence that the shards were evaluated with; None: none was given."""
     return next((gate.confidence for gate in asked if gate.confidence), None)
 
 
-def judged(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None) -> EvalResult:
+def evaluated(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
     alone = len(merged.suites) == 1
     baselines = _baselines(merged, baseline, alone=alone)
     return replace(
         merged,
         suites=tuple(
-            _judged(
+            _evaluated(
                 suite,
                 [gate for gate in asked if alone or gate.suite == suite.info.name],
                 baselines.get(suite.info.name),
@@ -61,11 +61,11 @@ def judged(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None
     )
 
 
-def _judged(
+def _evaluated(
     suite: SuiteResult, asked: Sequence[AskedGate], baseline: Baseline | None
 ) -> SuiteResult:
     from pytest_osmosis.analysis.gates.parser import GateError
-    from pytest_osmosis.analysis.gates.session_gates import judge_suite
+    from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
     from pytest_osmosis.analysis.planned_rows import ran
 
     if not asked and baseline is None:
@@ -73,7 +73,7 @@ def _judged(
     with command_errors(GateError, code="invalid"):
         gates = [_whole(gate, baseline) for gate in asked]
         level = confidence_of(asked)
-        return judge_suite(suite, gates, ran(suite), baseline=baseline, confidence=level)
+        return evaluate_suite(suite, gates, ran(suite), baseline=baseline, confidence=level)
 
 
 def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:

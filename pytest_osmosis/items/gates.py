@@ -1,4 +1,4 @@
-"""Gates as pytest items: collected and selected like any other, judged when all runs have ended.
+"""Gates as pytest items: collected and selected like any other, evaluated when all runs have ended.
 
 Each process that collects lists them; none runs them: the process that reports evaluates them at
 the end (`session/gates_plugin.py`). A gate that is selected makes its suite's runs observations.
@@ -59,7 +59,7 @@ class GateItem(pytest.Item):
         self.suite = suite
 
     def runtest(self) -> None:
-        """Never called: the gate is judged when all runs have ended."""
+        """Never called: the gate is evaluated when all runs have ended."""
 
     @property
     def location(self) -> tuple[str, int | None, str]:
@@ -76,18 +76,18 @@ class GateCollector:
 
     def __init__(
         self,
-        judge: GateEvaluator,
+        evaluator: GateEvaluator,
         suites: Mapping[str, Suite],
         *,
         several: bool,
         key_of: Callable[[pytest.Item], RunId | None],
     ) -> None:
-        self._judge = judge
+        self._evaluator = evaluator
         self._suites = suites
         self.several = several
         self._key_of = key_of
         self.selected: frozenset[str] = frozenset()
-        """Node ids of the gates that are to be judged."""
+        """Node ids of the gates that are to be evaluated."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
@@ -155,9 +155,9 @@ class GateCollector:
             raise pytest.UsageError(f"{unknown[0]}: there is no such gate, only {there}")
 
     def _ids(self, suite: Suite) -> list[str]:
-        if not self._judge.is_gated(suite.info):
+        if not self._evaluator.is_gated(suite.info):
             return []
-        return [node_id(text, suite.info, several=self.several) for text in self._judge.texts]
+        return [node_id(text, suite.info, several=self.several) for text in self._evaluator.texts]
 
     def _by_suite(self, items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
         """Return the items that are runs, by suite."""

@@ -1,7 +1,8 @@
 """The gates of a pytest session: each reported as a test, and the exit status.
 
-`analysis.gates.session_gates` judges; this module reports to pytest, so that the terminal, JUnit,
-`--lf` and every other plugin see a gate. A worker only needs the gates' items (`items.gates`).
+`analysis.gates.session_gates` evaluates; this module reports to pytest, so that the terminal,
+JUnit, `--lf` and every other plugin see a gate. A worker only needs the gates' items
+(`items.gates`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class GatesPlugin:
         self._outcomes: Counter[str] = Counter()
         self._session: pytest.Session
         self._lists_only = False
-        self.judge = GateEvaluator(
+        self.evaluator = GateEvaluator(
             deciding.gates,
             confidence=deciding.confidence,
             has_baseline=deciding.has_baseline,
@@ -71,11 +72,13 @@ class GatesPlugin:
         self.gating: GateCollector | None = None
         """There where there are gates."""
         if deciding.gates:
-            self.gating = GateCollector(self.judge, suites, several=self._several, key_of=key_of)
+            self.gating = GateCollector(
+                self.evaluator, suites, several=self._several, key_of=key_of
+            )
 
     def decide_on_marked(self) -> None:
         """The gates are for marked test functions: no data file is collected."""
-        self.judge.for_marked = self._several = True
+        self.evaluator.for_marked = self._several = True
         if self.gating is not None:
             self.gating.several = True
 
@@ -92,7 +95,7 @@ class GatesPlugin:
         from ..analysis.gates.parser import GateError
 
         try:
-            self.judge.check(info)
+            self.evaluator.check(info)
         except GateError as error:
             raise ConfigurationError(gate_mistake(error)) from None
 
@@ -127,7 +130,7 @@ class GatesPlugin:
                     f"--osmosis-baseline {shown_path(path)}: it has no evaluation of {info.name}; "
                     "name a report of the same evaluation"
                 )
-        self.judge.baselines.update(found)
+        self.evaluator.baselines.update(found)
 
     def _find_last(
         self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
@@ -139,7 +142,7 @@ class GatesPlugin:
             if found is None:
                 yield f"osmosis: no earlier complete evaluation of {info.name} to compare with"
             else:
-                self.judge.baselines[info.name] = found
+                self.evaluator.baselines[info.name] = found
                 yield f"osmosis: {info.name} is compared with {found.source}"
 
     def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None]:
@@ -149,7 +152,7 @@ class GatesPlugin:
         from ..analysis.gates.early_stopping import EarlyStopping
 
         stopping = EarlyStopping(
-            self.judge, infos=self._infos, selected=self._is_selected, halt=halt
+            self.evaluator, infos=self._infos, selected=self._is_selected, halt=halt
         )
         return stopping.ended
 
@@ -203,7 +206,7 @@ class GatesPlugin:
 
     @property
     def selected(self) -> frozenset[str]:
-        """Node ids of the gates that are judged."""
+        """Node ids of the gates that are evaluated."""
         collected_here = frozenset() if self.gating is None else self.gating.selected
         return self._collected | collected_here
 
@@ -219,15 +222,15 @@ class GatesPlugin:
         """Whether gates decide."""
         return bool(self.selected)
 
-    def judged(self, result: EvalResult) -> EvalResult:
+    def evaluated(self, result: EvalResult) -> EvalResult:
         """The result with intervals, verdicts and what changed."""
         digests = self._spec.output is not None
-        judged = self.judge.judged(result, selected=self._is_selected, digests=digests)
+        evaluated = self.evaluator.evaluated(result, selected=self._is_selected, digests=digests)
         if result.halted != DECIDED:
-            return judged
+            return evaluated
         from ..analysis.gates.early_stopping import saved
 
-        return replace(judged, saved=saved(result))
+        return replace(evaluated, saved=saved(result))
 
     def settle(
         self,
@@ -261,7 +264,7 @@ class GatesPlugin:
         return node_id(text, info, several=self._several)
 
     def _texts(self, info: SuiteInfo) -> Sequence[str]:
-        return self.judge.texts if self.judge.is_gated(info) else ()
+        return self.evaluator.texts if self.evaluator.is_gated(info) else ()
 
     def _report(
         self, config: pytest.Config, info: SuiteInfo, verdict: GateResult, section: str

@@ -219,7 +219,7 @@ class Recorder:
         self._store.flush()
         gathered = self._aggregated()
         self._guard(session, gathered)
-        self.result = self._with_breakdowns(self._gates.judged(gathered))
+        self.result = self._with_breakdowns(self._gates.evaluated(gathered))
         self._gates.settle(session, self.result, self._outputs.explained)
         unwritten = list(self._outputs.write(self.result))
         for problem in unwritten:

@@ -189,14 +189,14 @@ class EarlyStopping:
 
     def __init__(
         self,
-        judge: GateEvaluator,
+        evaluator: GateEvaluator,
         *,
         infos: Callable[[], Mapping[str, SuiteInfo]],
         selected: Callable[[Gate, SuiteInfo], bool],
         halt: Callable[[str], None],
     ) -> None:
         """`infos` and `selected` are asked when the first run has ended."""
-        self._judge = judge
+        self._evaluator = evaluator
         self._infos = infos
         self._selected = selected
         self._halt = halt
@@ -228,19 +228,19 @@ class EarlyStopping:
         It must where its runs decide for themselves, where a gate is about a score that tests may
         record, and where what a gate compares it with is not known before: another model's scores.
         """
-        judge, infos = self._judge, self._infos().values()
+        evaluator, infos = self._evaluator, self._infos().values()
         with_other_model = {info.baseline_of for info in infos}
         found = {}
         for info in (each for each in infos if each.baseline_of is None):
-            gates = [gate for gate in judge.gates(info) if self._selected(gate, info)]
-            baseline = None if info.name in with_other_model else judge.baselines.get(info.name)
+            gates = [gate for gate in evaluator.gates(info) if self._selected(gate, info)]
+            baseline = None if info.name in with_other_model else evaluator.baselines.get(info.name)
             if not gates or (baseline is None and any(gate.against_baseline for gate in gates)):
                 return {}
             if any(gate.eval_fn not in (None, *info.eval_fns) for gate in gates):
                 return {}
-            builder, places = empty_score_table(info, judge.rows(info))
+            builder, places = empty_score_table(info, evaluator.rows(info))
             table = None if baseline is None else baseline.table
-            followed = SuiteGates(gates, builder, confidence=judge.confidence, baseline=table)
+            followed = SuiteGates(gates, builder, confidence=evaluator.confidence, baseline=table)
             found[info.name] = followed, places
         return found
 

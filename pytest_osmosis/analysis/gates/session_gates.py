@@ -1,7 +1,7 @@
-"""The gates of a session: what suits which suite, and the judging of suites that have ended.
+"""The gates of a session: what suits which suite, and the results of suites that have ended.
 
-`judge_suite` is pure, and serves `osmosis eval merge` too. Knows no pytest: the gates' reports and
-the exit status are `session.gates_plugin`'s.
+`evaluate_suite` is pure, and serves `osmosis eval merge` too. Knows no pytest: the gates' reports
+and the exit status are `session.gates_plugin`'s.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
 """The rows of a suite, with the values of some columns."""
 
 Selected = Callable[["Gate", SuiteInfo], bool]
-"""Whether a gate is to be judged."""
+"""Whether a gate is to be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedGate:
-    """A gate to be judged, and the rows that it looks at."""
+    """A gate to be evaluated, and the rows that it looks at."""
 
     gate: Gate
     """Its eval function as a whole name."""
@@ -41,7 +41,7 @@ class AskedGate:
     """Why nothing can be measured, if so."""
 
 
-def judge_suite(
+def evaluate_suite(
     suite: SuiteResult,
     gates: Sequence[AskedGate],
     rows: PlannedRows,
@@ -65,11 +65,11 @@ def judge_suite(
         level = confidence or CONFIDENCE
         report = compared(suite, table, rows, baseline=baseline, confidence=level)
         suite = replace(suite, baseline=report)
-    results = tuple(_judge(asked, table, rows, baseline) for asked in gates)
+    results = tuple(_evaluate(asked, table, rows, baseline) for asked in gates)
     return replace(suite, verdicts=results)
 
 
-def _judge(
+def _evaluate(
     asked: AskedGate, table: ScoreTable, rows: PlannedRows, baseline: Baseline | None
 ) -> GateResult:
     from .evaluate import evaluate, unmeasured
@@ -162,8 +162,8 @@ class GateEvaluator:
             self._rows[info.name] = rows
         return rows
 
-    def judged(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
-        """Return the result with gates judged; `digests`: each row with that of its content."""
+    def evaluated(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
+        """Return the result with gates evaluated; `digests`: each row with that of its content."""
         suites = list(result.suites)
         if digests:
             from ..planned_rows import with_digests
@@ -174,7 +174,7 @@ class GateEvaluator:
         return replace(
             result,
             suites=tuple(
-                self._judged(
+                self._evaluated(
                     replace(suite, baseline_model_result=baseline_models.get(suite.info.name)),
                     selected,
                 )
@@ -182,7 +182,7 @@ class GateEvaluator:
             ),
         )
 
-    def _judged(self, suite: SuiteResult, selected: Selected) -> SuiteResult:
+    def _evaluated(self, suite: SuiteResult, selected: Selected) -> SuiteResult:
         names = [function.name for function in suite.functions]
         gates = [gate for gate in self.gates(suite.info, names) if selected(gate, suite.info)]
         baseline = self._baseline(suite)
@@ -190,7 +190,7 @@ class GateEvaluator:
             return suite
         asked = [self._asked(gate, suite.info, baseline) for gate in gates]
         rows = self.rows(suite.info)
-        return judge_suite(suite, asked, rows, baseline=baseline, confidence=self.confidence)
+        return evaluate_suite(suite, asked, rows, baseline=baseline, confidence=self.confidence)
 
     def _asked(self, gate: Gate, info: SuiteInfo, baseline: Baseline | None) -> AskedGate:
         rows, problem = self.rows(info), "there is no earlier evaluation to compare with"

@@ -28,7 +28,7 @@ class Gates:
 
     gated: bool = False
 
-    def judged(self, result: EvalResult) -> EvalResult:
+    def evaluated(self, result: EvalResult) -> EvalResult:
         return result
 
     def settle(self, session: object, result: EvalResult, explain: object) -> None:

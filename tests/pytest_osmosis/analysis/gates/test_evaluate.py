@@ -566,7 +566,7 @@ def test_a_confidence_widens_a_paired_difference():
     )
 
 
-def test_gates_are_judged_in_their_order():
+def test_gates_are_evaluated_in_their_order():
     gates = [parse_gate(text) for text in ("mean >= 1", "mean >= 0", "errors == 0")]
     tally = tally_of([[0.5], [UNKNOWN]])
     verdicts = [evaluate(gate, tally) for gate in gates]
