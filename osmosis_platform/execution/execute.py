@@ -20,12 +20,12 @@ from ..environments.project import EnvironmentProblem
 from ..runs.kinds import TRAINING
 from .checkout import CheckoutError, Source, check_out
 from .children import OWN_PYTHON, Children
-from .figures import Progress
-from .following import GrowingFile
 from .git_program import GitProgram
+from .growing_file import GrowingFile
 from .orders import Rows, evaluation_words, question_words
 from .outcome import ReportProblem, exit_sentence, last_mistake, read_outcome
 from .room import Room
+from .run_figures import Progress
 from .services import RunFailed, Services
 from .submitted import read_submitted
 from .training import TrainingRun

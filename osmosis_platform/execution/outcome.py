@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .figures import metrics_of
-from .following import open_written
+from .growing_file import open_written
+from .run_figures import metrics_of
 
 REPORT_BYTES = 512 * 1024 * 1024
 _END_BYTES = 64 * 1024

@@ -23,7 +23,7 @@ from osmosis_executors.job import Executor, Job, JobLimits, Running
 from osmosis_executors.waiting import ENDING_S
 
 from .children import Children
-from .following import GrowingFile
+from .growing_file import GrowingFile
 from .services import RunFailed, Trainer
 from .watch import Watch
 from .writing import RunRecord

@@ -20,7 +20,7 @@ from osmosis_ai.secret import Redactor
 
 from ..database.models import Run
 from ..errors import Refused
-from ..execution.following import open_written
+from ..execution.growing_file import open_written
 from ..execution.room import Room
 from ..vault.records import resolve
 from .run_page import attachment, find_run, report_of

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from osmosis_platform.accounts import browsers, passwords
 from osmosis_platform.database.models import Token, User, now
-from osmosis_platform.execution.figures import metrics_of
+from osmosis_platform.execution.run_figures import metrics_of
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.live import Streams
 from pytest_osmosis.reports.json_writer import report_of

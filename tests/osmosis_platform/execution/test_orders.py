@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from osmosis_ai.secret import Secret
-from osmosis_platform.execution.figures import Progress
-from osmosis_platform.execution.following import GrowingFile
+from osmosis_platform.execution.growing_file import GrowingFile
 from osmosis_platform.execution.orders import Rows, child_environment, evaluation_words
 from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.run_figures import Progress
 from pytest_osmosis.storage.journal import end_line, run_line, session_line
 
 RUN_ID = "0000002a" + "0" * 24

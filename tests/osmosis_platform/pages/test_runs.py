@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from osmosis_platform.database.models import RunLog, now
-from osmosis_platform.execution.figures import metrics_of
 from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.run_figures import metrics_of
 from pytest_osmosis.reports.json_writer import report_of
 from tests.made_results import NASTY, result_of, suite_of
 from tests.platform_server import Account, PlatformServer

@@ -12,7 +12,7 @@ from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
 from pytest_osmosis.run_result import passes
 from pytest_osmosis.storage.lines import verify_checksum
 
-from .following import GrowingFile
+from .growing_file import GrowingFile
 
 _PASS_AT = "pass_at_"
 _NOTHING: Mapping[str, Any] = {"tokens": 0}
