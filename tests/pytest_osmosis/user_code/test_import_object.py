@@ -439,7 +439,7 @@ class TestAgents:
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; from pytest_osmosis.user_code import import_object, eval_function;"
-        "print({'pyarrow', 'numpy', 'pydantic', 'asyncio', 'aiohttp'} & set(sys.modules))"
+        "print({'pyarrow', 'numpy', 'pydantic', 'asyncio', 'osmosis_ai'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
