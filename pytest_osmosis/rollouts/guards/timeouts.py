@@ -85,8 +85,8 @@ async def within(
 
     def expire() -> None:
         nonlocal second
-        task.cancel()
-        second = loop.call_later(cancel_timeout_s, wake, task)
+        if task.cancel():  # else it has ended in this very pass of the loop
+            second = loop.call_later(cancel_timeout_s, wake, task)
 
     def wake(_: Any) -> None:
         if not waiter.done():

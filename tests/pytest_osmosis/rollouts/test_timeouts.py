@@ -51,6 +51,11 @@ def test_work_that_is_done_in_time_gives_its_result(limited: Within) -> None:
 
 
 @both
+def test_work_that_ends_as_the_time_is_up_gives_its_result(limited: Within) -> None:
+    assert asyncio.run(limited(0.0, quick())) == "done"
+
+
+@both
 def test_what_the_work_raises_is_raised(limited: Within) -> None:
     async def broken() -> None:
         raise KeyError("x")
