@@ -264,7 +264,7 @@ def test_a_timeout_in_the_middle_of_a_long_model_call_is_the_endpoints(
 
 def test_an_eval_function_that_takes_too_long_is_an_error(project: Project) -> None:
     project.rows("wait")
-    project.write("quick.py", "def length(solution_str): return len(solution_str)\n")
+    project.write("quick.py", "async def length(solution_str): return len(solution_str)\n")
     session = project.run(
         "--osmosis-grader-timeout=0.5", "--eval-fn=quick:length", eval_fn="rewards:judge"
     )
