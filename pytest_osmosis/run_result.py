@@ -35,6 +35,8 @@ NO_JUDGE = "no_judge"
 """The kind of error of a run whose judge has no key, or is refused for every run alike."""
 JUDGE_FAILED = "judge_failed"
 """The kind of error of a run whose judge could not be reached, was overloaded, timed out, ..."""
+NO_JUDGEMENT = frozenset({NO_JUDGE, JUDGE_FAILED})
+"""Kinds of errors of runs that lack nothing but what a judge would have said."""
 WRONG_TOOLS = "wrong_tools"
 """The kind of error of a run whose agent gives tools that no model can be sent."""
 AT_FIRST = frozenset({NO_REWARD, WRONG_TOOLS})
@@ -79,7 +81,7 @@ def may_differ(error_type: str | None, error_kind: str | None, *, fatal: bool = 
     if fatal:
         return True
     if error_type is None or error_type in OWN_ACCOUNT:
-        return error_kind in (NO_JUDGE, JUDGE_FAILED)
+        return error_kind in NO_JUDGEMENT
     return not (error_type == "provider" and error_kind in FINAL_KINDS)
 
 

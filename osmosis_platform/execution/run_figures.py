@@ -15,7 +15,6 @@ from pytest_osmosis.storage.lines import verify_checksum
 from .growing_file import GrowingFile
 
 _PASS_AT = "pass_at_"
-_NOTHING: Mapping[str, Any] = {"tokens": 0}
 
 
 class Progress:
@@ -43,11 +42,15 @@ class Progress:
             elif "run" in record:
                 run = record["run"]
                 key = run["row_index"], run["run_index"]
-                self._repeated_tokens += self._earlier.pop(key, _NOTHING)["tokens"]
+                began = run.get("started_at")
+                before = self._earlier.pop(key, None)
+                if before is not None and not (began and before["began"] == began):  # scored again
+                    self._repeated_tokens += before["tokens"]
                 self._runs[key] = {
                     "passed": bool(run.get("passed")),
                     "scored": bool(run.get("scores")),
                     "tokens": run.get("tokens") or 0,
+                    "began": began,
                 }
         return found
 

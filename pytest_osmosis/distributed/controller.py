@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -294,4 +295,4 @@ class Controller:
 
 
 def _plain(places: Mapping[str, RunFolder]) -> dict[str, list[Any]]:
-    return {name: [there.folder, there.session] for name, there in places.items()}
+    return {name: [*astuple(there)] for name, there in places.items()}

@@ -111,8 +111,8 @@ class Worker:
         self._link.send(channel.BEGUN)
 
     def _take_places(self, places: Mapping[str, Sequence[Any]]) -> None:
-        for suite, (folder, session) in places.items():
-            self.places[suite] = there = RunFolder(folder, session)
+        for suite, place in places.items():
+            self.places[suite] = there = RunFolder(*place)
             self._logs.begin(suite, there)
 
     def ended(

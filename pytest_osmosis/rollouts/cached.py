@@ -1,7 +1,8 @@
 """Runs of earlier sessions, which are reported without being run again.
 
 In the process that reports they come from its `RunStore`; a worker gets them from the controller.
-The tests of marked functions run again, on the recorded conversation.
+The tests of marked functions run again, on the recorded conversation. So do the eval functions of a
+run whose judge failed, which is no cached one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..run_result import CachedRun, RolloutRecord, RunId
+from ..run_result import NO_JUDGEMENT, CachedRun, RolloutRecord, RunId
 from ..storage.transcripts import RunFolder, Transcripts
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class ResultCache:
         self._suites = suites
         self._places = places
         self._transcripts: dict[str, Transcripts] = {}
+        self._unscored: dict[str, Transcripts | None] = {}
         self._added: dict[RunId, CachedRun | None] = {}
         """None once it was taken: the engine may ask for a run after its item has taken it."""
 
@@ -46,6 +48,18 @@ class ResultCache:
         if not self._suites[run.suite].spec.marked:
             return RolloutRecord(cached.result, cached.why)
         return self._with_conversation(run, cached)
+
+    def unscored(self, run: RunId) -> RolloutRecord | None:
+        """Return a run that lacks nothing but what a judge would say; in the engine's thread."""
+        if run.suite not in self._unscored:
+            there = self._places().get(run.suite)
+            found = Transcripts(Path(there.folder)) if there and there.has_unscored else None
+            self._unscored[run.suite] = found
+        said, key = self._unscored[run.suite], (run.row_index, run.run_index)
+        record = said.read(key) if said is not None and said.has_messages(key) else None
+        if record is None or record.result.error_kind not in NO_JUDGEMENT:
+            return None
+        return replace(record, result=replace(record.result, suite=run.suite))
 
     def _find(self, run: RunId) -> CachedRun | None:
         cached, self._added[run] = self._added[run], None

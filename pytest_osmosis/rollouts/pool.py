@@ -159,11 +159,16 @@ class RolloutPool:
     async def _execute(self, key: RunId) -> RolloutRecord:
         suite = self._suites[key.suite]
         captured = capture()
-        if suite.calls_model and id(suite.spec.model) not in self._ready:
+        recorded = self._cache.unscored(key)
+        if recorded is None and suite.calls_model and id(suite.spec.model) not in self._ready:
             await ready_for(suite.spec.model)
             self._ready.add(id(suite.spec.model))
         services = _RunServices(self, key, captured)
         try:
+            if recorded is not None:
+                return self._ended(
+                    key, captured, await suite.score_again(recorded, services=services)
+                )
             return self._ended(key, captured, await suite.run(key, services=services))
         except LeftBehind:  # it has a record
             raise

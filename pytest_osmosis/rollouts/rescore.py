@@ -29,7 +29,6 @@ from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
-from .rollout import Rollout
 from .scoring import REWARD
 from .services import RolloutServices
 from .suite import Suite
@@ -181,7 +180,6 @@ class _Rescored(Suite):
 
     async def run(self, run_id: RunId, *, services: RolloutServices) -> RolloutRecord:
         """The scores of one recorded run."""
-        row = self.dataset.row(run_id.row_index)
         key = run_id.row_index, run_id.run_index
         told, why = self._reader.run(self._kept.runs[key])
         before = result_of(told, self.spec.name)
@@ -190,12 +188,7 @@ class _Rescored(Suite):
         recorded = self._said.read(key)
         if recorded is None or not self._said.has_messages(key):
             return _not_recorded(before)
-        run = Rollout(self, row, run_id.run_index, services)
-        run.outcome = AgentResult(
-            recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
-        )
-        await run.score(self.dataset.row_name(run_id.row_index))
-        return run.rescored(before)
+        return await self.score_again(replace(recorded, result=before), services=services)
 
 
 def _not_recorded(before: RunResult) -> RolloutRecord:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
+from ..user_code.agent import AgentResult
 from ..user_code.user_hooks import UserHooks
 from .rollout import Rollout
 from .services import RolloutServices
@@ -74,6 +76,18 @@ class Suite:
             return RolloutRecord(gone, gone.error or "")
         run = Rollout(self, row, run_id.run_index, services)
         return await (self._run(run) if self._slots is None else self._in_slot(run, self._slots))
+
+    async def score_again(
+        self, recorded: RolloutRecord, *, services: RolloutServices
+    ) -> RolloutRecord:
+        """Call the eval functions of a recorded run once more: nothing is sent to the model."""
+        before = recorded.result
+        run = Rollout(self, self.dataset.row(before.row_index), before.run_index, services)
+        run.outcome = AgentResult(
+            recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
+        )
+        await run.score(self.dataset.row_name(before.row_index))
+        return replace(run.rescored(before), calls=recorded.calls)
 
     async def _in_slot(self, run: Rollout, slots: asyncio.Semaphore) -> RolloutRecord:
         """Run it once the agent takes one more."""

@@ -6,6 +6,7 @@ They come from workers under xdist, else from this process's own rollouts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ..run_result import RunId, RunResult
@@ -55,6 +56,8 @@ class ResultSink:
         self.store.keep(result, text, why)
         if decided:
             self.recorder.note(result, text, why)
+        if self.store.take_back(result):  # an earlier session has paid it
+            result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
         self.supervisor.ended(result, others_scored=self.store.resumes())
 
     def ended(

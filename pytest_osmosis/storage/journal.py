@@ -53,11 +53,18 @@ class JournalEntry:
     fatal: bool = False
     session: int = 0
     """Number of the session that wrote it, from 1."""
+    started_at: float = 0.0
+    """See `RunResult`; 0.0: it was lost."""
 
     @property
     def is_done(self) -> bool:
         """Whether it has scores, or an error that repeating it cannot remove."""
         return not may_differ(self.error_type, self.error_kind, fatal=self.fatal)
+
+    def is_repeated_by(self, later: JournalEntry) -> bool:
+        """Return whether a later session has run the same run again, and not scored it again."""
+        is_same = self.started_at and self.started_at == later.started_at
+        return self.session < later.session and not is_same
 
 
 @dataclass(slots=True)
@@ -148,9 +155,10 @@ def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
             run.get("error_kind"),
             run.get("fatal", False),
             len(found.sessions),
+            run.get("started_at", 0.0),
         )
         before = found.runs.get(key)
-        if before is not None and before.session < entry.session:
+        if before is not None and before.is_repeated_by(entry):
             found.repeated.append((key, before))
         found.runs[key] = entry
         if entry.is_done:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..run_result import may_differ
+from ..run_result import NO_JUDGEMENT, may_differ
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
@@ -40,6 +40,8 @@ class Opened:
     """Runs that are not run again."""
     repeated: list[JournalEntry] = field(default_factory=list)
     """Runs as earlier sessions left them, that were run again since, or are to be."""
+    unscored: dict[RowRun, JournalEntry] = field(default_factory=dict)
+    """Runs that need nothing but another call of their eval functions."""
     notes: list[str] = field(default_factory=list)
     """What there is to say about it, a line each."""
 
@@ -162,19 +164,37 @@ def _go_on(
         journal.add(path, recovered.values())
         kept = journal.replay(path)
     cached = {key: place for key, place in kept.runs.items() if _stays(place, keeping)}
-    again = [item for item in kept.runs.items() if item[0] not in cached]
-    repeated = planned([*kept.repeated, *again], identity.plan)
+    again = {key: place for key, place in kept.runs.items() if key not in cached}
+    unscored = _unscored(folder, identity, again)
+    left = ((key, place) for key, place in again.items() if key not in unscored)
+    repeated = planned([*kept.repeated, *left], identity.plan)
     asked = identity.plan.total
     have = sum(key in cached for key in identity.plan.runs())
-    if have:
-        notes.insert(0, f"resuming: {have} of {asked} runs done")
+    if have or unscored:
+        more = f", {len(unscored)} to be scored again" if unscored else ""
+        notes.insert(0, f"resuming: {have} of {asked} runs done{more}")
 
     def begin() -> None:
         plan = identity.plan.to_json()
         same = plan == kept.plan
         journal.add(path, [journal.session_line(_session(number, None if same else plan))])
 
-    return Opened(folder, number, begin, cached=cached, repeated=repeated, notes=notes)
+    return Opened(
+        folder, number, begin, cached=cached, repeated=repeated, unscored=unscored, notes=notes
+    )
+
+
+def _unscored(
+    folder: Path, identity: EvalFingerprint, again: Mapping[RowRun, JournalEntry]
+) -> dict[RowRun, JournalEntry]:
+    """Return the runs whose judge failed, and whose conversation is all that is needed for another
+    try: eval functions are given nothing else; a grader may look at what the agent has left.
+    """
+    failed = {key: place for key, place in again.items() if place.error_kind in NO_JUDGEMENT}
+    if not failed or any(":" not in name for name in identity.info.eval_fns):
+        return {}
+    said, wanted = Transcripts(folder), set(identity.plan.runs())
+    return {k: place for k, place in failed.items() if k in wanted and said.has_messages(k)}
 
 
 def planned(entries: Collection[tuple[RowRun, JournalEntry]], plan: RunPlan) -> list[JournalEntry]:

@@ -24,7 +24,7 @@ from .atomic_write import is_special
 from .fingerprint import EvalFingerprint, RunPlan
 from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
-from .lines import result_of
+from .lines import RowRun, result_of
 from .resume import Opened, open_folder
 from .run_directory import InUse, NoLocks
 from .transcripts import RunFolder, Transcripts
@@ -47,6 +47,8 @@ class _Suite:
     opened: Opened = field(init=False)
     repeated: list[RunResult] = field(default_factory=list)
     """Runs as earlier sessions left them that were, or are to be, run again."""
+    unscored: dict[RowRun, RunResult] = field(default_factory=dict)
+    """Runs that earlier sessions left without a score, and that have not been scored since."""
 
 
 class RunStore:
@@ -109,15 +111,18 @@ class RunStore:
         kept = _Suite(folder, identity.plan, self._locked(folder))
         self._suites[info.name] = kept
         kept.opened = opened = open_folder(folder, identity, self._keeping)
-        if opened.cached or opened.repeated:
+        if opened.cached or opened.repeated or opened.unscored:
             kept.reader = Reader(folder / FILE)
         if info.marked and opened.cached:  # its test runs again, and needs what was said
             said = Transcripts(folder)
             for key in [key for key in opened.cached if not said.has_messages(key)]:
                 opened.repeated.append(opened.cached.pop(key))
         if kept.reader is not None:
-            lines = map(kept.reader.run, opened.repeated)
-            kept.repeated = [result_of(fields, info.name) for fields, _ in lines]
+            read = kept.reader.run
+            kept.repeated = [result_of(read(each)[0], info.name) for each in opened.repeated]
+            kept.unscored = {
+                key: result_of(read(each)[0], info.name) for key, each in opened.unscored.items()
+            }
         resuming = [note for note in opened.notes if note.startswith("resuming")]
         line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])
         self.lines.append(line)
@@ -205,7 +210,9 @@ class RunStore:
     def places(self) -> dict[str, RunFolder]:
         """Return where conversations go, by suite."""
         found = {
-            name: RunFolder(str(suite.folder), suite.opened.session)
+            name: RunFolder(
+                str(suite.folder), suite.opened.session, has_unscored=bool(suite.opened.unscored)
+            )
             for name, suite in self._suites.items()
         }
         for number, name in enumerate(self._transcribed):
@@ -262,7 +269,15 @@ class RunStore:
     def repeated(self, suite: str) -> list[RunResult]:
         """Return those runs of a suite that were, or are to be, run again, as they had ended."""
         kept = self._suites.get(suite)
-        return [] if kept is None else kept.repeated
+        return [] if kept is None else [*kept.repeated, *kept.unscored.values()]
+
+    def take_back(self, result: RunResult) -> bool:
+        """Return whether a run that has ended was only scored again: then it is not repeated."""
+        kept, key = self._suites.get(result.suite), (result.row_index, result.run_index)
+        before = None if kept is None else kept.unscored.get(key)
+        if kept is None or before is None or before.started_at != result.started_at:
+            return False
+        return kept.unscored.pop(key, None) is not None
 
     def plans(self) -> Mapping[str, RunPlan]:
         """Return the rows and runs of every suite that is kept."""

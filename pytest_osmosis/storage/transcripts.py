@@ -33,6 +33,8 @@ class RunFolder:
 
     folder: str
     session: int
+    has_unscored: bool = False
+    """Whether earlier sessions left runs there that lack nothing but what a judge would say."""
 
 
 class TranscriptWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -139,12 +140,14 @@ def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path
 
 
 def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_path: Path) -> None:
-    def line(tokens: int) -> bytes:
-        return run_line(f'{{"row_index":0,"run_index":0,"passed":false,"tokens":{tokens}}}', "")
+    def line(tokens: int, began: float = 0.0) -> bytes:
+        run = {"row_index": 0, "run_index": 0, "tokens": tokens, "started_at": began}
+        return run_line(json.dumps(run), "")
 
     plan = {"n": 1, "rows": [[0, 1]], "digests": ""}
     session, again = session_line({"plan": plan}), session_line({"plan": None})
-    lines = [session, line(1), line(2), again, line(4), line(8), again, again, line(16)]
+    lines = [session, line(1), line(2), again, line(4), line(8), again, again, line(16, 1.5)]
+    lines += [again, line(16, 1.5)]  # scored again, without a new rollout
     (tmp_path / "journal").write_bytes(b"".join(lines))
     progress = Progress(tmp_path / "journal")
     assert progress.update()

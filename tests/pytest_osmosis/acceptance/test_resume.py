@@ -164,19 +164,64 @@ def judged(solution_str):
 """
 
 
-def test_a_run_whose_judge_was_overloaded_is_run_again_and_no_other(project, model):
+@each_mode
+def test_a_run_whose_judge_was_overloaded_is_judged_again_without_a_call(project, model, workers):
     project.write("judging.py", JUDGED)
     project.rows("a", "b", "c")
     down, strange = project.write("b", "overloaded"), project.write("c", "verdict")
     session = project.run(eval_fn="judging:judged")
     assert [run["error_kind"] for run in session.runs] == [None, "judge_failed", None]
     assert "1 run has no score (eval_fn 1): run the same command again to fill it in" in session.out
-    model.asked.clear()
+    first = session.report["summary"]
     down.unlink()
     strange.unlink()
-    session = project.run(eval_fn="judging:judged")
-    assert model.asked == {"b": 1}
+    session = project.run(
+        "--osmosis-max-total-tokens=1", eval_fn="judging:judged", workers=workers
+    )  # which an earlier session has spent
+    assert "resuming: 2 of 3 runs done, 1 to be scored again" in session.out
+    assert model.asked == {"a": 1, "b": 1, "c": 1}
     assert session.outcomes == {"passed": 2, "errors": 1}
+    summary = session.report["summary"]
+    assert (summary["total_tokens"], summary["repeated"]["runs"]) == (first["total_tokens"], 0)
+    said = (project.path / "out.trajectories.jsonl").read_text().splitlines()
+    assert [(len(run["messages"]), len(run["calls"])) for run in map(json.loads, said)] == [
+        (3, 1)
+    ] * 3
+    third = project.run("--osmosis-extend", eval_fn="judging:judged").report["summary"]
+    assert (third["total_tokens"], third["repeated"]["runs"]) == (first["total_tokens"], 0)
+
+
+def test_a_run_whose_grader_had_no_judge_is_run_again(project):
+    """A grader may look at what the rollout has left, which is in no conversation."""
+    project.write(
+        "flow.py",
+        """
+from pathlib import Path
+from osmosis_ai.rollout import AgentWorkflow, Grader
+from osmosis_ai.rubric.errors import ProviderRequestError
+
+class Flow(AgentWorkflow):
+    async def run(self, ctx):
+        with open("begun", "a") as file:
+            file.write("x")
+        return [*ctx.prompt, {"role": "assistant", "content": "done"}]
+
+class Judging(Grader):
+    async def grade(self, ctx):
+        if Path("down").exists():
+            raise ProviderRequestError("openai", "m", "no score", kind="overloaded")
+        ctx.set_reward(1.0)
+""",
+    )
+    project.rows("a")
+    down = project.write("down", "")
+    asked = ("--osmosis-grader=flow:Judging",)
+    session = project.run(*asked, agent="flow:Flow", eval_fn=None)
+    assert session.runs[0]["error_kind"] == "judge_failed"
+    down.unlink()
+    session = project.run(*asked, agent="flow:Flow", eval_fn=None)
+    assert session.outcomes == {"passed": 1}
+    assert (project.path / "begun").read_text() == "xx"
 
 
 @each_mode
