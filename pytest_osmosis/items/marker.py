@@ -34,8 +34,8 @@ from .runner import ItemRunner, run_id_of
 
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
 _NUMBERS = {"n", "pass_threshold", "limit", "offset", "max_turns"}
-_CALLED_BY_MARKER = {"anyio": "anyio", "pytest_asyncio": "asyncio", "pytest_trio": "trio"}
-"""Packages that call the `async def` tests which have a marker of theirs, and no other."""
+_CALL_THEIR_OWN = {"_pytest", "anyio", "pytest_asyncio"}
+"""Packages that call no `async def` test, or only those that can be told at collection."""
 _ROLLOUT = pytest.StashKey["Rollout"]()
 
 
@@ -243,10 +243,11 @@ def _is_called(item: pytest.Item) -> bool:
         iscoroutinefunction(item.obj) or isasyncgenfunction(item.obj)
     ):
         return True
-    if any(item.get_closest_marker(name) for name in _CALLED_BY_MARKER.values()):
+    if item.config.pluginmanager.has_plugin("trio"):  # it may mark the item later
         return True
     callers = {_package(each.plugin) for each in item.ihook.pytest_pyfunc_call.get_hookimpls()}
-    return not callers <= {"_pytest", *_CALLED_BY_MARKER}
+    is_anyio = "anyio" in callers and "anyio_backend" in item.fixturenames
+    return is_anyio or not callers <= _CALL_THEIR_OWN
 
 
 def _package(plugin: object) -> str:

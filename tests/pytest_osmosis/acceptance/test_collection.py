@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.modes import each_mode
-from tests.project import Project, Session
+from tests.project import NO_NEIGHBOURS, Project, Session
 
 IDS = [f"data.jsonl::row-{row}[run-{run}]" for row in range(3) for run in range(2)]
 
@@ -155,6 +155,19 @@ def test_an_async_test_that_nothing_would_call_is_refused_before_its_rollout(
 def test_an_async_test_is_run_where_a_plugin_calls_it(three: Project) -> None:
     three.write("test_it.py", ASYNC_TEST)
     three.write("conftest.py", CALLED)
+    session = three.run(agent=None, data=None, eval_fn=None)
+    assert session.outcomes == {"passed": 3}
+
+
+def test_an_async_test_with_anyio_s_fixture_needs_no_marker(
+    three: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", NO_NEIGHBOURS.replace("-p no:anyio", ""))
+    three.write("test_it.py", ASYNC_TEST.replace("(rollout)", "(rollout, anyio_backend)"))
+    three.write(
+        "conftest.py",
+        "import pytest\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n",
+    )
     session = three.run(agent=None, data=None, eval_fn=None)
     assert session.outcomes == {"passed": 3}
 
