@@ -211,6 +211,7 @@ def pytest_sessionfinish(
         evaluation.report_ended(session)
         result = yield
         evaluation.check_interrupted_again()
+        evaluation.end(session)
         evaluation.close()
         evaluation.check_interrupted_again()
     except KeyboardInterrupt:

@@ -128,6 +128,9 @@ class Evaluation:
     def report_ended(self, session: pytest.Session) -> None:
         """Report the runs that have ended and whose items the session did not come to."""
 
+    def end(self, session: pytest.Session) -> None:
+        """Note that all is reported, and let the exit status say whether a signal came before."""
+
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
 

@@ -85,6 +85,8 @@ class Recorder:
         self._spent: Callable[[], str] | None = None
         """There where a spent budget halted the session: says so, with what was used."""
         self._interrupted: str | None = None
+        self._ends = False
+        """Whether nothing is left for another session, once all is reported."""
         self._lock = threading.Lock()
         self.result: EvalResult | None = None
         self._problems: list[str] = []
@@ -224,12 +226,21 @@ class Recorder:
         unwritten = list(self._outputs.write(self.result))
         for problem in unwritten:
             self.fail(problem)
-        if is_ended and not unwritten:  # else the same command reports its runs once more
-            self._store.end()
+        self._ends = is_ended and not unwritten
         if self._problems or (self._halted and not self._gates_decide()):
             session.exitstatus = _at_least_failed(session.exitstatus)
-        if self._interrupted is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
-            self.tell(f"interrupted by {self._interrupted} while the reports were being written")
+
+    def end(self, session: pytest.Session) -> None:
+        """Note that its evaluations have ended: all is reported, also by pytest and other plugins.
+
+        Otherwise the same command reports its runs once more.
+        """
+        if self._interrupted is None:
+            if self._ends:
+                self._store.end()
+        elif session.exitstatus != pytest.ExitCode.INTERRUPTED:
+            told = f"interrupted by {self._interrupted} while the reports were being written"
+            self._config.get_terminal_writer().line(told)
             session.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def _gates_decide(self) -> bool:

@@ -150,6 +150,10 @@ class ReportingEvaluation(Evaluation):
                 if run in unreported:
                     self._report_late(nodeid, *unreported[run])
 
+    def end(self, session: pytest.Session) -> None:
+        """Note that all is reported, and let the exit status say whether a signal came before."""
+        self.recorder.end(session)
+
     def _report_late(self, nodeid: str, result: RunResult, why: str) -> None:
         hook = self.config.hook
         path, _, name = nodeid.partition("::")

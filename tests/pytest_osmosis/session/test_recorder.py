@@ -73,11 +73,12 @@ class Bench:
     """A session of two rows with two runs each, its recorder, and what hears of it."""
 
     def __init__(self, spec: SessionSpec) -> None:
+        self.written: list[str] = []
         option = SimpleNamespace(collectonly=False, maxfail=0, fulltrace=False)
         self.config: Any = SimpleNamespace(
             option=option, stash=pytest.Stash(), get_verbosity=lambda: 0,
             hook=SimpleNamespace(pytest_osmosis_summary=lambda **_: []),
-            get_terminal_writer=lambda: SimpleNamespace(fullwidth=80),
+            get_terminal_writer=lambda: SimpleNamespace(fullwidth=80, line=self.written.append),
         )  # fmt: skip
         self.session: Any = SimpleNamespace(
             config=self.config, exitstatus=pytest.ExitCode.OK, shouldstop=False, shouldfail=False
@@ -338,19 +339,28 @@ def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_pa
 
         bench.heard.on_export = export
         bench.finish()
-        ends = [name for name, _ in bench.heard.calls if name in ("export", "end")]
-        assert ends == (["export"] if failing else ["export", "end"])
+        bench.shown()
+        assert ("end", None) not in bench.heard.calls
+        bench.recorder.end(bench.session)
+        assert (("end", None) in bench.heard.calls) != failing
 
 
-def test_a_signal_while_reports_are_written_is_said_and_decides_the_exit_status(
-    make: Make, tmp_path: Path
+@pytest.mark.parametrize("when", ["files", "summary"])
+def test_a_signal_while_reports_are_written_decides_the_exit_status_and_ends_no_evaluation(
+    make: Make, tmp_path: Path, when: str
 ) -> None:
     bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
     bench.report(0, 0, text=result(0, 0).to_json())
-    bench.heard.on_export = lambda: bench.recorder.interrupt("SIGTERM")
+    if when == "files":
+        bench.heard.on_export = lambda: bench.recorder.interrupt("SIGTERM")
     assert bench.finish() is not None
+    bench.shown()
+    if when == "summary":
+        bench.recorder.interrupt("SIGTERM")
+    bench.recorder.end(bench.session)
     assert bench.session.exitstatus == pytest.ExitCode.INTERRUPTED
-    assert "interrupted by SIGTERM while the reports were being written" in bench.shown()
+    assert bench.written == ["interrupted by SIGTERM while the reports were being written"]
+    assert ("end", None) not in bench.heard.calls
 
 
 @pytest.mark.parametrize("nothing", ["collected only", "nothing selected"])
