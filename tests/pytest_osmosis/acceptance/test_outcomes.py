@@ -339,7 +339,8 @@ def test_first_rollouts_that_nothing_can_score_stop_the_session(
     assert "of 10 runs w" in session.refusal and "none has a score" in session.refusal
     assert session.ret == 1
     again = project.run(eval_fn=eval_fn)
-    assert "resuming" not in again.out and said in again.refusal
+    assert ("resuming: 0 of" in again.out) == (eval_fn == "judging:judged")  # nothing is paid again
+    assert said in again.refusal
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_after_all_tries(project: Project) -> None:
