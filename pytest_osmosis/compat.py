@@ -317,6 +317,16 @@ def properties_in_junit(config: pytest.Config, report: pytest.TestReport) -> Non
             xml.node_reporter(report).add_property(name, str(value))
 
 
+def forget_in_junit(config: pytest.Config, worker: object) -> None:
+    """Take out of JUnit what a lost worker began to report: a case that would have no name."""
+    xml = None if xml_key is None else config.stash.get(xml_key, None)
+    if xml is None:
+        return
+    opened = xml.node_reporters
+    for key in [key for key, case in opened.items() if key[1] is worker and not case.attrs]:
+        xml.node_reporters_ordered.remove(opened.pop(key))
+
+
 def show_verbatim(report: pytest.TestReport) -> None:
     """Have a report's node id shown as it is, with the brackets that it has.
 

@@ -145,9 +145,10 @@ class Controller:
         setattr(report, REPORT_FIELD, result.to_json())
 
     def pytest_testnodedown(self, node: Any) -> None:
-        """Watch a worker no longer, and cancel what others do if it has stopped the session."""
+        """Forget a worker, and cancel what others do if it has stopped the session."""
         if node in self._pids:
             self._watch.gone(self._pids[node])
+        compat.forget_in_junit(self._config, node)
         output = getattr(node, "workeroutput", None) or {}
         if output.get("shouldfail") or output.get("shouldstop"):
             self.cancel()

@@ -70,6 +70,37 @@ def test_a_worker_that_is_lost_costs_one_run(
 
 
 @pytest.mark.slow
+def test_a_worker_that_is_lost_amid_a_report_leaves_no_case_without_a_name(project: Project):
+    project.rows("a", "b", "c", "d")
+    project.write(
+        "conftest.py",
+        """
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+@pytest.hookimpl(trylast=True)  # xdist has sent it
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" in os.environ and "row-1" in report.nodeid and not was_there():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def was_there():
+    try:
+        Path("once").touch(exist_ok=False)
+    except FileExistsError:
+        return True
+""",
+    )
+    session = project.run("--junitxml=out.xml", workers=2)
+    assert session.outcomes == {"passed": 4}
+    assert session.junit is not None
+    cases = sorted(case.attrib["name"] for case in session.junit.iter("testcase"))
+    assert cases == [f"row-{number}[run-0]" for number in range(4)]
+
+
+@pytest.mark.slow
 def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run(
     project: Project, endpoint: Endpoint
 ):
