@@ -205,9 +205,14 @@ def _conversations(parts: Sequence[Part]) -> Iterator[bytes]:
         own = _with_baseline_models(part.result.suites)
         names = {ours.info.name: whole.info.name for ours, whole in zip(own, first, strict=True)}
         path = beside(part.path)
-        if not path.exists():
+        try:
+            opened = path.open("rb")
+        except FileNotFoundError:
             continue
-        with path.open("rb") as file:
+        except OSError as error:
+            why = error.strerror or error
+            raise CommandError(f"{path}: cannot be read: {why}", code="invalid") from None
+        with opened as file:
             for number, line in enumerate(file, 1):
                 try:
                     told = json.loads(line)

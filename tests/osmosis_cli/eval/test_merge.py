@@ -96,6 +96,10 @@ def test_conversations_are_joined_and_none_of_another_report_stays():
     done = merge(*names)
     assert done.exit_code == 1
     assert "s2.trajectories.jsonl:1: not the line of a conversation" in done.output
+    Path("s2.trajectories.jsonl").unlink()
+    Path("s2.trajectories.jsonl").mkdir()
+    done = merge(*names)
+    assert "s2.trajectories.jsonl: cannot be read: Is a directory" in done.output
 
 
 def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
