@@ -296,8 +296,8 @@ def test_a_rollout_that_had_to_be_made_again_says_what_both_attempts_took(
 
 def test_a_blocking_eval_function_is_named_too(project: Project) -> None:
     project.write("rewards.py", BLOCKING)
-    project.rows(*(f"row {number}" for number in range(6)))
-    session = project.run("--osmosis-batch-size=3", eval_fn="rewards:judge")
+    project.rows(*(f"row {number}" for number in range(12)))
+    session = project.run("--osmosis-batch-size=4", eval_fn="rewards:judge")
     assert session.ret == 0
     assert "rewards:judge: `judge` (rewards.py:25)" in session.out
 
@@ -314,10 +314,10 @@ def test_an_error_of_a_moved_agent_shows_its_own_frames_alone(project: Project) 
 
 def test_warnings_turned_into_errors_do_not_break_the_session(project: Project) -> None:
     project.write("agent.py", BLOCKING)
-    project.rows(*(f"row {number}" for number in range(4)))
-    session = project.run("--osmosis-batch-size=2", "-Werror")
+    project.rows(*(f"row {number}" for number in range(16)))
+    session = project.run("--osmosis-batch-size=4", "-Werror")
     assert session.ret == 0
-    assert session.outcomes == {"passed": 4, "warnings": 1}
+    assert session.outcomes == {"passed": 16, "warnings": 1}
 
 
 HOLDING = """
