@@ -7,6 +7,7 @@ Does not know where keys come from nor where text goes: each sink applies a `Red
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NoReturn
@@ -157,11 +158,13 @@ class Redactor:
 
 
 _everywhere = Redactor()
+_adding = threading.Lock()
 
 
 def mask_everywhere(secret: Secret) -> None:
-    """Have every redactor of this process mask the secret from now on."""
-    _everywhere.add(secret)
+    """Have every redactor of this process mask the secret from now on; from any thread."""
+    with _adding:
+        _everywhere.add(secret)
 
 
 def _piece_at_end(text: str, spelling: str) -> int:

@@ -11,6 +11,7 @@ import pickle
 import pprint
 import re
 import shlex
+import threading
 import traceback
 from urllib.parse import quote, quote_plus
 
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from osmosis_ai import secret
 from osmosis_ai.secret import (
     MASK,
     Redactor,
@@ -163,6 +165,24 @@ def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there() 
         assert redact.beginning(f"is {later[:12]}") == "is "
         assert redact.end(f"{later[12:]} is") == " is"
     assert earlier(VALUE) == MASK
+
+
+def test_secrets_that_two_threads_add_at_once_are_both_masked_everywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys, spellings = ["key-of-one-judge", "key-of-another-judge"], secret._spellings
+    other = threading.Thread(target=mask_everywhere, args=[Secret(keys[1])])
+
+    def meanwhile(value: str) -> set[str]:
+        if value == keys[0]:
+            other.start()
+            other.join(0.05)  # it has to wait for this one, which it cannot do here
+        return {*spellings(value)}
+
+    monkeypatch.setattr(secret, "_spellings", meanwhile)
+    mask_everywhere(Secret(keys[0]))
+    other.join()
+    assert Redactor()(" ".join(keys)) == f"{MASK} {MASK}"
 
 
 def test_short_and_common_secrets_are_not_masked_but_named() -> None:
