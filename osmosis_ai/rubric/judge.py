@@ -18,6 +18,7 @@ from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import Answer
 from ..models.rate_limiter import RateLimiter
 from ..models.retry import RetryPolicy, Success
+from ..secret import Secret
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
 from .reply import BadVerdict, NotJSON, Verdict, printable, read_verdict
@@ -48,8 +49,9 @@ VERDICT_FORMAT: Mapping[str, Any] = {
 _FORMAT_WORDS = ("response_format", "json_schema", "schema", "structured", "responseformat")
 _WITHOUT_SCHEMA_MODE: set[tuple[str, str | None]] = set()
 """Models, by name and base URL, that have refused the schema: asked without it from then on."""
-_rate_limits: defaultdict[tuple[str, str | None], RateLimiter] = defaultdict(RateLimiter)
-"""Of each judge, by the same: a pause that it asks for in one judgement holds for all others."""
+_rate_limits: defaultdict[tuple[str, str | None, Secret | None], RateLimiter]
+_rate_limits = defaultdict(RateLimiter)
+"""Of each judge, by the same and the key: a pause that one judgement is asked for holds for all."""
 
 
 class Vote(TypedDict):
@@ -107,7 +109,7 @@ class Judge:
             request_timeout_s=settings.timeout_s,
             total_timeout_s=settings.timeout_s * TOTAL_TIMEOUT_FACTOR,
             retry=RetryPolicy(max_tries=MAX_TRIES),
-            rate_limit=_rate_limits[judge],
+            rate_limit=_rate_limits[(*judge, settings.api_key)],
         )
         self._plain = judge in _WITHOUT_SCHEMA_MODE
 

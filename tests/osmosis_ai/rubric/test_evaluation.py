@@ -268,6 +268,7 @@ def test_a_wait_that_one_judgement_was_asked_for_holds_for_the_others(judge: End
         error
     )
     assert score(judge) == 0.8
+    assert failure(judge, info={"model": model, "api_key": "of-another-account"}).status == 429
 
 
 def test_a_server_error_is_tried_again(judge: Endpoint) -> None:
