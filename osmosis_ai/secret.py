@@ -127,9 +127,8 @@ class Redactor:
         if not is_maskable(value):
             self.unmaskable.append(secret.name or "(unnamed)")
             return
-        # Longest first: a plain spelling inside an escaped one must not break it into pieces.
         found = {*self._spellings, *_spellings(value), *_lines(value)}
-        self._spellings = sorted(found, key=lambda text: (-len(text), text))
+        self._spellings = sorted(found, key=_longest_first)
 
     def __call__(self, text: str) -> str:
         """`text` without any spelling of any secret, and without rollouts' keys."""
@@ -151,10 +150,16 @@ class Redactor:
         return _ROLLOUT_KEY_ENDED.sub("", redacted[piece:])
 
     def _all(self) -> list[str]:
-        return [*self._spellings, *_everywhere._spellings]
+        own, others = self._spellings, _everywhere._spellings
+        return sorted([*own, *others], key=_longest_first) if others else own
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"
+
+
+def _longest_first(spelling: str) -> tuple[int, str]:
+    """Sort key: a spelling that is a part of another must not break that into pieces."""
+    return -len(spelling), spelling
 
 
 _everywhere = Redactor()

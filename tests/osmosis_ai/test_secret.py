@@ -165,6 +165,7 @@ def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there() 
         assert redact.beginning(f"is {later[:12]}") == "is "
         assert redact.end(f"{later[12:]} is") == " is"
     assert earlier(VALUE) == MASK
+    assert Redactor([Secret(later[:12])])(later) == MASK  # the one is how the other begins
 
 
 def test_secrets_that_two_threads_add_at_once_are_both_masked_everywhere(
