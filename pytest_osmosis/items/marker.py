@@ -35,7 +35,7 @@ from .runner import ItemRunner, run_id_of
 _OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
 _NUMBERS = {"n", "pass_threshold", "limit", "offset", "max_turns"}
 _CALL_THEIR_OWN = {"_pytest", "anyio", "pytest_asyncio"}
-"""Packages that call no `async def` test, or only those that can be told at collection."""
+"""Packages that call no `async def` test, or only those that are known at collection."""
 _ROLLOUT = pytest.StashKey["Rollout"]()
 
 
