@@ -4,6 +4,7 @@ import asyncio
 import json
 import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
@@ -367,9 +368,12 @@ def test_a_record_that_cannot_be_deleted_is_said_and_the_others_are_forgotten(
     settings = ServerSettings(local=True, state_dir=tmp_path, record_ttl_s=1.0)
     with served(create_app(Asking(), settings=settings, api_key=KEY)) as running:
         running.init("first", trainer)
-        while "callback_delivered rollout_id=first" not in caplog.text:  # nothing writes it later
-            running.wait_for_delivery("first", "delivered")
+        running.wait_for_delivery("first", "delivered")
         [file] = tmp_path.glob("*.rollout.json")
+        until = time.monotonic() + 60.0
+        while json.loads(file.read_bytes())["delivery"] != "delivered":  # nothing writes it later
+            assert time.monotonic() < until
+            time.sleep(0.002)
         file.unlink()
         file.mkdir()
         running.init("second", trainer)
