@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -30,11 +31,13 @@ class RayClient:
         self._lock = threading.Lock()
         self._tasks: dict[int, Any] = {}
         """By shard: the reference of its last task."""
+        self._folder: Path | None = None
+        """Of a cluster that was started."""
 
     def connect(self, address: str, project: str, runtime_env: Mapping[str, Any]) -> None:
         """Connect to a cluster, and report where it is or why there is none."""
         try:
-            started = cluster.connect(address, Path(project), runtime_env)
+            self._folder = cluster.connect(address, Path(project), runtime_env)
         except cluster.NoCluster as error:
             self._report("refused", why=str(error))
             return
@@ -42,7 +45,8 @@ class RayClient:
 
         processors = float(ray.cluster_resources().get("CPU", 0.0))
         host = ray.util.get_node_ip_address()
-        self._report("connected", host=host, processors=processors, started=started)
+        folder = None if self._folder is None else str(self._folder)
+        self._report("connected", host=host, processors=processors, folder=folder)
 
     def start(self, shard: int, number: int, invitation: str, cpus: float) -> None:
         """Start a task; `number` tells it from others of the same shard."""
@@ -73,6 +77,8 @@ class RayClient:
             for shard in self._tasks:
                 self.cancel(shard)
             ray.shutdown()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ended(self, shard: int, number: int, future: Future[int]) -> None:
         """Report that a task has ended; in a thread of Ray's."""

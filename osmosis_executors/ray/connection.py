@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -31,7 +32,8 @@ class Connected:
     host: str
     """This machine's address in its network."""
     processors: float
-    started: bool
+    folder: str | None
+    """Of a cluster that was started for the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class RayConnection:
         self._is_closing = False
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
+        self._folder: str | None = None
         hidden = frozenset(without)
         own = {name: value for name, value in os.environ.items() if name not in hidden}
         self._process = subprocess.Popen(
@@ -88,14 +91,12 @@ class RayConnection:
         line = self._process.stdout.readline()
         kind, values = json.loads(line) if line else ("refused", {"why": "Ray has ended"})
         if kind == "refused":
-            raise ConfigurationError(
-                f"--osmosis-ray {address}: no cluster can be used: {values['why']}; give the "
-                "address that `ray start` has shown, and export RAY_AUTH_MODE=token where it asks "
-                "for a token"
-            )
+            raise ConfigurationError(f"--osmosis-ray {address}: {values['why']}")
         self._reader = threading.Thread(target=self._read, name="osmosis-ray", daemon=True)
         self._reader.start()
-        return Connected(**values)
+        found = Connected(**values)
+        self._folder = found.folder
+        return found
 
     def start(self, shard: int, number: int, *, invitation: str, cpus: float) -> None:
         """Start a task; its end is reported with this number."""
@@ -113,7 +114,7 @@ class RayConnection:
             self._process.stdin.close()
 
     def close(self) -> None:
-        """End it, and wait for it. Idempotent."""
+        """End it, and wait for it; of a cluster that it started, nothing is left. Idempotent."""
         self.end()
         try:
             self._process.wait(CLOSE_S)
@@ -124,6 +125,8 @@ class RayConnection:
             self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
+        if self._folder is not None:  # its process may have been killed
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _order(self, kind: str, **values: Any) -> None:
         assert self._process.stdin is not None

@@ -44,7 +44,7 @@ class RayFleet:
         self._order: ShardOrder | None = None
         self._hub: Hub | None = None
         self._connection: RayConnection | None = None
-        self._connected = Connected("", 0.0, started=False)
+        self._connected = Connected("", 0.0, folder=None)
         self._is_closing = False
         self._is_lost = False
         self._started = 0
@@ -71,7 +71,7 @@ class RayFleet:
                 f"{found.processors:g} processors in all"
             )
         count = f"{found.processors:g} processors"
-        if found.started:
+        if found.folder is not None:
             return f"a Ray cluster of this machine, started for the session ({count})"
         return f"the Ray cluster of {found.host} ({count})"
 

@@ -152,7 +152,10 @@ def test_a_session_uses_the_cluster_that_was_named_or_starts_one(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if of_environment is not None:
         monkeypatch.setenv("RAY_ADDRESS", of_environment)
-    assert cluster.connect(address, tmp_path, {"pip": ["numpy"]}) is (used == "local")
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    folder = cluster.connect(address, tmp_path, {"pip": ["numpy"]})
+    assert [folder] == ([*tmp_path.glob("osmosis-ray-*")] or [None])
+    assert (folder is not None) is (used == "local")
     [given] = asked
     assert given["address"] == used
     assert given["runtime_env"] == {"pip": ["numpy"], "working_dir": str(tmp_path)}

@@ -6,6 +6,7 @@ import io
 import json
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -22,13 +23,21 @@ from osmosis_executors.ray.client import RayClient, serve
 class FakeRay:
     """One whose tasks end as their invitations say, at once."""
 
+    folder = ""
+    """Of the cluster that was started last."""
+    is_broken = False
+    """Whether no cluster can be started."""
+
     def __init__(self) -> None:
         self.util = SimpleNamespace(get_node_ip_address=lambda: "10.0.0.7")
         self.asked: list[Any] = []
 
     def init(self, **given: Any) -> None:
-        if given["address"] == "wrong":
+        self.folder = given.get("_temp_dir", "")
+        if given["address"] == "wrong" or self.is_broken:
             raise ConnectionError("nothing is there\nand more")
+        if self.folder:
+            (Path(self.folder) / "sockets").mkdir()
         self.asked.append(given["address"])
 
     def cluster_resources(self) -> dict[str, float]:
@@ -64,6 +73,7 @@ class FakeRay:
 def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     found = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", found)  # type: ignore[arg-type]
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
     return found
 
 
@@ -86,7 +96,7 @@ def start(shard: int, invitation: str) -> tuple[str, dict[str, Any]]:
 def test_each_task_is_started_once_and_its_end_is_reported(ray: FakeRay, tmp_path: Path) -> None:
     orders = [connect(tmp_path), start(0, "3"), start(1, "fails"), start(2, "goes on")]
     assert served(*orders, ("cancel", {"shard": 2})) == [
-        ["connected", {"host": "10.0.0.7", "processors": 3.0, "started": True}],
+        ["connected", {"host": "10.0.0.7", "processors": 3.0, "folder": ray.folder}],
         ["ended", {"shard": 0, "number": 7, "status": 3}],
         ["ended", {"shard": 1, "number": 8, "why": "RuntimeError: the node died"}],
     ]
@@ -129,8 +139,41 @@ def test_an_address_where_something_else_listens_is_reported(
     with listening(answer) as address:
         [[found, values]] = served(connect(tmp_path, address))
     assert found == kind
-    assert values.get("why", "") in ("", "what listens there is no Ray")
+    assert kind == "connected" or "what listens there is no Ray" in values["why"]
 
 
 def test_an_address_without_a_cluster_is_reported(ray: FakeRay, tmp_path: Path) -> None:
-    assert served(connect(tmp_path, "wrong")) == [["refused", {"why": "nothing is there"}]]
+    [[kind, values]] = served(connect(tmp_path, "wrong"))
+    assert kind == "refused"
+    assert values["why"].startswith("no cluster can be used: nothing is there; give the address")
+
+
+LONGEST = "session_2026-11-23_14-24-53_565997_4194304/sockets/plasma_store"
+"""What Ray adds to the folder of a cluster."""
+
+
+@pytest.mark.parametrize("length", [1, 100])
+def test_a_cluster_that_is_started_has_a_short_folder_of_its_own_until_its_end(
+    ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    place = tmp_path / ("x" * length)
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    client = RayClient(io.StringIO())
+    client.connect("auto", str(tmp_path), {})
+    folder = Path(ray.folder)
+    assert len(str(folder / LONGEST)) <= 103
+    assert folder.stat().st_mode & 0o077 == 0
+    client.close()
+    assert not folder.exists()
+
+
+def test_a_cluster_that_cannot_be_started_leaves_nothing_and_names_no_address(
+    ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    ray.is_broken = True
+    told = "no cluster can be started here: nothing is there"
+    assert served(connect(tmp_path, "auto")) == [["refused", {"why": told}]]
+    assert ray.folder.startswith(str(tmp_path))
+    assert not list(tmp_path.iterdir())

@@ -253,17 +253,21 @@ def test_the_end_of_a_cluster_of_ones_own_is_said_and_loses_nothing_that_was_fin
     project: Folder, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "2")
+    monkeypatch.setenv("TMPDIR", str(project.path))  # too long for Ray's sockets
     project.rows(*(f"row {number}" for number in range(ROWS)))
     gate = Gate(project)
     session = started(project, "--ray", "--shards=1")
     wait_until(lambda: project.endpoint.requests == gate.ASKED and kept(project) == gate.ANSWERED)
     [client] = children(session.pid, "osmosis_executors.ray.client")
     [head] = children(client, "gcs_server")
+    [folder] = folders_of(head)
+    assert folder.is_dir()
     os.kill(head, signal.SIGKILL)
     out, _ = session.communicate(timeout=PATIENCE_S)
     assert (session.returncode, len(runs(project))) == (1, gate.ANSWERED)
     assert "a Ray cluster of this machine, started for the session" in out
     assert "stopped: the Ray cluster went away; the same command goes on" in out
+    assert not folder.exists()
     wait_until(lambda: not shards_of(project))
     gate.is_open = True
     rest = evaluate(project)
@@ -280,6 +284,12 @@ def children(parent: int, word: str) -> list[int]:
     return [
         pid for pid in found if word.encode() in Path("/proc", str(pid), "cmdline").read_bytes()
     ]
+
+
+def folders_of(head: int) -> set[Path]:
+    """The folders of the clusters that a process of Ray's is started with."""
+    line = Path("/proc", str(head), "cmdline").read_text()
+    return {Path(found) for found in re.findall(r"/tmp/osmosis-ray-\w+", line)}
 
 
 def test_what_is_missing_on_the_cluster_is_said_in_a_sentence(

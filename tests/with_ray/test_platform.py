@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from osmosis_executors.choice import choose_executor
 from osmosis_executors.ray.executor import RayExecutor
 from tests.osmosis_platform.execution import test_end_to_end as end_to_end
 from tests.osmosis_platform.execution.test_end_to_end import SECRET
@@ -70,3 +71,22 @@ def test_stopping_ends_the_shards_too(
     ended = "info stop: everything of the run was ended; what was finished is kept"
     end_to_end.until(lambda: ended in log_of(platform, run_id), lambda: log_of(platform, run_id))
     assert (run_of(platform, run_id).status, passed()) == ("stopped", end_to_end.FIRST)
+
+
+def test_without_an_address_each_evaluation_starts_a_cluster_of_its_own(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    (tmp_path / "gate").touch()
+    with serving(tmp_path / "data") as server:
+        end_to_end.prepare(server, workspace)
+        with end_to_end.executing(server, choose_executor("ray")):
+            run_id = end_to_end.submit(server, tmp_path)
+            end_to_end.until(
+                lambda: run_of(server, run_id).status not in ("pending", "running"),
+                lambda: log_of(server, run_id),
+            )
+        found = run_of(server, run_id)
+        assert found.status == "finished", log_of(server, run_id)
+        assert found.metrics is not None
+        assert found.metrics["overview"]["passed"] == 5

@@ -106,6 +106,24 @@ def prepare(platform: PlatformServer, workspace: Path) -> None:
         found.clone_url = str(workspace.parent / "bare.git")
 
 
+def submit(platform: PlatformServer, folder: Path) -> str:
+    """Submit the workspace's evaluation, whose rollouts look into the folder; return its id."""
+    submission = {
+        "experiment_config": {
+            "rollout": "answers", "entrypoint": "main.py", "model_path": "embedded",
+            "dataset": "answers",
+        },
+        "evaluation_config": {"limit": 5},
+        "env_config": {"FOLDER": str(folder)},
+        "secrets": {"required": ["SOME_KEY"]},
+    }  # fmt: skip
+    answer = httpx.post(
+        platform.url + EVALS, json=submission, headers=platform.account.headers, timeout=PATIENCE_S
+    )
+    run_id: str = answer.json()["id"]
+    return run_id
+
+
 @contextmanager
 def executing(platform: PlatformServer, executor: Executor | None = None) -> Iterator[Scheduler]:
     """Execute what a platform is given."""
@@ -257,20 +275,9 @@ def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
     upgrade(database)
     platform = PlatformServer("", database, Settings(data=data), open_vault(data, None))
     prepare(platform, workspace)
-    submission = {
-        "experiment_config": {
-            "rollout": "answers", "entrypoint": "main.py", "model_path": "embedded",
-            "dataset": "answers",
-        },
-        "evaluation_config": {"limit": 5},
-        "env_config": {"FOLDER": str(tmp_path)},
-        "secrets": {"required": ["SOME_KEY"]},
-    }  # fmt: skip
     with served(data) as (url, process):
-        answer = httpx.post(
-            f"{url}{EVALS}", json=submission, headers=platform.account.headers, timeout=PATIENCE_S
-        )
-        run_id = answer.json()["id"]
+        platform.url = url
+        run_id = submit(platform, tmp_path)
         until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))
         os.kill(process.pid, signal.SIGKILL)
     assert run_of(platform, run_id).status == "running"
