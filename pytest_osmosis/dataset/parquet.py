@@ -86,6 +86,7 @@ class ParquetSource:
                 )
 
     def _batches(self, rows: Selection) -> Iterator[tuple[Selection, pa.RecordBatch]]:
+        end = rows[-1] + 1 if rows else 0
         first = 0
         for group in range(self._file.metadata.num_row_groups):
             height = self._file.metadata.row_group(group).num_rows
@@ -97,6 +98,8 @@ class ParquetSource:
                     elif taken:
                         yield taken, batch.take([row - first for row in taken])
                     first += batch.num_rows
+                    if first >= end:
+                        return
             else:
                 first += height
 
