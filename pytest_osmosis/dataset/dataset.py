@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from .decoding import decode_checked
 from .errors import (
     DatasetError,
     EmptyDataset,
+    EnoughProblems,
     NotJson,
     Problems,
     RecordError,
@@ -206,16 +207,17 @@ def _read(
         for _, offset, raw in scan:
             reading.note(offset, raw)
         return
-    for place, offset, raw in scan:
-        try:
-            reading.check(place, offset, raw)
-        except WrongColumns as error:
-            if header_of is not None:
-                raise DatasetError(f"{shown(header_of)}: {error}") from None
-            problems.add_columns(place, str(error))
-        except RecordError as error:
-            problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
-    reading.report_double_ids(problems)
+    with suppress(EnoughProblems):
+        for place, offset, raw in scan:
+            try:
+                reading.check(place, offset, raw)
+            except WrongColumns as error:
+                if header_of is not None:
+                    raise DatasetError(f"{shown(header_of)}: {error}") from None
+                problems.add_columns(place, str(error))
+            except RecordError as error:
+                problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
+        reading.report_double_ids(problems)
     if found := problems.error(is_all=not len(reading.store)):
         raise found
 

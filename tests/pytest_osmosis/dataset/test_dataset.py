@@ -244,6 +244,14 @@ class TestWrongRows:
         assert message.count("\n  line ") == 20
         assert message.endswith("\n  and 25 more")
 
+    def test_reading_ends_at_a_thousand_wrong_rows(self, write):
+        message = refusal(write(b"[" + b"{}, " * 1000 + b"not read", "d.json"))
+        assert message.startswith("d.json: the first 1,000 rows: 'system_prompt' and")
+        message = refusal(write(GOOD + b"1\n" * 5000))
+        told = "data.jsonl: 1,000 rows cannot be used; what follows them was not read\n"
+        assert message.startswith(told)
+        assert message.endswith("\n  and 980 more")
+
     def test_columns_that_all_rows_lack_are_told_once(self, write):
         said = "'user_prompt' is missing (columns: system_prompt, x)"
         rows = [{"system_prompt": "s", "x": i} for i in range(12)]
@@ -649,6 +657,16 @@ class TestParquet:
         path = tmp_path / "d.parquet"
         pq.write_table(table, path, row_group_size=4)
         return load_dataset(path, **options)
+
+    def test_what_follows_the_selected_rows_is_not_decoded(self, tmp_path):
+        path = tmp_path / "d.parquet"
+        rows = [record(user_prompt=f"question {number:04}") for number in range(5000)]
+        kept = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}
+        pages = {"data_page_size": 1, "write_batch_size": 100}
+        pq.write_table(pa.Table.from_pylist(rows), path, **kept, **pages)
+        path.write_bytes(path.read_bytes().replace(b"question 4550", b"question 455x"))
+        assert len(load_dataset(path, limit=10)) == 10
+        assert "CRC checksum verification failed" in refusal(path)
 
     def column(self, tmp_path: Path, values: list[Any], kind: pa.DataType) -> list[Any]:
         table = pa.table(
