@@ -18,6 +18,7 @@ from .api.description import DESCRIPTION
 from .api.table import ENDPOINTS
 from .api.uploads import UPLOADS
 from .database.connection import Database
+from .datasets.checks import DatasetChecks
 from .errors import Refused
 from .execution.scheduler import Scheduler
 from .http.hardening import (
@@ -90,6 +91,7 @@ def create_app(
     app.state.metrics = metrics
     app.state.failed_logins = Throttle(settings.limits.failed_logins)
     app.state.device_logins = Throttle(settings.limits.device_logins)
+    app.state.checks = DatasetChecks()
     app.state.streams = Streams()
     app.state.rendered = Rendered()
     return app

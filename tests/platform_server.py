@@ -19,6 +19,7 @@ from tests.platform_database import new_database
 
 if TYPE_CHECKING:
     from osmosis_platform.database.connection import Database
+    from osmosis_platform.datasets.checks import DatasetChecks
     from osmosis_platform.pages.live import Streams
     from osmosis_platform.settings import Settings
     from osmosis_platform.vault.cipher import Vault
@@ -53,6 +54,8 @@ class PlatformServer:
 
     streams: Streams
     """The pages that are followed live, where the platform is served."""
+    checks: DatasetChecks
+    """Those of uploads, where it is served."""
 
     def __init__(self, url: str, database: Database, settings: Settings, vault: Vault) -> None:
         self.url = url
@@ -270,6 +273,7 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
         url = f"http://127.0.0.1:{socket.getsockname()[1]}"
         platform = PlatformServer(url, database, settings, vault)
         platform.streams = app.state.streams
+        platform.checks = app.state.checks
         yield platform
     finally:
         app.state.streams.is_closing = True

@@ -96,7 +96,7 @@ def _complete(call: Call[Completion, None]) -> Answer:
     etags = {part.part_number: part.etag for part in call.body.parts}
     if len(etags) != len(call.body.parts):
         raise refused_fields([("parts", "name a part twice")])
-    complete(call.database, _files(call, dataset), dataset.id, etags)
+    complete(call.database, call.checks, _files(call, dataset), dataset, etags)
     with call.database.reading() as session:
         return Answer(records.shown(records.find(session, call.workspace.id, dataset.id)))
 

@@ -111,12 +111,13 @@ def serve_command(
 
 
 def _serve(app: Starlette, bound: socket) -> None:
-    """Answer requests until a signal; what follows a page live is then ended at once."""
+    """Answer requests until a signal; what takes long, or follows a page, is then ended at once."""
     from osmosis_ai.rollout_server.http.uvicorn import Server, configure
 
     class PlatformServer(Server):
         async def shutdown(self, sockets: list[socket] | None = None) -> None:
             app.state.streams.is_closing = True
+            app.state.checks.closing.set()
             await super().shutdown(sockets)
 
     PlatformServer(configure(app)).run(sockets=[bound])

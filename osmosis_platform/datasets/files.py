@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ class DatasetFiles:
     """The files of one dataset in the platform's data folder."""
 
     def __init__(self, data: Path, dataset_id: str, extension: str) -> None:
-        self.folder = data / "datasets" / dataset_id
+        self.folder = data.absolute() / "datasets" / dataset_id
         self.rows = self.folder / f"rows.{extension}"
         """The whole file, once it is complete."""
 
@@ -63,12 +63,16 @@ class DatasetFiles:
         """Return what writes a part."""
         return PartWriter(self.folder, number)
 
-    def assemble(self, parts: Sequence[Part]) -> None:
-        """Make the whole file of its parts, on disk before its name is there."""
+    def assemble(self, parts: Sequence[Part], check: Callable[[], None]) -> None:
+        """Make the whole file of its parts, on disk before its name is there.
+
+        Nothing is left of it where `check` raises, which is called between parts.
+        """
         whole = self.folder / f"incoming-{secrets.token_hex(8)}"
         try:
             with _refusing(), _create(whole) as file:
                 for part in parts:
+                    check()
                     with part.path.open("rb") as source:
                         shutil.copyfileobj(source, file, _BLOCK)
                 file.flush()

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from ..accounts.tokens import Caller, CallerWorkspace
 from ..database.connection import Database
+from ..datasets.checks import DatasetChecks
 from ..errors import Refused
 from ..settings import Settings
 from ..throttle import Throttle
@@ -58,6 +59,7 @@ class Call(Generic[B, Q]):
     client: str
     """The address that stands for who asks; empty where that is not known."""
     device_logins: Throttle
+    checks: DatasetChecks
     known_caller: Caller | None = None
     known_workspace: CallerWorkspace | None = None
     open_session: Session | None = None
@@ -187,6 +189,7 @@ class Endpoint:
             query=query,
             client=client_address(request),
             device_logins=state.device_logins,
+            checks=state.checks,
             known_caller=caller,
             known_workspace=workspace,
         )

@@ -115,7 +115,7 @@ def _store(request: Request, name: str, file: BinaryIO) -> None:
         while block := file.read(_BLOCK):
             part.write(block)
         part.finish()
-    complete(database, files, dataset.id, {})
+    complete(database, request.app.state.checks, files, dataset, {})
 
 
 def _record(

@@ -9,6 +9,9 @@ import pytest
 
 from tests.platform_server import Account, PlatformServer
 
+TIMEOUT_S = 60.0
+"""An upload is checked by a process, which a busy machine starts slowly."""
+
 
 @pytest.fixture
 def account(platform_server: PlatformServer) -> Account:
@@ -21,7 +24,7 @@ def account(platform_server: PlatformServer) -> Account:
 @pytest.fixture(scope="module")
 def connection(platform_server: PlatformServer) -> Iterator[httpx.Client]:
     """A client without a login."""
-    with httpx.Client(base_url=platform_server.url, verify=False) as client:
+    with httpx.Client(base_url=platform_server.url, verify=False, timeout=TIMEOUT_S) as client:
         yield client
 
 
@@ -30,7 +33,8 @@ def owner(platform_server: PlatformServer) -> Iterator[httpx.Client]:
     """A client of the first user, for what changes nothing."""
     platform_server.add_dataset()
     headers = platform_server.account.headers
-    with httpx.Client(base_url=platform_server.url, headers=headers, verify=False) as client:
+    url = platform_server.url
+    with httpx.Client(base_url=url, headers=headers, verify=False, timeout=TIMEOUT_S) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import httpx
 import pytest
 
-from osmosis_platform.datasets import completion, files
+from osmosis_platform.datasets import files
 from osmosis_platform.settings import Limits
 from tests.platform_server import Account, PlatformServer, serving
 
@@ -219,23 +219,6 @@ def test_rows_are_checked_as_an_evaluation_checks_them(
     shown = owner.get(DATASETS).json()["datasets"][0]
     assert (shown["status"], shown["row_count"]) == ("failed", None)
     assert reason in shown["error"]
-
-
-def test_of_a_large_file_the_first_rows_are_checked_and_all_are_counted(
-    owner: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(completion, "CHECKED_WHOLE", 10)
-    monkeypatch.setattr(completion, "CHECKED_ROWS", 1)
-
-    def uploaded(content: bytes, name: str = "rows.jsonl") -> dict[str, Any]:
-        dataset = create(owner, content, name)
-        put(dataset["upload"]["presigned_url"], content)
-        found: dict[str, Any] = finish(owner, dataset).json()
-        return found
-
-    assert uploaded(ROW + b"not json\n")["row_count"] == 2
-    assert uploaded(b"not json\n" + ROW)["code"] == "invalid_dataset"
-    assert uploaded(b"[" + b"x" * 20, "rows.json")["row_count"] is None
 
 
 def test_an_aborted_upload_leaves_nothing(

@@ -1,0 +1,111 @@
+"""The check of a dataset's rows by a child process, which has limits of time and memory.
+
+A small file may make much work, and a request that waits for it keeps a thread of the platform.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from osmosis_executors.job import MIB, Job, JobLimits
+from osmosis_executors.local import LocalExecutor
+from osmosis_executors.waiting import wait_for_end
+
+from ..errors import busy
+from .files import DatasetFiles, upload_gone
+
+ROWS = 100_000
+"""So many of a file are checked."""
+TIME_S = 20.0
+"""How long a check may take: a client waits 30 s for an answer."""
+WAIT_S = 5.0
+"""How long a request waits for those of its workspace before it: it keeps a thread."""
+_PROGRAM = ("-m", "osmosis_platform.datasets.row_check")
+_LIMITS = JobLimits(file_bytes=1024 * MIB, memory_bytes=1024 * MIB)
+"""Parquet and CSV are copied to a temporary file."""
+_ENVIRONMENT = {
+    # Parquet's library takes address space for each thread, most of which it never uses.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "ARROW_IO_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
+}
+_log = logging.getLogger(__name__)
+
+
+class NoDataset(Exception):
+    """The file is none; its reason, in which the first line is a sentence."""
+
+
+class DatasetChecks:
+    """The checks of one process, one of a workspace at a time."""
+
+    def __init__(self) -> None:
+        self.closing = threading.Event()
+        """Set when the platform ends: no check goes on."""
+        self._locks: dict[str, threading.Lock] = {}
+
+    @contextmanager
+    def turn(self, workspace_id: str) -> Iterator[None]:
+        """Have the workspace's turn; refuse a request that would wait for long."""
+        lock = self._locks.setdefault(workspace_id, threading.Lock())
+        if not lock.acquire(timeout=WAIT_S):
+            raise busy()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def refuse_closing(self) -> None:
+        """Refuse to go on when the platform ends."""
+        if self.closing.is_set():
+            raise busy()
+
+    def count_rows(self, files: DatasetFiles) -> int | None:
+        """Return how many rows a file has, the first of them checked as an evaluation checks them.
+
+        None where that takes more than the limits allow: an evaluation checks its rows itself.
+
+        Raises:
+            NoDataset: where a row that was checked is wrong, or the file is.
+        """
+        output = files.folder / "check"
+        output.unlink(missing_ok=True)
+        try:
+            running = LocalExecutor().start(_job(files, output))
+            status = wait_for_end(running, self.refuse_closing, time_s=TIME_S)
+            found = _answer(output, status)
+        except FileNotFoundError:  # with the folder
+            raise upload_gone() from None
+        finally:
+            output.unlink(missing_ok=True)
+        if "error" in found:
+            raise NoDataset(found["error"])
+        count: int | None = found.get("row_count")
+        return count
+
+
+def _job(files: DatasetFiles, output: Path) -> Job:
+    words = [sys.executable, *_PROGRAM, str(files.rows), str(ROWS)]
+    environment = {**_ENVIRONMENT, "PATH": os.defpath, "TMPDIR": str(files.folder)}
+    return Job(words, files.folder, environment, output, limits=_LIMITS)
+
+
+def _answer(output: Path, status: int | None) -> dict[str, Any]:
+    """Return what the child has printed last; nothing where it could not end."""
+    lines = output.read_text("utf-8", "replace").splitlines()
+    if status:
+        told = lines[-1] if lines else "nothing was printed"
+        name = output.parent.name
+        _log.warning("dataset %s is not checked: exit status %d: %s", name, status, told)
+        return {}
+    found: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+    return found
