@@ -33,8 +33,16 @@ SECRET = "sk-of-the-fleet-0123456789"
 """The value of a secret that every run has in its environment."""
 MAIN = """\
 import asyncio, json, os, urllib.request
+from pathlib import Path
 
 from osmosis_ai.rollout import AgentWorkflow, Grader
+
+
+def kill_platform():
+    folder = Path("/proc", str(os.getppid()))
+    while b"platform\\0serve\\0" not in (folder / "cmdline").read_bytes():
+        folder = Path("/proc", (folder / "stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(int(folder.name), 9)
 
 
 def ask(prompt):
@@ -51,6 +59,8 @@ def ask(prompt):
 
 class Asks(AgentWorkflow):
     async def run(self, ctx):
+        if os.environ["RUN"] == "deadly":
+            kill_platform()
         text = await asyncio.to_thread(ask, ctx.prompt[-1]["content"])
         told = {"role": "assistant", "content": "the key is " + os.environ["FLEET_KEY"]}
         asked = {"role": "user", "content": "and the answer?"}

@@ -40,6 +40,8 @@ class RunRecord:
     commit_sha: str | None = None
     problem: str | None = None
     """Why it failed."""
+    interruptions: int | None = None
+    """How often the platform was killed while it executed the run."""
     config: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,6 +83,7 @@ def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
         entrypoint=text_of(answer, "entrypoint") or text_of(experiment, "entrypoint"),
         commit_sha=text_of(answer, "commit_sha") or text_of(experiment, "commit_sha"),
         problem=_problem(head) or _problem(table_of(answer, "results")),
+        interruptions=_count(head, "interruptions"),
         config=table_of(answer, "config"),
         env=table_of(answer, "env_config"),
     )

@@ -18,7 +18,7 @@ from osmosis_ai.escaping import printable
 from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.answers import ENDED, RunMetrics, RunRecord, moment_of, text_of
 from osmosis_ai.platform.server_text import one_line
-from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.escaping import counted, escape_control_chars
 
 UNKNOWN = "unknown"
 _MONTH_S = 30 * 86400
@@ -125,6 +125,8 @@ def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
     yield "created", f"{age(run.created_at, now)} by {shown(run.creator_name)}"
     if run.started_at:
         yield "started", age(run.started_at, now)
+    if run.interruptions:
+        yield "interrupted", counted(run.interruptions, "time")
     if run.completed_at:
         yield "ended", age(run.completed_at, now) + _duration(run)
     yield "model", shown(run.model)

@@ -221,9 +221,11 @@ class Run(Base):
     """`overview`, `reward_stats` and `pass_at_k`, as far as they are known."""
     report: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     executed_by: Mapped[str | None] = mapped_column(String(32))
-    """The id of the scheduler that executes it."""
+    """The id of the scheduler that executes it; None where it was handed over."""
     lease_until: Mapped[datetime | None]
     """Until when no other one takes it: that scheduler puts this off as long as it lives."""
+    interruptions: Mapped[int] = mapped_column(default=0, server_default=text("0"))
+    """How often a scheduler that executed it was gone without having handed it over."""
     creator: Mapped[User] = relationship()
     dataset: Mapped[Dataset] = relationship()
 

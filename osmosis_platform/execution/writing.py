@@ -81,11 +81,7 @@ class RunRecord:
         def end(session: Session, run: Run) -> None:
             if not self.claims.owns(run):
                 return
-            failed = status != "finished"
-            if failed:
-                self._note(run, {"error": text})
-            finish(session, run, status)
-            logs.add(session, run, text, level="error" if failed else "info", step=step)
+            finish(session, run, status, text, step=step)
 
         self._change(end)
 

@@ -46,7 +46,7 @@ def show_run(visit: Visit) -> Response:
         before=before,
         is_live=before is None and not _is_over(view),
         has_report=_has_report(visit, run),
-        **_config(run),
+        **_facts(run),
         others=comparable_runs(visit, run),
     )
 
@@ -57,14 +57,15 @@ def live_run(visit: Visit, cursor: int) -> Update:
     view = view_of(run)
     has_report = _has_report(visit, run)
     lines = logs.lines(visit.session, run, cursor=cursor, limit=1000, backward=False)
-    shown: dict[str, Any] = {"run": view, "has_report": has_report, **_config(run)}
+    shown: dict[str, Any] = {"run": view, "has_report": has_report, **_facts(run)}
     counts = (view.done, view.total, view.passed, view.tokens, view.has_ended, view.error)
     figures = (*counts, view.pass_at_1, view.pass_at_k, view.rewards)
+    facts = (view.status, view.commit, run.interruptions)
     parts = [
         Part("status", view.status, lambda: visit.text("run_status.html", **shown)),
         Part("actions", (view.status, has_report), lambda: visit.text("run_actions.html", **shown)),
         Part("figures", figures, lambda: visit.text("run_figures.html", **shown)),
-        Part("facts", (view.status, view.commit), lambda: visit.text("run_facts.html", **shown)),
+        Part("facts", facts, lambda: visit.text("run_facts.html", **shown)),
         Part("report", has_report, lambda: visit.text("run_report.html", **shown)),
     ]
     return Update(
@@ -142,9 +143,10 @@ def _has_report(visit: Visit, run: Run) -> bool:
     return visit.session.scalar(found) is not None
 
 
-def _config(run: Run) -> dict[str, Any]:
+def _facts(run: Run) -> dict[str, Any]:
     """Return what a page shows of the config; of variables and secrets the names."""
     return {
+        "interruptions": run.interruptions,
         "settings": _settings(run.submission),
         "env_names": sorted(run.submission.get("env_config", {})),
         "secret_names": run.submission.get("secrets", {}).get("required", []),

@@ -22,7 +22,7 @@ from .submissions import Submission
 UNDER_WAY = and_(Run.completed_at.is_(None), Run.status.not_in(ENDED))
 """An index has the runs that meet the first condition, which the second implies."""
 _NAME_TRIES = 20
-_WITHOUT_REPORT = (defer(Run.executed_by), defer(Run.lease_until))
+_WITHOUT_REPORT = (defer(Run.executed_by), defer(Run.lease_until), defer(Run.interruptions))
 """SQLite keeps these behind the report, and reads all of that to reach them."""
 
 

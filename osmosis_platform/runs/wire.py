@@ -32,7 +32,7 @@ def detail(kind: RunKind, run: Run, pages: str) -> dict[str, Any]:
         if name not in ("env_config", "experiment_config")
     }
     return {
-        kind.key: _head(run, pages),
+        kind.key: {**_head(run, pages), "interruptions": run.interruptions},
         "config": {"experiment_config": experiment, **config},
         "dataset": {"id": run.dataset_id, "name": experiment["dataset"]},
         "model": {"name": experiment["model_path"]},

@@ -25,6 +25,7 @@ def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
         found = client.get(f"{EVALS}/{key}").json()
         assert found["eval_run"]["id"] == run["id"]
         assert found["eval_run"]["creator_name"] == account.user
+        assert found["eval_run"]["interruptions"] == 0
         assert found["config"]["evaluation_config"] == {"limit": 3, "pass_threshold": 1}
         assert found["env_config"] == {"A": "b"}
         assert (found["rollout"]["name"], found["dataset"]["name"]) == ("my-rollout", "my-dataset")

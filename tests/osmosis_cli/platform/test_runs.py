@@ -273,22 +273,23 @@ def test_an_empty_list_says_how_to_submit(osmosis: Command, platform: FakePlatfo
 
 
 def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePlatform):
-    ended = detail(status="finished", completed_at=ago(minutes=1))
+    ended = detail(status="finished", completed_at=ago(minutes=1), interruptions=2)
     platform.answers["GET", f"{EVALS}/calm-otter-17"] = ended
     platform.answers["GET", f"{EVALS}/calm-otter-17/metrics"] = METRICS
     assert osmosis("eval", "info", "calm-otter-17") == (
         0,
         "calm-otter-17  finished\n"
-        "  id          id-of-calm-otter-17\n"
-        "  created     5 min ago by Ada\n"
-        "  started     4 min ago\n"
-        "  ended       60 s ago, after 3 min\n"
-        "  model       openai/gpt-5-mini\n"
-        "  dataset     my-dataset\n"
-        "  rollout     my-rollout, main.py\n"
-        "  commit      not pinned\n"
-        "  evaluation  limit 20, n 2\n"
-        "  env         REGION\n"
+        "  id           id-of-calm-otter-17\n"
+        "  created      5 min ago by Ada\n"
+        "  started      4 min ago\n"
+        "  interrupted  2 times\n"
+        "  ended        60 s ago, after 3 min\n"
+        "  model        openai/gpt-5-mini\n"
+        "  dataset      my-dataset\n"
+        "  rollout      my-rollout, main.py\n"
+        "  commit       not pinned\n"
+        "  evaluation   limit 20, n 2\n"
+        "  env          REGION\n"
         "results\n"
         "  40/40 samples, 40 graded, 36 passed, 4 failed, 0 skipped\n"
         "  pass rate 90.0% (a score of 1 or more passes)\n"

@@ -54,6 +54,68 @@ def test_a_run_whose_scheduler_is_gone_is_taken_again_and_no_longer_its_own(
     assert claims.take() == run_id
 
 
+def interrupt(platform: PlatformServer, *run_ids: str) -> None:
+    """Have the schedulers of runs be gone."""
+    for run_id in run_ids:
+        platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
+
+
+def test_a_run_that_was_interrupted_three_times_has_failed(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    run_id = platform.add_run(results={"commit_sha": "c"})
+    for number in range(3):
+        assert replace(claims, owner=f"scheduler {number}").take() == run_id
+        assert run_of(platform, run_id).interruptions == number
+        interrupt(platform, run_id)
+    assert claims.take() is None
+    run = run_of(platform, run_id)
+    assert (run.status, run.interruptions) == ("failed", 3)
+    assert run.completed_at is not None
+    told = "given up after 3 interruptions: each time the platform was killed or lost"
+    error = (run.results or {})["error"]
+    assert error.startswith(told)
+    assert run.results == {"commit_sha": "c", "error": error}
+    assert log_of(platform, run_id)[-1] == f"error run: {error}"
+
+
+def test_a_run_that_is_handed_over_or_loses_the_database_is_not_interrupted(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    run_id = platform.add_run()
+    for number in range(5):
+        scheduler = replace(claims, owner=f"scheduler {number}")
+        assert scheduler.take() == run_id
+        interrupt(platform, run_id)
+        assert scheduler.take() == run_id
+        scheduler.give_back(run_id)
+    assert claims.take() == run_id
+    assert run_of(platform, run_id).interruptions == 0
+
+
+def test_of_runs_that_may_have_ended_their_platform_one_at_a_time_is_executed(
+    platform: PlatformServer, claims: Claims
+) -> None:
+    moment = now()
+    first, second = (platform.add_run(created_at=moment + timedelta(seconds=s)) for s in (0, 1))
+    for number in range(2):
+        scheduler = replace(claims, owner=f"scheduler {number}")
+        assert scheduler.take() == first
+        assert scheduler.take(besides=[first]) == second
+        interrupt(platform, first, second)
+    third = platform.add_run(created_at=moment + timedelta(seconds=2))
+    assert claims.take() == first
+    assert claims.take(besides=[first]) == third
+    assert claims.take(besides=[first, third]) is None
+    interrupt(platform, first, third)
+    after = replace(claims, owner="after")
+    assert after.take() == second
+    assert after.take(besides=[second]) == third
+    counts = {run_of(platform, run_id).interruptions for run_id in (first, second, third)}
+    statuses = [run_of(platform, run_id).status for run_id in (first, second, third)]
+    assert (counts, statuses) == ({3, 2, 1}, ["failed", "running", "running"])
+
+
 def test_a_watch_says_that_a_run_was_stopped_and_that_the_platform_ends(
     platform: PlatformServer, claims: Claims
 ) -> None:

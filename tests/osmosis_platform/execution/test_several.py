@@ -22,7 +22,7 @@ from osmosis_platform.execution import scheduler as scheduling
 from osmosis_platform.execution.claims import Claims, finish
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
-from tests.platform_fleet import SECRET, Fleet, fleet, until
+from tests.platform_fleet import PATIENCE_S, SECRET, Fleet, fleet, until
 from tests.platform_server import PlatformServer
 from tests.submitted_runs import run_of
 
@@ -51,7 +51,7 @@ class Executed:
         with services.claims.database.writing() as session:
             run = session.get_one(Run, run_id, with_for_update=True)
             assert services.claims.owns(run)
-            finish(session, run, "finished")
+            finish(session, run, "finished", "it has ended", step="run")
         with self._lock:
             self._now[owner] -= 1
         self._left.release()
@@ -110,7 +110,10 @@ def test_a_run_belongs_to_one_scheduler_whatever_they_do(
     platform = platform_of()
     dataset_id = platform.add_dataset()
     run_ids = [platform.add_run(dataset_id=dataset_id) for _ in range(3)]
-    claims = [Claims(platform.database, f"scheduler{number}", lease_s=600) for number in range(2)]
+    claims = [
+        Claims(platform.database, f"scheduler{number}", lease_s=600, most_interruptions=100)
+        for number in range(2)
+    ]
     held: dict[str, int] = {}
     free = set(run_ids)
     for what, who, which in steps:
@@ -180,6 +183,23 @@ def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight
     assert any(line.startswith("warning run: interrupted: ") for line in kept.log(killed[0]))
 
     _check_that_the_secret_is_nowhere(kept)
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_its_platform_is_given_up_and_one_beside_it_is_not(kept: Fleet) -> None:
+    kept.is_open = False
+    deadly, other = kept.submit("deadly"), kept.submit("other")
+    for _ in range(3):
+        assert kept.serve(max_runs=2).wait(PATIENCE_S) == -signal.SIGKILL
+        assert run_of(kept.platform, deadly).status == "running"
+        for run_id in (deadly, other):
+            kept.platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
+    kept.is_open = True
+    kept.serve(max_runs=2)
+    kept.until_ended([deadly, other])
+    failed, finished = run_of(kept.platform, deadly), run_of(kept.platform, other)
+    assert (failed.status, failed.interruptions) == ("failed", 3)
+    assert (finished.status, finished.interruptions) == ("finished", 2), kept.log(other)
 
 
 def _check_that_the_secret_is_nowhere(kept: Fleet) -> None:

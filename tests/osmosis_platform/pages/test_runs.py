@@ -76,6 +76,7 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
         name="red-run",
         status="failed",
         results={"error": NASTY, "commit_sha": "4f1c" * 10},
+        interruptions=2,
         submission={
             "experiment_config": {
                 "rollout": NASTY, "entrypoint": NASTY, "model_path": NASTY, "dataset": NASTY,
@@ -91,7 +92,7 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
         assert "<img src=x" not in text
         assert "\x1b" not in text
     page = browser.get(f"runs/{run_id}").text
-    for shown in ("evaluation.limit</dt><dd>7<", "4f1c" * 10, "LEVEL", "SOME_KEY"):
+    for shown in ("evaluation.limit</dt><dd>7<", "4f1c" * 10, "LEVEL", "SOME_KEY", "<dd>2 times: "):
         assert shown in page
     assert "the-value-of-a-variable" not in page
     assert "The run has left no report." in page
