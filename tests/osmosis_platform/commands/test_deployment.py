@@ -62,6 +62,23 @@ def test_the_unit_starts_the_command_with_options_that_it_has(
     assert ("NoNewPrivileges", "yes") in settings
 
 
+def test_a_run_that_takes_all_memory_does_not_end_the_platform(
+    settings: list[tuple[str, str]], compose: dict[str, Any]
+) -> None:
+    assert ("OOMPolicy", "continue") in settings
+    (started,) = (value for name, value in settings if name == "ExecStart")
+    for words in (started.split(), compose["services"]["platform"]["command"]):
+        assert "--limit-memory" in words
+
+
+def test_the_unit_lets_bubblewrap_make_its_sandbox(settings: list[tuple[str, str]]) -> None:
+    found = dict(settings)
+    assert {*found["RestrictNamespaces"].split()} == {"user", "mnt", "pid", "ipc"}
+    assert "@mount" in found["SystemCallFilter"].split()
+    covering_proc = {"ProtectHostname", "ProtectKernelLogs", "ProtectKernelTunables"}
+    assert not covering_proc & {*found}
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 def test_systemd_has_nothing_to_say_of_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
