@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from .providers import key_variables
+from .rubric.errors import MissingAPIKeyError
 from .rubric.evaluation import aevaluate_rubric, evaluate_rubric
-from .rubric.settings import DEFAULT_TIMEOUT_S, Overrides, judge_settings
+from .rubric.judge import RewardRubricRunResult
+from .rubric.settings import DEFAULT_TIMEOUT_S, ModelInfo, Overrides, judge_settings
 
 __all__ = [
     "DEFAULT_API_KEY_ENV",
     "DEFAULT_REQUEST_TIMEOUT_SECONDS",
+    "MissingAPIKeyError",
+    "ModelInfo",
+    "RewardRubricRunResult",
     "aevaluate_rubric",
     "ensure_api_key_available",
     "evaluate_rubric",

@@ -26,8 +26,12 @@ __all__ = [
     "AgentWorkflowOutput",
     "BaseConfig",
     "ConcurrencyConfig",
+    "Messages",
     "run_workflow",
 ]
+
+Messages = list[dict[str, Any]]
+"""A conversation in OpenAI's form."""
 
 
 class ConcurrencyConfig(BaseModel):
@@ -79,7 +83,7 @@ class AgentWorkflowOutput(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    messages: list[dict[str, Any]] | None = None
+    messages: Messages | None = None
     metrics: dict[str, float] = Field(default_factory=dict)
     info: dict[str, Any] = Field(default_factory=dict)
 
@@ -93,7 +97,7 @@ class AgentWorkflow(ABC, Generic[TConfig]):
     @abstractmethod
     async def run(
         self, ctx: AgentWorkflowContext[TConfig]
-    ) -> AgentWorkflowOutput | list[dict[str, Any]] | None:
+    ) -> AgentWorkflowOutput | Messages | None:
         """Run once. None: take the sample from the source set on the rollout context."""
 
 

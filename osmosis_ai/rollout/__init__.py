@@ -93,8 +93,9 @@ _MODULES = {
     ),
     "..workflow_server.backend": "ExecutionBackend LocalBackend",
     "..workflow_server.protocol": (
-        "ExecutionRequest ExecutionResult GraderCompleteRequest GraderStatus "
-        "RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest RolloutInitResponse"
+        "ExecutionRequest ExecutionResult GraderCompleteRequest GraderInitRequest "
+        "GraderInitResponse GraderStatus RolloutCompleteRequest RolloutErrorCategory "
+        "RolloutInitRequest RolloutInitResponse"
     ),
 }
 _MOVED = {

@@ -10,6 +10,7 @@ from ..agents.workflow import (
     AgentWorkflowOutput,
     BaseConfig,
     ConcurrencyConfig,
+    Messages,
 )
 from ..workflow_server.protocol import *
 from ..workflow_server.protocol import __all__ as _of_protocol
@@ -21,6 +22,7 @@ __all__ = [
     "ConcurrencyConfig",
     "GraderConfig",
     "MessageDict",
+    "Messages",
     "RolloutSample",
     *_of_protocol,
 ]

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from ..providers import ModelName, key_from_environment, key_variables
 from ..secret import Secret, check_api_key, mask_everywhere
@@ -22,6 +22,21 @@ MAX_VOTES = 101
 
 PARAMS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "api_version")
 """Keys of `model_info` that are handed to the provider as they are."""
+
+
+class ModelInfo(TypedDict, total=False):
+    """The `model_info` of `evaluate_rubric`: the judge, its key and its bounds."""
+
+    provider: str
+    model: str
+    api_key: str
+    api_key_env: str
+    api_base: str
+    score_min: float
+    score_max: float
+    system_prompt: str | None
+    original_input: str | None
+    timeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,15 +14,20 @@ from pydantic import BaseModel, Field, field_validator
 from ..agents.schemas import RolloutSample
 
 __all__ = [
+    "CancelRolloutsRequest",
+    "CancelRolloutsResponse",
     "ExecutionRequest",
     "ExecutionResult",
     "GraderCompleteRequest",
+    "GraderInitRequest",
+    "GraderInitResponse",
     "GraderStatus",
     "RolloutCompleteRequest",
     "RolloutErrorCategory",
     "RolloutInitRequest",
     "RolloutInitResponse",
     "RolloutStatus",
+    "RolloutStatusResponse",
 ]
 
 
@@ -83,6 +88,31 @@ class RolloutInitResponse(BaseModel):
     """The server's answer to a rollout: 202, it runs in the background."""
 
 
+class RolloutStatusResponse(BaseModel):
+    """Where a rollout is: the server's answer to `GET /rollout/{rollout_id}/status`."""
+
+    rollout_id: str
+    status: RolloutStatus
+    """UNKNOWN when none of that id is remembered."""
+    reward: float | None = None
+    err_message: str | None = None
+
+
+class CancelRolloutsRequest(BaseModel):
+    """The rollouts to cancel: controller to server, `POST /rollout/cancel`. Give one field."""
+
+    ids: list[str] | None = None
+    prefix: str | None = None
+    all: bool = False
+
+
+class CancelRolloutsResponse(BaseModel):
+    """What became of each rollout that was to be cancelled."""
+
+    dispositions: dict[str, str]
+    """By rollout: `cancelled_queued`, `cancelled_running`, or `not_found` where none runs."""
+
+
 class RolloutCompleteRequest(BaseModel):
     """How the workflow ended: server to controller, `POST <completion_callback_url>`."""
 
@@ -101,6 +131,20 @@ class GraderCompleteRequest(BaseModel):
     sample: RolloutSample | None = None
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
+
+
+class GraderInitRequest(BaseModel):
+    """A sample to grade elsewhere. For code that has its own grading service."""
+
+    sample: RolloutSample
+    rollout_id: str | None = None
+    completion_callback_url: str
+    extra_fields: dict[str, Any] | None = None
+    controller_api_key: str | None = Field(default=None, repr=False)
+
+
+class GraderInitResponse(BaseModel):
+    """The answer of a grading service: it grades in the background."""
 
 
 class ExecutionRequest(BaseModel):

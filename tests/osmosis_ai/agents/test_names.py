@@ -38,7 +38,12 @@ CONTRACT = {
         "is_tool_message is_user_message is_valid_hostname_or_ip list_agent_loops normalize_stop "
         "parse_tool_arguments parse_tool_calls register_agent_loop reset_settings "
         "serialize_tool_result serve_agent_loop set_max_metadata_size_bytes "
-        "unregister_agent_loop validate_agent_loop validate_and_report validate_ipv4"
+        "unregister_agent_loop validate_agent_loop validate_and_report validate_ipv4 "
+        # What 0.3 has there besides.
+        "BaseConfig ConcurrencyConfig ExecutionBackend ExecutionRequest ExecutionResult "
+        "GraderCompleteRequest GraderInitRequest GraderInitResponse GraderStatus LocalBackend "
+        "RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest RolloutInitResponse "
+        "SampleSource"
     ),
     "osmosis_ai.rollout.core.schemas": (
         "RolloutRequest RolloutResponse InitResponse RolloutStatus RolloutMetrics "
@@ -96,7 +101,7 @@ CONTRACT = {
     ),
     "osmosis_ai.rubric_eval": (
         "evaluate_rubric aevaluate_rubric DEFAULT_API_KEY_ENV DEFAULT_REQUEST_TIMEOUT_SECONDS "
-        "ensure_api_key_available"
+        "ensure_api_key_available MissingAPIKeyError ModelInfo RewardRubricRunResult"
     ),
     "osmosis_ai.rubric_types": (
         "ModelInfo RewardRubricRunResult MissingAPIKeyError ProviderRequestError ModelNotFoundError"

@@ -18,7 +18,7 @@ from osmosis_ai.rollout.types import AgentWorkflowConfig, GraderConfig
 
 PATHS = {
     "agent_workflow": "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext",
-    "backend": "ExecutionBackend LocalBackend",
+    "backend": "ExecutionBackend LocalBackend ResultCallback",
     "backend.local": "LocalBackend",
     "context": (
         "AgentWorkflowContext GraderContext RolloutContext SampleSource get_rollout_context"
@@ -26,8 +26,11 @@ PATHS = {
     "grader": "Grader",
     "server": "ControllerAuth create_rollout_server",
     "types": (
-        "AgentWorkflowConfig AgentWorkflowOutput BaseConfig ConcurrencyConfig ExecutionRequest "
-        "ExecutionResult GraderConfig MessageDict RolloutErrorCategory RolloutSample RolloutStatus"
+        "AgentWorkflowConfig AgentWorkflowOutput BaseConfig CancelRolloutsRequest "
+        "CancelRolloutsResponse ConcurrencyConfig ExecutionRequest ExecutionResult "
+        "GraderCompleteRequest GraderConfig GraderInitRequest GraderInitResponse GraderStatus "
+        "MessageDict Messages RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest "
+        "RolloutInitResponse RolloutSample RolloutStatus RolloutStatusResponse"
     ),
 }
 
