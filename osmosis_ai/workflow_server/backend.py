@@ -10,7 +10,7 @@ import copy
 import logging
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -40,12 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class ExecutionBackend(ABC):
-    """What `create_rollout_server` hands rollouts to."""
-
-    @property
-    @abstractmethod
-    def max_concurrency(self) -> int:
-        """How many rollouts run at once."""
+    """What `create_rollout_server` hands rollouts to: write `execute`, the rest has defaults."""
 
     @abstractmethod
     async def execute(
@@ -56,13 +51,42 @@ class ExecutionBackend(ABC):
     ) -> None:
         """Run one rollout; await each callback with how its part ended."""
 
+    @property
+    def max_concurrency(self) -> int:
+        """How many rollouts run at once; 0 is no limit. The backend itself holds it."""
+        return 0
+
+    @property
+    def capture_final_result(self) -> bool:
+        """Whether `execute` gets `on_grader_complete` although the controller asks for no reward.
+
+        For backends that compute the reward themselves: it is the rollout's final status then.
+        """
+        return False
+
     def health(self) -> dict[str, Any]:
         """Return what `GET /health` answers."""
         return {"status": "ok"}
 
     def has_capacity(self) -> bool:
-        """Return whether another rollout may be queued."""
+        """Return whether another rollout may be queued; where not, it is refused with 429."""
         return True
+
+    def rollout_status(self, rollout_id: str) -> dict[str, Any] | None:
+        """Return the fields of RolloutStatusResponse that are known; None: ask the server."""
+        return None
+
+    def cancel_rollouts(
+        self,
+        ids: Sequence[str] | None = None,
+        prefix: str | None = None,
+        all: bool = False,
+    ) -> dict[str, str]:
+        """Cancel rollouts; return what became of each, as in CancelRolloutsResponse.
+
+        The server cancels the `execute` of those that are not named in the result.
+        """
+        return {}
 
 
 class LocalBackend(ExecutionBackend):
@@ -90,6 +114,7 @@ class LocalBackend(ExecutionBackend):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places: asyncio.Semaphore
         self._asked = 0
+        self._waiting: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<LocalBackend of {self.workflow_cls.__name__}>"
@@ -109,6 +134,10 @@ class LocalBackend(ExecutionBackend):
         queued = self._asked - running
         told = {"max_concurrent": self._limit, "running": running, "queued": queued}
         return {"status": "ok", "concurrency": told}
+
+    def rollout_status(self, rollout_id: str) -> dict[str, Any] | None:
+        """Return that a rollout waits for a place; None for any other."""
+        return {"status": RolloutStatus.QUEUED} if rollout_id in self._waiting else None
 
     def new_workflow(self) -> AgentWorkflow[Any]:
         """Return a workflow of its own for a rollout, with its own copy of the config."""
@@ -131,14 +160,17 @@ class LocalBackend(ExecutionBackend):
         if self._loop is not loop:  # a server that is started again has another one
             self._loop, self._places = loop, asyncio.Semaphore(self._limit)
         self._asked += 1
+        self._waiting.add(request.id)
         try:
             async with self._places:
+                self._waiting.discard(request.id)
                 result = await self._guarded(request, self._run(request), request.agent_timeout_sec)
                 await on_workflow_complete(result)
                 if on_grader_complete is not None:
                     await on_grader_complete(await self._graded(request, result))
         finally:
             self._asked -= 1
+            self._waiting.discard(request.id)
 
     async def _run(self, request: ExecutionRequest) -> ExecutionResult:
         ambient = get_rollout_context() or RolloutContext(rollout_id=request.id)

@@ -76,6 +76,11 @@ class RolloutInitRequest(BaseModel):
     grader_timeout_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     extra_fields: dict[str, Any] | None = None
 
+    @field_validator("rollout_id", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return uuid4().hex if value is None else value
+
     @field_validator("rollout_id")
     @classmethod
     def _plain(cls, value: str) -> str:
@@ -116,8 +121,8 @@ class CancelRolloutsResponse(BaseModel):
 class RolloutCompleteRequest(BaseModel):
     """How the workflow ended: server to controller, `POST <completion_callback_url>`."""
 
-    rollout_id: str
     status: RolloutStatus
+    rollout_id: str | None = None
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
     extra_fields: dict[str, Any] | None = None
@@ -126,8 +131,8 @@ class RolloutCompleteRequest(BaseModel):
 class GraderCompleteRequest(BaseModel):
     """The graded sample: server to controller, `POST <grader_callback_url>`."""
 
-    rollout_id: str
     status: GraderStatus
+    rollout_id: str | None = None
     sample: RolloutSample | None = None
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
@@ -165,3 +170,5 @@ class ExecutionResult(BaseModel):
     sample: RolloutSample | None = None
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
+    extra_fields: dict[str, Any] | None = None
+    """Diagnostics of the backend; not sent to the controller."""

@@ -10,10 +10,10 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -37,6 +37,8 @@ from ..secret import Secret, check_api_key
 from ..secret_variables import masking
 from .backend import CLEAN_UP_S, ExecutionBackend
 from .protocol import (
+    CancelRolloutsRequest,
+    CancelRolloutsResponse,
     ExecutionRequest,
     ExecutionResult,
     GraderCompleteRequest,
@@ -44,12 +46,14 @@ from .protocol import (
     RolloutCompleteRequest,
     RolloutInitRequest,
     RolloutStatus,
+    RolloutStatusResponse,
 )
 
 logger = logging.getLogger(__name__)
 
 CANCELLED = "the rollout was cancelled"
 SHUT_DOWN = "the server is shutting down"
+NOT_REPORTED = "the backend ended without a result"
 
 
 @dataclass(slots=True)
@@ -97,10 +101,13 @@ class Rollouts:
         self._undelivered_bytes = 0
         self._closing = False
 
-    def status(self, rollout_id: str) -> RolloutStatus:
-        """Return where a rollout is; UNKNOWN when none of that id is remembered."""
+    def status(self, rollout_id: str) -> RolloutStatusResponse:
+        """Return where a rollout is: what the backend says of it, else what is known here."""
         found = self._known.get(rollout_id)
-        return RolloutStatus.UNKNOWN if found is None else found.status
+        state = self._backend.rollout_status(rollout_id)
+        if state is None:
+            state = {"status": RolloutStatus.UNKNOWN if found is None else found.status}
+        return RolloutStatusResponse(rollout_id=rollout_id, **state)
 
     async def start(self, request: RolloutInitRequest) -> None:
         """Start a rollout in the background; the same request again starts nothing."""
@@ -136,14 +143,24 @@ class Rollouts:
             told = "too many results wait for a controller that does not take them"
             raise busy("backlog", told, retry_after_s=30.0)
 
-    def cancel(self, chosen: Callable[[str], bool]) -> dict[str, str]:
-        """Cancel the rollouts that run or wait; return what became of each."""
-        told = {}
-        for rollout_id, rollout in self._known.items():
-            if chosen(rollout_id):
-                is_running = rollout.cancel(CANCELLED)
-                told[rollout_id] = "cancelled" if is_running else rollout.status.value
-        return told
+    def cancel(self, request: CancelRolloutsRequest) -> CancelRolloutsResponse:
+        """Cancel the rollouts that run or wait, but those that the backend has cancelled."""
+        by_backend = self._backend.cancel_rollouts(
+            ids=request.ids, prefix=request.prefix, all=request.all
+        )
+        names = request.ids
+        if names is None:
+            running = (name for name, each in self._known.items() if each.task is not None)
+            names = [name for name in running if name.startswith(request.prefix or "")]
+        by_server = {name: self._cancel(name) for name in names if name not in by_backend}
+        return CancelRolloutsResponse(dispositions={**by_backend, **by_server})
+
+    def _cancel(self, rollout_id: str) -> str:
+        is_queued = self.status(rollout_id).status is RolloutStatus.QUEUED
+        rollout = self._known.get(rollout_id)
+        if rollout is None or not rollout.cancel(CANCELLED):
+            return "not_found"
+        return "cancelled_queued" if is_queued else "cancelled_running"
 
     async def close(self) -> None:
         """Wait for rollouts to end, cancel the rest, and report each of these."""
@@ -203,28 +220,33 @@ class Rollouts:
             rollout.status = RolloutStatus.GRADING if calls.grader else result.status
 
         async def on_grader(result: ExecutionResult) -> None:
-            self._tell_grader(rollout, calls, result)
+            if calls.grader:
+                self._tell_grader(rollout, calls, result)
             rollout.status = result.status
 
         rollout.status = RolloutStatus.RUNNING
+        is_graded = calls.grader or self._backend.capture_final_result
         with self._ambient(request, calls):
             await self._backend.execute(
-                _execution(request), on_workflow, on_grader if calls.grader else None
+                _execution(request),
+                on_workflow_complete=on_workflow,
+                on_grader_complete=on_grader if is_graded else None,
             )
 
     def _ended(self, rollout: _Rollout, calls: _Calls, task: asyncio.Task[None]) -> None:
-        """Note the end; one before its time is reported to the controller."""
+        """Note the end; what the backend has not reported of it, the controller gets from here."""
         rollout.task, rollout.ended_at = None, time.monotonic()
+        if rollout.told == calls.expected and not task.cancelled() and not task.exception():
+            return
         why = rollout.why or CANCELLED
         if not task.cancelled():
-            if (error := task.exception()) is None:
-                return
+            error = task.exception()
             logger.error("rollout %s failed in the backend", calls.rollout_id, exc_info=error)
-            why = "the server failed; its log says why"
+            why = "the server failed; its log says why" if error else NOT_REPORTED
         failed = ExecutionResult(status=RolloutStatus.FAILURE, err_message=why)
         if rollout.told < 1:
             self._tell_workflow(rollout, calls, failed)
-        if rollout.told < 2 and calls.grader:
+        if rollout.told < calls.expected:
             self._tell_grader(rollout, calls, failed)
         rollout.status = RolloutStatus.CANCELLED if task.cancelled() else failed.status
 
@@ -242,7 +264,10 @@ class Rollouts:
         good = result.status is RolloutStatus.SUCCESS
         sample = result.sample
         if sample is not None:
-            sample = sample.model_copy(update={"trajectory_messages": None})
+            sent: dict[str, Any] = {"trajectory_messages": None}
+            if not good or sample.remove_sample:  # controllers train on each reward that they get
+                sent["reward"] = None
+            sample = sample.model_copy(update=sent)
         told = GraderCompleteRequest(
             rollout_id=calls.rollout_id,
             status=GraderStatus.SUCCESS if good else GraderStatus.FAILURE,
@@ -318,6 +343,11 @@ class _Calls:
     key: Secret | None
     completion: Trainer
     grader: Trainer | None
+
+    @property
+    def expected(self) -> int:
+        """How many calls back a rollout has."""
+        return 1 if self.grader is None else 2
 
     async def post(self, where: Trainer, body: bytes) -> None:
         """Post a call back; raise an OsmosisRolloutError."""

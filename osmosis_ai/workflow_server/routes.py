@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ..rollout_server.http.auth import Access
 from ..rollout_server.http.messages import Body, ByteBudget, Refused, Reply, json_reply
 from ..rollout_server.settings import Receive, Scope, Send, ServerSettings
 from ..secret import Secret
 from .backend import ExecutionBackend
-from .protocol import RolloutInitRequest
+from .protocol import CancelRolloutsRequest, RolloutInitRequest
 from .rollouts import Rollouts
 
 logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class Routes:
@@ -57,34 +59,21 @@ class Routes:
             return await self._cancel(scope, receive)
         if path.startswith("/rollout/") and path.endswith("/status") and method == "GET":
             rollout_id = path.removeprefix("/rollout/").removesuffix("/status")
-            status = self.rollouts.status(rollout_id).value
-            return json_reply(200, {"rollout_id": rollout_id, "status": status})
+            known = self.rollouts.status(rollout_id)
+            return json_reply(200, known.model_dump(mode="json", exclude_none=True))
         raise Refused(404, "not_found", f"there is no {method} at this path", hang_up=True)
 
     async def _start(self, scope: Scope, receive: Receive) -> Reply:
-        document = await self._document(scope, receive)
-        try:
-            request = RolloutInitRequest.model_validate(document)
-        except ValidationError as error:
-            wrong = error.errors(include_url=False, include_input=False, include_context=False)
-            details = [{"loc": list(each["loc"]), "msg": each["msg"]} for each in wrong]
-            told = "the body is no rollout request"
-            raise Refused(422, "invalid", told, details=details) from None
+        request = _checked(RolloutInitRequest, await self._document(scope, receive))
         await self.rollouts.start(request)
         return json_reply(202, {})
 
     async def _cancel(self, scope: Scope, receive: Receive) -> Reply:
-        asked = await self._document(scope, receive)
-        ids, prefix, everything = (asked.get(name) for name in ("ids", "prefix", "all"))
-        given = [isinstance(ids, list), isinstance(prefix, str), everything is True]
-        if sum(given) != 1:
+        request = _checked(CancelRolloutsRequest, await self._document(scope, receive))
+        if sum((request.ids is not None, request.prefix is not None, request.all)) != 1:
             told = "pass exactly one of ids (a list), prefix (a text) and all (true)"
             raise Refused(422, "invalid", told)
-        if isinstance(ids, list):
-            told_each = self.rollouts.cancel(lambda name: name in ids)
-        else:
-            told_each = self.rollouts.cancel(lambda name: name.startswith(prefix or ""))
-        return json_reply(200, {"dispositions": told_each})
+        return json_reply(200, self.rollouts.cancel(request).model_dump())
 
     async def _document(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         limits = self._settings
@@ -98,3 +87,13 @@ class Routes:
         if not isinstance(found, dict):
             raise Refused(422, "invalid", "the body must be a JSON object")
         return found
+
+
+def _checked(kind: type[M], document: dict[str, Any]) -> M:
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)
+        details = [{"loc": list(each["loc"]), "msg": each["msg"]} for each in wrong]
+        told = f"the body is no {kind.__name__}"
+        raise Refused(422, "invalid", told, details=details) from None

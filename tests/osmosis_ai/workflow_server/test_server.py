@@ -14,38 +14,9 @@ from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
 from osmosis_ai.workflow_server import backend
-from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
+from tests.osmosis_ai.rollout_server.trainer import KEY, Served, served
+from tests.osmosis_ai.workflow_server.controller import CONTROLLER_KEY, Controller, asked
 from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config, tidying
-
-CONTROLLER_KEY = "a-controllers-key-0123"
-
-
-class Controller(Trainer):
-    """A model, and the two places that a server of workflows calls back."""
-
-    away: int = 0
-    """How many calls back are answered with 503."""
-    takes_results: bool = True
-    """Else all are."""
-
-    async def _reply(self, path: str, body: dict[str, Any]) -> Reply:
-        if path.startswith(("/done/", "/graded/")):
-            if not self.takes_results:
-                return Reply(503)
-            if self.away:
-                self.away -= 1
-                return Reply(503)
-            with self._arrived:
-                self.results[path].append(body)
-                self._arrived.notify_all()
-            return Reply(200)
-        return await super()._reply(path, body)
-
-
-@pytest.fixture
-def controller() -> Iterator[Controller]:
-    with Controller() as running:
-        yield running
 
 
 @pytest.fixture
@@ -68,22 +39,6 @@ def serve() -> Iterator[Callable[..., Served]]:
             return stack.enter_context(served(app, key))
 
         yield start
-
-
-def asked(
-    controller: Controller, rollout_id: str, wish: str = "hi", **fields: Any
-) -> dict[str, Any]:
-    return {
-        "rollout_id": rollout_id,
-        "initial_messages": [{"role": "user", "content": wish}],
-        "label": "hello",
-        "chat_completions_url": f"{controller.url}/v1",
-        "controller_api_key": CONTROLLER_KEY,
-        "completion_callback_url": f"{controller.url}/done/{rollout_id}",
-        "grader_callback_url": f"{controller.url}/graded/{rollout_id}",
-        "of_a_newer_controller": 1,
-        **fields,
-    }
 
 
 def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
@@ -248,7 +203,7 @@ def test_a_workflow_that_is_cancelled_twice_may_clean_up(
     assert tidying.wait(60)
     for _ in range(2):
         told = server.ask("POST", "/rollout/cancel", {"all": True}).json()
-        assert told["dispositions"]["r"] == "cancelled"
+        assert told["dispositions"]["r"] == "cancelled_running"
     assert controller.result("/graded/r")["err_message"] == "the rollout was cancelled"
     assert not tidying.is_set()
 
@@ -275,17 +230,21 @@ def test_rollouts_wait_for_a_place_and_can_be_cancelled(
     for name in ("a1", "a2"):
         reply = server.ask("POST", "/rollout", asked(controller, name, "wait"))
         assert reply.status == 202
+    assert server.ask("GET", "/rollout/a1/status").json()["status"] == "running"
+    assert server.ask("GET", "/rollout/a2/status").json()["status"] == "queued"
     concurrency = {"max_concurrent": 1, "running": 1, "queued": 1}
     assert server.ask("GET", "/health", headers={}).json()["concurrency"] == concurrency
     full = server.ask("POST", "/rollout", asked(controller, "a3"))
     assert (full.status, full.headers["retry-after"]) == (429, "5")
     assert server.ask("POST", "/rollout/cancel", {"ids": ["x"], "all": True}).status == 422
     cancelled = server.ask("POST", "/rollout/cancel", {"prefix": "a"}).json()
-    assert cancelled == {"dispositions": {"a1": "cancelled", "a2": "cancelled"}}
+    assert cancelled == {"dispositions": {"a1": "cancelled_running", "a2": "cancelled_queued"}}
     for name in ("a1", "a2"):
         told = controller.result(f"/done/{name}")
         assert (told["status"], told["err_message"]) == ("failure", "the rollout was cancelled")
         assert controller.result(f"/graded/{name}")["status"] == "failure"
+    again = server.ask("POST", "/rollout/cancel", {"ids": ["a1", "other"]}).json()
+    assert again == {"dispositions": {"a1": "not_found", "other": "not_found"}}
 
 
 def test_rollouts_wait_for_a_place_also_where_the_server_is_started_again(controller: Controller):
