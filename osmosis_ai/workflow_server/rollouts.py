@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from numbers import Integral, Real
 from typing import Any
 
 from pydantic import BaseModel
@@ -280,7 +282,7 @@ class Rollouts:
     def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
         """Call back in the background, after the calls about it that go out already."""
         # Not model_dump_json, which refuses half of a character, as models send it.
-        fields = to_jsonable_python(what.model_dump(), inf_nan_mode="null")
+        fields = to_jsonable_python(what.model_dump(), inf_nan_mode="null", fallback=_json_number)
         body = json.dumps(fields).encode("ascii")
         before = rollout.delivery
         until = time.monotonic() + self._settings.record_ttl_s
@@ -319,6 +321,14 @@ class Rollouts:
 def _digest(request: RolloutInitRequest) -> bytes:
     fields = {name: value for name, value in request if name != "controller_api_key"}
     return sha256(json.dumps(fields, sort_keys=True).encode("ascii")).digest()
+
+
+def _json_number(value: object) -> float | None:
+    """Return Python's number for another library's, as numpy's; None for what is no number."""
+    if isinstance(value, Integral):
+        return int(value)
+    number = float(value) if isinstance(value, Real) else math.nan
+    return number if math.isfinite(number) else None
 
 
 def _execution(request: RolloutInitRequest) -> ExecutionRequest:

@@ -69,11 +69,13 @@ def test_half_of_a_character_in_the_models_answer_costs_no_result(
     assert (sample["reward"], sample["messages"][-1]["content"]) == (1.0, "hello \ud83d")
 
 
-def test_a_number_that_json_lacks_is_null_in_a_call_back(
+def test_what_json_lacks_is_null_in_a_call_back_and_costs_no_reward(
     serve: Callable[..., Served], controller: Controller
 ):
     serve().ask("POST", "/rollout", asked(controller, "r", label="boundless"))
-    assert controller.result("/graded/r")["sample"]["metrics"] == {"margin": None}
+    sample = controller.result("/graded/r")["sample"]
+    assert (sample["reward"], sample["metrics"]) == (0.0, {"margin": None})
+    assert sample["extra_fields"] == {"steps": 3, "grader": None}
 
 
 def test_another_attempt_under_an_id_runs_once_the_first_has_ended(

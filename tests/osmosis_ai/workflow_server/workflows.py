@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from numbers import Integral
 
 import httpx
 from pydantic import Field
@@ -73,6 +74,14 @@ class Asking(AgentWorkflow[Config]):
         return [*ctx.prompt, reply.json()["choices"][0]["message"]]
 
 
+@Integral.register
+class LibraryNumber:
+    """As numpy's: no int, but registered as a whole number."""
+
+    def __int__(self) -> int:
+        return 3
+
+
 class Matching(Grader):
     """1.0 when the last message is the label."""
 
@@ -82,6 +91,7 @@ class Matching(Grader):
             sys.exit(4)
         if ctx.label == "boundless":
             ctx.sample.metrics = {"margin": float("inf")}
+            ctx.sample.extra_fields = {"steps": LibraryNumber(), "grader": self}
         if ctx.label != "ungraded":
             ctx.set_reward(float(ctx.sample.messages[-1]["content"] == ctx.label))
 
