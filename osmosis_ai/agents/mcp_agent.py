@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from .base import RolloutAgentLoop
@@ -71,9 +72,8 @@ def connect_to(server: Any) -> AbstractAsyncContextManager[Any]:
     if hasattr(mcp, "Client"):
         session = mcp.Client(server)
     else:  # before 2, where a session takes the lower one of the SDK's two layers
-        from mcp.shared.memory import create_connected_server_and_client_session
-
-        session = create_connected_server_and_client_session(getattr(server, "_mcp_server", server))
+        connect = import_module("mcp.shared.memory").create_connected_server_and_client_session
+        session = connect(getattr(server, "_mcp_server", server))
     return session
 
 
@@ -84,11 +84,11 @@ async def _tools(connect: Connect) -> list[dict[str, Any]]:
 
 
 def _schema(tool: Any) -> dict[str, Any]:
-    parameters = getattr(tool, "input_schema", None) or getattr(tool, "inputSchema", None)
+    no_parameters = {"type": "object", "properties": {}}
     function = {
         "name": tool.name,
         "description": tool.description or "",
-        "parameters": parameters or {"type": "object", "properties": {}},
+        "parameters": _field(tool, "input_schema", "inputSchema") or no_parameters,
     }
     return {"type": "function", "function": function}
 
@@ -104,7 +104,7 @@ async def _called(
     finally:
         ctx.record_tool_call(latency_ms=(time.perf_counter() - started) * 1000.0)
     text = "\n".join(_texts(result))
-    if getattr(result, "is_error", getattr(result, "isError", False)):
+    if _field(result, "is_error", "isError"):
         return create_tool_error_result(call_id, text)
     return create_tool_result(call_id, text)
 
@@ -115,8 +115,11 @@ def _texts(result: Any) -> Iterator[str]:
         text = getattr(item, "text", None)
         yield text if isinstance(text, str) else f"[{getattr(item, 'type', 'content')}]"
     if not result.content:
-        structured = getattr(
-            result, "structured_content", getattr(result, "structuredContent", None)
-        )
+        structured = _field(result, "structured_content", "structuredContent")
         if structured is not None:
             yield serialize_tool_result(structured)
+
+
+def _field(of: Any, name: str, name_before_2: str) -> Any:
+    """Return a field by its name in version 2 of the SDK, where reading the old one warns."""
+    return getattr(of, name) if hasattr(of, name) else getattr(of, name_before_2, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -13,13 +14,22 @@ from osmosis_ai.rollout.testing import ScriptedModel, call, rollout
 NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
 
 
+class Version2(SimpleNamespace):
+    """A tool or a result of version 2 of the SDK, where reading a name of version 1 warns."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("inputSchema", "isError", "structuredContent"):
+            warnings.warn(f"Accessing {name} is deprecated", DeprecationWarning, stacklevel=2)
+        raise AttributeError(name)
+
+
 class Server:
     """Names of fields as in version 2 of the SDK, or in version 1."""
 
     def __init__(self, *, version: int = 2) -> None:
-        self.schema, self.failed = ("input_schema", "is_error")
+        self.schema, self.failed, self.made = "input_schema", "is_error", Version2
         if version == 1:
-            self.schema, self.failed = ("inputSchema", "isError")
+            self.schema, self.failed, self.made = "inputSchema", "isError", SimpleNamespace
         self.open = self.opened = 0
 
     @asynccontextmanager
@@ -33,22 +43,22 @@ class Server:
 
     async def list_tools(self) -> Any:
         tools = [
-            SimpleNamespace(name="double", description="Double a.", **{self.schema: NUMBERS}),
-            SimpleNamespace(name="fail", description=None, **{self.schema: None}),
+            self.made(name="double", description="Double a.", **{self.schema: NUMBERS}),
+            self.made(name="fail", description=None, **{self.schema: None}),
         ]
         return SimpleNamespace(tools=tools)
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
         if name == "double":
             content = [SimpleNamespace(type="text", text=str(arguments["a"] * 2))]
-            return SimpleNamespace(content=content, **{self.failed: False})
+            return self.made(content=content, **{self.failed: False})
         if name == "picture":
             content = [SimpleNamespace(type="image", data="...")]
-            return SimpleNamespace(content=content, **{self.failed: False})
+            return self.made(content=content, **{self.failed: False})
         if name == "structured":
-            return SimpleNamespace(content=[], structured_content={"a": 1})
+            return self.made(content=[], structured_content={"a": 1}, **{self.failed: False})
         content = [SimpleNamespace(type="text", text="it failed")]
-        return SimpleNamespace(content=content, **{self.failed: True})
+        return self.made(content=content, **{self.failed: True})
 
 
 def told(*turns: Any, version: int = 2, max_turns: int = 10) -> tuple[Any, list[str]]:
