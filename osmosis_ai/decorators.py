@@ -22,13 +22,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _NONE: type = type(None)
 _MISSING = inspect.Parameter.empty
+_OF_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def osmosis_reward(func: F) -> F:
     """Mark a reward: `(solution_str: str, ground_truth: str, extra_info: dict = None) -> float`.
 
-    Further parameters may follow; `async def`, methods and partials work too. TypeError when the
-    signature differs, and at the call when what is returned is not a float.
+    Further parameters with a default may follow; `async def`, methods and partials work too.
+    TypeError when the signature differs, and at the call when what is returned is not a float.
     """
     decorated: F = _decorate(func, _REWARD)
     return decorated
@@ -168,6 +169,13 @@ def _check_signature(
         if problem:
             raise TypeError(
                 f"{title}: parameter {position + 1} must be `{rule.expected}`, {problem}"
+            )
+    for further in found[len(contract.parameters) :]:
+        if further.default is _MISSING and further.kind not in _OF_ANY_NUMBER:
+            given = ", ".join(rule.name for rule in contract.parameters)
+            raise TypeError(
+                f"{title}: parameter {further.name!r} must have a default; expected a function "
+                f"that can be called with {given} alone"
             )
     returned = signature.return_annotation
     if returned is not _MISSING and not _matches(func, returned, (frozenset({float}),)):

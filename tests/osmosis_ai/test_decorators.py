@@ -103,6 +103,11 @@ def test_a_rewards_extra_info_may_be_annotated_in_every_way_that_means_a_dict(an
             "the return annotation must be float, found int",
         ),
         (
+            "(solution_str: str, ground_truth: str, extra_info: dict = None, *, bonus: float)",
+            "parameter 'bonus' must have a default; expected a function that can be called with "
+            "solution_str, ground_truth, extra_info alone",
+        ),
+        (
             "(solution_str: str, ground_truth: str, extra_info: dict = None) -> None",
             "the return annotation must be float",
         ),
@@ -127,6 +132,10 @@ def test_a_wrong_reward_signature_names_function_parameter_and_expectation(signa
         ("(solution_str: str, ground_truth: int | None, extra_info: dict)", "int | None"),
         ("(solution_str: str, ground_truth, extra_info: dict)", "'ground_truth' has no annotation"),
         ("(solution_str: str, ground_truth: str | None)", "expected `extra_info: dict`"),
+        (
+            "(solution_str: str, ground_truth: str | None, extra_info: dict, bonus: float)",
+            "parameter 'bonus' must have a default",
+        ),
     ],
 )
 def test_a_wrong_rubric_signature_names_function_parameter_and_expectation(signature, problem):
