@@ -40,6 +40,10 @@ _ENTRY_KEYS = (
 )
 
 
+_NEEDED = frozenset({"id", "rubric", "model_info"})
+"""Keys of a rubric that a judge can be asked with."""
+
+
 class RubricFileError(Exception):
     """The rubric file cannot be used; `str()` is the whole message."""
 
@@ -53,6 +57,7 @@ class RubricConfig:
     """One rubric of a file."""
 
     id: str
+    """Empty in a preview of a rubric that has none."""
     title: str | None
     rubric: str
     model_info: Mapping[str, Any]
@@ -91,11 +96,15 @@ class RubricConfig:
     def shown(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but a key."""
         info = mask_secrets(self.model_info)
-        return {"id": self.id, "title": self.title, "rubric": self.rubric, "model_info": info}
+        name = self.id or None
+        return {"id": name, "title": self.title, "rubric": self.rubric, "model_info": info}
 
 
-def load_rubrics(path: Path) -> list[RubricConfig]:
-    """Return every rubric of the file, nested ones too; raise RubricFileError."""
+def load_rubrics(path: Path, *, is_for_judging: bool = True) -> list[RubricConfig]:
+    """Return every rubric of the file, nested ones too; raise RubricFileError.
+
+    Judging needs an `id` and a `model_info` of each; a preview takes what has a `rubric`.
+    """
     try:
         document = load_yaml(path)
     except YAMLFileError as error:
@@ -111,7 +120,9 @@ def load_rubrics(path: Path) -> list[RubricConfig]:
     if version != 1 or isinstance(version, bool):
         raise RubricFileError(f"{path}: version {version!r} is not known; this reads version: 1")
     _refuse_misspelt(path, "", document, _TOP_KEYS)
-    found = [_config(path, place, entry, document) for place, entry in _entries(path, document)]
+    needed = _NEEDED if is_for_judging else _NEEDED - {"id", "model_info"}
+    entries = _entries(path, document, needed)
+    found = [_config(path, place, entry, document, needed) for place, entry in entries]
     if not found:
         raise RubricFileError(f"{path}: holds no rubric; `rubrics` is a list of id, rubric, ...")
     _refuse_doubles(path, found)
@@ -136,14 +147,18 @@ def _with_rubrics(document: Any) -> Any:
     """Return the document in its usual form: a list is of rubrics, a single one stands alone."""
     if isinstance(document, list) and document:
         return {"rubrics": document}
-    if isinstance(document, dict) and "rubrics" not in document and {"id", "rubric"} <= {*document}:
+    if not isinstance(document, dict) or "rubrics" in document:
+        return document
+    if isinstance(document.get("rubric"), str) or {"id", "rubric"} <= {*document}:
         defaults = {key: document[key] for key in _TOP_KEYS if key in document}
         entry = {key: value for key, value in document.items() if key not in _TOP_KEYS}
         return {**defaults, "rubrics": [entry]}
     return document
 
 
-def _entries(path: Path, document: dict[Any, Any]) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _entries(
+    path: Path, document: dict[Any, Any], needed: frozenset[str]
+) -> Iterator[tuple[str, dict[Any, Any]]]:
     listed = document.get("rubrics", [])
     if not isinstance(listed, list):
         raise RubricFileError(f"{path}: rubrics must be a list, not {_kind(listed)}")
@@ -151,33 +166,39 @@ def _entries(path: Path, document: dict[Any, Any]) -> Iterator[tuple[str, dict[A
         place = f"rubrics[{index}]"
         if not isinstance(entry, dict):
             raise RubricFileError(f"{path}: {place} must be a mapping, not {_kind(entry)}")
-        nested = list(_nested(place, entry))
+        nested = list(_nested(place, entry, needed))
         if "rubric" in entry or "id" in entry or not nested:
             yield place, entry
         yield from nested
     for key, value in document.items():
         if key not in _TOP_KEYS:
-            yield from _found(str(key), value)
+            yield from _found(str(key), value, needed)
 
 
-def _nested(place: str, entry: dict[Any, Any]) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _nested(
+    place: str, entry: dict[Any, Any], needed: frozenset[str]
+) -> Iterator[tuple[str, dict[Any, Any]]]:
     for key, value in entry.items():
         if key not in _ENTRY_KEYS:
-            yield from _found(f"{place}.{key}", value)
+            yield from _found(f"{place}.{key}", value, needed)
 
 
-def _found(place: str, value: Any) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _found(place: str, value: Any, needed: frozenset[str]) -> Iterator[tuple[str, dict[Any, Any]]]:
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _found(f"{place}[{index}]", item)
+            yield from _found(f"{place}[{index}]", item, needed)
     elif isinstance(value, dict):
-        if "id" in value and "rubric" in value:
+        if needed & {"id", "rubric"} <= {*value}:
             yield place, value
-        yield from _nested(place, value)
+        yield from _nested(place, value, needed)
 
 
 def _config(
-    path: Path, place: str, entry: dict[Any, Any], document: dict[Any, Any]
+    path: Path,
+    place: str,
+    entry: dict[Any, Any],
+    document: dict[Any, Any],
+    needed: frozenset[str],
 ) -> RubricConfig:
     where = f"{path}: {place}"
     if "extra_info" in entry:
@@ -186,18 +207,21 @@ def _config(
         )
     _refuse_misspelt(path, place, entry, _ENTRY_KEYS)
     info = _judge(where, entry, document)
+    has_judge = "model_info" in needed or info is not None
+    info = info if has_judge else {}
     if not isinstance(info, dict):
         raise RubricFileError(f"{where}: model_info must be a mapping, not {_kind(info)}")
     if "extra_info" in info:
         raise RubricFileError(f"{where}: extra_info does not belong into model_info")
     config = RubricConfig(
-        id=_required(where, entry, "id"),
+        id=_required(where, entry, "id") if {"id"} & {*needed, *entry} else "",
         title=_optional(where, entry, "title"),
         rubric=_required(where, entry, "rubric"),
         model_info=_model_info(where, entry, info, document),
         place=place,
     )
-    _check_settings(where, config)
+    if has_judge:
+        _check_settings(where, config)
     return config
 
 
@@ -272,7 +296,7 @@ def _refuse_doubles(path: Path, found: list[RubricConfig]) -> None:
     first: dict[str, str] = {}
     for config in found:
         other = first.setdefault(config.id, config.place)
-        if other != config.place:
+        if config.id and other != config.place:
             raise RubricFileError(
                 f"{path}: the id {config.id!r} is given twice, at {other} and {config.place}"
             )

@@ -101,6 +101,7 @@ def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path) -> 
         ("version: true", "version True is not known"),
         ("version: 1", "holds no rubric"),
         ("rubrics: 5", "rubrics must be a list, not a number"),
+        ("rubric: r", "rubrics[0]: model_info must be a mapping, not nothing"),
         ("rubrics: [text]", "rubrics[0] must be a mapping, not a string"),
         ("rubric:\n" + ENTRY, "'rubric' is not known; did you mean 'rubrics'?"),
         (f"rubrics:\n{ENTRY}{ENTRY}", "the id 'one' is given twice, at rubrics[0] and rubrics[1]"),
