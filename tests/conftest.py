@@ -75,6 +75,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.getoption("dist", "no") != "no" and not is_xdist_worker(session):
         gc.enable()
         return
+    import httpcore  # noqa: F401  httpx imports it late, and remembers its exceptions
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
     import pydantic
