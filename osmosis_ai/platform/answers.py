@@ -37,6 +37,8 @@ class RunRecord:
     dataset: str | None = None
     rollout: str | None = None
     entrypoint: str | None = None
+    branch: str | None = None
+    """The one whose newest commit was asked for."""
     commit_sha: str | None = None
     problem: str | None = None
     """Why it failed."""
@@ -81,6 +83,7 @@ def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
         **{name: found or text_of(experiment, name) for name, found in names.items()},
         model=_name(answer, "model") or _name(head, "model") or text_of(experiment, "model_path"),
         entrypoint=text_of(answer, "entrypoint") or text_of(experiment, "entrypoint"),
+        branch=text_of(answer, "branch") or text_of(experiment, "branch"),
         commit_sha=text_of(answer, "commit_sha") or text_of(experiment, "commit_sha"),
         problem=_problem(head) or _problem(table_of(answer, "results")),
         interruptions=_count(head, "interruptions"),

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
-from pydantic.functional_validators import AfterValidator, BeforeValidator
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo
+from pydantic.functional_validators import AfterValidator, BeforeValidator, field_validator
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 INT64_MAX = 2**63 - 1
 ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -28,6 +28,8 @@ RESERVED_PREFIX = "_OSMOSIS_"
 MAX_ENV_BYTES = 128 * 1024 - 1
 """Of `NAME=value` in UTF-8: Linux starts no program with a longer string."""
 _SEGMENT = re.compile(r"[^/\\]+")
+_BRANCH = re.compile(r"(?![-/])(?!.*(\.\.|//|@\{))[^\s~^:?*\[\\]+(?<![./])")
+"""By what `git check-ref-format --branch` refuses, as far as it could name another ref."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,12 @@ def _line_of_text(text: str) -> str:
 
 def _segment(text: str) -> str:
     if not _SEGMENT.fullmatch(_line_of_text(text)) or text in (".", ".."):
+        raise ValueError
+    return text
+
+
+def _branch(text: str) -> str:
+    if not text.isprintable() or not _BRANCH.fullmatch(text):
         raise ValueError
     return text
 
@@ -112,6 +120,12 @@ Commit = Annotated[
     Field(pattern="^[0-9a-fA-F]{7,40}$"),
     Rule("7 to 40 hexadecimal digits of a commit"),
 ]
+Branch = Annotated[
+    str,
+    Field(max_length=255),
+    AfterValidator(_branch),
+    Rule("the name of a branch, as git takes it"),
+]
 EnvValue = Annotated[
     str, AfterValidator(_env_value), Rule("a string without line breaks and NUL characters")
 ]
@@ -144,7 +158,17 @@ class Experiment(Section):
     entrypoint: Line = Field(description="Python file, relative to the rollout directory")
     model_path: Line = Field(description="The model")
     dataset: Line = Field(description="Platform dataset, from `osmosis dataset list`")
-    commit_sha: Commit | None = _optional("Pin the code to a commit", "0123abc")
+    branch: Branch | None = _optional("Run the newest commit of a branch", "my-branch")
+    commit_sha: Commit | None = _optional(
+        "Pin the code to a commit, in place of a branch", "0123abc"
+    )
+
+    @field_validator("commit_sha")
+    @classmethod
+    def _alone(cls, value: str | None, read: ValidationInfo) -> str | None:
+        if value is not None and read.data.get("branch") is not None:
+            raise PydanticCustomError(_RULE, "left out where branch says what runs")
+        return value
 
 
 class Evaluation(Section):

@@ -101,6 +101,12 @@ def read_repository(start: Path) -> str:
     return origin_repository(_root(start))
 
 
+def newest_known(root: Path, branch: str) -> str | None:
+    """Return the newest commit of a branch of the origin as of the last fetch or push."""
+    answer = ask(root, "rev-parse", "--verify", f"{ORIGIN}{branch}^{{commit}}")
+    return answer.out.strip() or None if answer.status == 0 else None
+
+
 def find_commit(root: Path, name: str) -> PinnedCommit:
     """Return whether the origin has a commit; asks the origin where the work tree cannot tell.
 

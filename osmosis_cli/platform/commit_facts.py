@@ -13,6 +13,7 @@ from ..errors import CommandError
 from .findings import Finding, Severity, not_checked, refusal, warning
 
 if TYPE_CHECKING:
+    from osmosis_ai.platform.config_models import Experiment
     from osmosis_ai.platform.git import GitFacts, PinnedCommit
 
 _SHOWN = 3
@@ -38,25 +39,39 @@ class CommitFacts:
         return not any(finding.severity is Severity.WARNING for finding in self.findings)
 
 
-def commit_facts(start: Path, pinned: str | None) -> CommitFacts:
+def commit_facts(start: Path, experiment: Experiment) -> CommitFacts:
     """Return what a run of the workspace around a directory uses; raise CommandError."""
-    from osmosis_ai.platform.git import find_commit, read_facts
+    from osmosis_ai.platform.git import find_commit, newest_known, read_facts
     from osmosis_ai.platform.workspace import WorkspaceError
 
+    pinned = experiment.commit_sha
     try:
         facts = read_facts(start)
         commit = find_commit(facts.root, pinned) if pinned else None
+        branch = experiment.branch or facts.default_branch
+        newest = newest_known(facts.root, branch) if branch else None
     except WorkspaceError as error:
         raise CommandError(str(error), code=error.code) from None
-    found = _pinned_findings(facts, commit) if commit else _unpinned_findings(facts)
-    branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
+    if commit:
+        found = _pinned_findings(facts, commit)
+    else:
+        found = _unpinned_findings(facts, experiment.branch, is_known=newest is not None)
     return CommitFacts(
         root=facts.root,
         repository=facts.repository,
         pinned=pinned,
-        described=f"{pinned}, pinned" if pinned else f"the newest on {branch} that is synced",
+        described=f"{pinned}, pinned" if pinned else _newest(branch, newest),
         findings=(*found, *_work_tree_findings(facts)),
     )
+
+
+def _newest(branch: str | None, commit: str | None) -> str:
+    known = f", {commit[:12]} as far as is known here" if commit else ""
+    return f"the newest on {_named(branch)} that is synced{known}"
+
+
+def _named(branch: str | None) -> str:
+    return printable(branch) if branch else "the default branch"
 
 
 def _pinned_findings(facts: GitFacts, pinned: PinnedCommit) -> Iterator[Finding]:
@@ -80,26 +95,28 @@ def _pinned_findings(facts: GitFacts, pinned: PinnedCommit) -> Iterator[Finding]
         )
 
 
-def _unpinned_findings(facts: GitFacts) -> Iterator[Finding]:
+def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -> Iterator[Finding]:
+    wanted = branch or facts.default_branch or facts.branch
     if facts.head is None:
         yield refusal(
             "no_commit",
             "the workspace has no commit yet, and a platform runs what is committed",
             "`git add`, `git commit` and `git push` what is to run",
         )
-    elif facts.branch is None:
-        yield _not_this_branch(facts, "no branch is checked out")
-    elif facts.branch != (facts.default_branch or facts.branch):
-        yield _not_this_branch(facts, f"{printable(facts.branch)} is checked out")
-
-
-def _not_this_branch(facts: GitFacts, what: str) -> Finding:
-    branch = printable(facts.default_branch) if facts.default_branch else "the default branch"
-    return warning(
-        "feature_branch",
-        f"what runs is {branch}, and {what}",
-        f"merge into {branch}, or pin a pushed commit with experiment.commit_sha",
-    )
+    elif branch and not is_known:
+        yield warning(
+            "unknown_branch",
+            f"the origin has no branch {printable(branch)}, as far as is known here",
+            "push it, or `git fetch` where it was pushed from elsewhere",
+        )
+    elif facts.branch is None or facts.branch != wanted:
+        here = f"{printable(facts.branch)} is" if facts.branch else "no branch is"
+        yield warning(
+            "feature_branch",
+            f"what runs is {_named(wanted)}, and {here} checked out",
+            f"merge into {_named(wanted)}, or name another pushed branch with experiment.branch, "
+            "or a pushed commit with experiment.commit_sha",
+        )
 
 
 def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:

@@ -132,6 +132,8 @@ def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
     yield "model", shown(run.model)
     yield "dataset", shown(run.dataset)
     yield "rollout", shown(run.rollout) + (f", {shown(run.entrypoint)}" if run.entrypoint else "")
+    if run.branch:
+        yield "branch", shown(run.branch)
     yield "commit", shown(run.commit_sha) if run.commit_sha else "not pinned"
     for section, values in run.config.items():
         if section != "experiment_config" and isinstance(values, dict) and values:

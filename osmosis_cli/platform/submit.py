@@ -112,7 +112,7 @@ def _planned(
     from .commit_facts import commit_facts
     from .connection import connect
 
-    commit = commit_facts(Path.cwd(), file.config.experiment.commit_sha)
+    commit = commit_facts(Path.cwd(), file.config.experiment)
     _refuse(commit.findings)
     with connect(commit.repository) as client:
         required = file.config.secrets.required if file.config.secrets else []

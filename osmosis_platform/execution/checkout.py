@@ -20,6 +20,7 @@ from .git_program import GitProblem, GitProgram
 MIB = 1024 * 1024
 _FULL = 40
 _NO_COMMIT = "not our ref"
+_NO_REF = "couldn't find remote ref"
 _SUBMODULE = "160000"
 _LISTING_BYTES = 64 * MIB
 
@@ -73,29 +74,37 @@ class WorkTree:
 
 
 def check_out(
-    git: GitProgram, source: Source, commit: str | None, limits: CheckoutLimits
+    git: GitProgram,
+    source: Source,
+    commit: str | None,
+    limits: CheckoutLimits,
+    *,
+    branch: str | None = None,
 ) -> WorkTree:
-    """Make the work tree of a commit, or of the newest one of the default branch.
+    """Make the work tree of a commit, else of the newest one of a branch, else of the default one.
 
     Raises:
         CheckoutError: with a sentence of its own for everything that goes wrong.
         Exception: what the check of the program raises, where the run is not to go on.
     """
     try:
-        return _check_out(git, source, commit, limits)
+        if commit:
+            wanted = _full_commit(git, source, commit.lower())
+        else:
+            wanted = f"refs/heads/{branch}" if branch else "HEAD"
+        return _check_out(git, source, wanted, limits)
     except GitProblem as error:
+        if branch and not commit and _NO_REF in str(error):
+            raise CheckoutError(f"the repository has no branch {branch}; push it") from None
         if commit and _NO_COMMIT in str(error):
             told = f"the repository has no commit {commit}; push it"
             raise CheckoutError(told) from None
         raise CheckoutError(str(error)) from None
 
 
-def _check_out(
-    git: GitProgram, source: Source, commit: str | None, limits: CheckoutLimits
-) -> WorkTree:
+def _check_out(git: GitProgram, source: Source, wanted: str, limits: CheckoutLimits) -> WorkTree:
     folder = git.room / "source"
     shutil.rmtree(folder, ignore_errors=True)
-    wanted = _full_commit(git, source, commit.lower()) if commit else "HEAD"
     git.run(git.room, "init", "--quiet", "--template=", folder.name)
     words = ("fetch", "--quiet", "--depth=1", "--no-tags", "--", source.url, wanted)
     git.run(folder, *words, protocols=source.protocol)

@@ -117,11 +117,13 @@ class _Execution:
             limits.download_bytes,
             self._watch.check,
         )
-        wanted = self._order.commit or "the newest commit of the default branch"
+        branch = self._order.branch
+        newest = f"the newest commit of {branch or 'the default branch'}"
+        wanted = self._order.commit or newest
         self._record.say(f"cloning {self._order.repository} at {wanted}", step="clone")
         try:
             source = Source.of_workspace(self._order.repository, self._order.clone_url)
-            tree = check_out(git, source, self._order.commit, limits)
+            tree = check_out(git, source, self._order.commit, limits, branch=branch)
         except CheckoutError as error:
             raise RunFailed(str(error), "clone") from None
         if tree.submodules:

@@ -47,8 +47,14 @@ class Submitted:
 
     @property
     def commit(self) -> str | None:
-        """The commit that it asks for, or has begun with; None: the newest one."""
+        """The commit that it asks for, or has begun with; None: the newest of the branch."""
         return self.experiment.get("commit_sha") or self.begun_with
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that it asks for; None: the repository's default one."""
+        found: str | None = self.experiment.get("branch")
+        return found
 
     @property
     def dataset_name(self) -> str:

@@ -52,6 +52,8 @@ class RunView:
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
+    branch: str | None
+    """The one that the config names."""
     commit: str | None
     error: str | None
     total: int
@@ -100,6 +102,7 @@ def view_of(run: Run) -> RunView:
         created_at=run.created_at,
         started_at=run.started_at,
         completed_at=run.completed_at,
+        branch=run.submission["experiment_config"].get("branch"),
         commit=results.get("commit_sha") or run.submission["experiment_config"].get("commit_sha"),
         error=results.get("error"),
         total=overview.get("total_samples", 0),

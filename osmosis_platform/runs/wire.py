@@ -38,6 +38,7 @@ def detail(kind: RunKind, run: Run, pages: str) -> dict[str, Any]:
         "model": {"name": experiment["model_path"]},
         "rollout": {"id": experiment["rollout"], "name": experiment["rollout"]},
         "entrypoint": experiment["entrypoint"],
+        "branch": experiment.get("branch"),
         "commit_sha": (run.results or {}).get("commit_sha") or experiment.get("commit_sha"),
         "env_config": run.submission.get("env_config", {}),
         "results": run.results,

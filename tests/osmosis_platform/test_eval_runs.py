@@ -18,6 +18,7 @@ def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
     client: httpx.Client, account: Account
 ) -> None:
     body = submission(evaluation_config={"limit": 3, "pass_threshold": 1}, env_config={"A": "b"})
+    body["experiment_config"] = {**body["experiment_config"], "branch": "a/b"}
     answer = client.post(EVALS, json=body)
     run = answer.json()
     assert (answer.status_code, run["status"]) == (201, "pending")
@@ -29,11 +30,8 @@ def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
         assert found["config"]["evaluation_config"] == {"limit": 3, "pass_threshold": 1}
         assert found["env_config"] == {"A": "b"}
         assert (found["rollout"]["name"], found["dataset"]["name"]) == ("my-rollout", "my-dataset")
-        assert (found["entrypoint"], found["commit_sha"], found["results"]) == (
-            "main.py",
-            None,
-            None,
-        )
+        told = [found[name] for name in ("entrypoint", "branch", "commit_sha", "results")]
+        assert told == ["main.py", "a/b", None, None]
 
 
 def test_runs_are_listed_in_pages_the_newest_first(client: httpx.Client) -> None:

@@ -29,6 +29,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (experiment(rollout=None), "experiment_config.rollout", "is missing"),
     (experiment(rollout="../x"), "experiment_config.rollout", "the name of a directory"),
     (experiment(commit_sha="main"), "experiment_config.commit_sha", "7 to 40 hexadecimal"),
+    (experiment(branch="a:b"), "experiment_config.branch", "must be the name of a branch"),
+    (
+        experiment(branch="a", commit_sha="0123abc"),
+        "experiment_config.commit_sha",
+        "must be left out where branch says what runs",
+    ),
     (experiment(model_path=7), "experiment_config.model_path", "must be one line of text"),
     (experiment(rolout=KEY), "experiment_config.rolout", "is unknown"),
     (experiment(dataset="gone"), "experiment_config.dataset", "no dataset of this name"),

@@ -127,6 +127,15 @@ def test_the_documented_evaluation_is_taken_with_its_optional_values(tmp_path: P
     assert payload["env_config"] == {"LOG_LEVEL": "INFO"}
 
 
+def test_a_branch_is_sent_and_stands_in_the_place_of_a_commit(tmp_path: Path):
+    text = EVAL.replace("# commit_sha =", 'branch = "feature/x-1"\n# commit_sha =')
+    experiment = read(tmp_path, text).payload()["experiment_config"]
+    assert experiment["branch"] == "feature/x-1"
+    assert problems(tmp_path, text.replace("# commit_sha", "commit_sha")) == [
+        "line 7: experiment.commit_sha: must be left out where branch says what runs, not '0123abc'"
+    ]
+
+
 def test_the_documented_training_run_is_taken_as_it_stands(tmp_path: Path):
     assert read(tmp_path, TRAINING, TrainingConfig).payload() == {
         "experiment_config": {
@@ -183,6 +192,7 @@ NO_LINE = "must be one line of text without spaces around it"
 TOP_P = "must be a number above 0, and 1 at most"
 COUNT = "must be an integer, 1 or more"
 BOUNDED = f"{COUNT} and 10,000 at most"
+BRANCH = "must be the name of a branch, as git takes it"
 DIRECTORY = "must be the name of a directory in rollouts/"
 ENV_VALUE = "must be a string without line breaks and NUL characters"
 JSON_VALUE = "must be something that JSON can hold: no date, no time, no nan, no inf"
@@ -277,6 +287,14 @@ VALUES: list[tuple[str, str, str]] = [
 @pytest.mark.parametrize(("key", "value", "sentence"), VALUES, ids=lambda part: str(part)[:30])
 def test_a_wrong_value_is_told_with_its_line(tmp_path: Path, key: str, value: str, sentence: str):
     assert problems(tmp_path, changed(key, value)) == [f"line {line_of(key)}: {sentence}"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "-x", "/x", "x/", "a..b", "a:b", "a*", "a^", "a~1", "a//b", "a@{1}"]
+)
+def test_a_branch_is_a_name_that_can_be_no_other_ref(tmp_path: Path, name: str):
+    text = EVAL.replace("# commit_sha", f'branch = "{name}"\n# commit_sha')
+    assert problems(tmp_path, text) == [f"line 6: experiment.branch: {BRANCH}, not '{name}'"]
 
 
 @pytest.mark.parametrize(

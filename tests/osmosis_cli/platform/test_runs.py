@@ -108,6 +108,7 @@ def detail(**values: Any) -> dict[str, Any]:
         **found,
         "entrypoint": "main.py",
         "commit_sha": None,
+        "branch": "release/2",
         "config": {"experiment_config": {}, "evaluation_config": {"limit": 20, "n": 2}},
         "env_config": {"REGION": "not-shown"},
         "results": None,
@@ -287,6 +288,7 @@ def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePl
         "  model        openai/gpt-5-mini\n"
         "  dataset      my-dataset\n"
         "  rollout      my-rollout, main.py\n"
+        "  branch       release/2\n"
         "  commit       not pinned\n"
         "  evaluation   limit 20, n 2\n"
         "  env          REGION\n"

@@ -288,14 +288,15 @@ def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
     (own / CONFIG).write_text(
         EVAL.replace("[]", '["OPENAI_API_KEY"]') + "[evaluation]\nn = 2\n[env]\nREGION = 'eu'\n"
     )
-    commit(own)
+    newest = commit(own)[:12]
     git(own, "update-ref", "refs/remotes/origin/main", "HEAD")
     platform.answers["GET", SECRETS] = secrets(("OPENAI_API_KEY", "user"))
     assert osmosis("eval", "submit", CONFIG, "--yes") == (
         0,
         "an evaluation of my-rollout\n"
         "  code        my-rollout/main.py\n"
-        "  commit      the newest on main that is synced (acme/agents)\n"
+        f"  commit      the newest on main that is synced, {newest} as far as is known here "
+        "(acme/agents)\n"
         "  model       openai/gpt-5-mini\n"
         "  dataset     my-dataset\n"
         "  evaluation  n 2\n"
@@ -318,8 +319,9 @@ def test_what_of_the_work_tree_does_not_run_is_warned_about(
     status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
     assert status == 0
     assert [line for line in out.splitlines() if line.startswith("warning: ")] == [
-        "warning: what runs is main, and a-feature is checked out: merge into main, or pin a "
-        "pushed commit with experiment.commit_sha",
+        "warning: what runs is main, and a-feature is checked out: merge into main, or name "
+        "another pushed branch with experiment.branch, or a pushed commit with "
+        "experiment.commit_sha",
         "warning: 1 commit is not pushed, and what is not pushed does not run: `git push`",
         "warning: 1 file differs from the commit (new\\x1b[31m.py); what runs is the commit: "
         "commit and push what is meant to run",
@@ -328,6 +330,31 @@ def test_what_of_the_work_tree_does_not_run_is_warned_about(
     git(own, "update-ref", "-d", "refs/remotes/origin/main")
     _, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
     assert "warning: nothing was ever pushed to the origin, as far as is known here" in out
+
+
+def test_the_branch_that_a_config_names_is_sent_and_said(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    text = EVAL.replace("[secrets]", 'branch = "release/2"\n[secrets]')
+    (own / CONFIG).write_text(text)
+    commit(own)
+    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 0
+    assert "  commit    the newest on release/2 that is synced (acme/agents)\n" in out
+    assert (
+        "warning: the origin has no branch release/2, as far as is known here: push it, or "
+        "`git fetch` where it was pushed from elsewhere\n"
+    ) in out
+    assert bodies(platform)[0]["experiment_config"]["branch"] == "release/2"
+    git(own, "update-ref", "refs/remotes/origin/release/2", "HEAD")
+    _, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    here = git(own, "rev-parse", "HEAD")[:12]
+    assert f"the newest on release/2 that is synced, {here} as far as is known here" in out
+    assert [line[:57] for line in out.splitlines() if line.startswith("warning: ")] == [
+        "warning: what runs is release/2, and main is checked out:"
+    ]
+    git(own, "switch", "--quiet", "-c", "release/2")
+    assert "warning: " not in osmosis("eval", "submit", CONFIG, "--yes")[1]
 
 
 # ---- what refuses

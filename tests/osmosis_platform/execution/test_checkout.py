@@ -121,6 +121,19 @@ def test_a_commit_is_named_in_full_or_by_its_first_digits(
         assert (tree.commit, files(tree)) == (first, ["first.txt"])
 
 
+def test_the_newest_commit_of_a_branch_is_fetched_unless_a_commit_is_named(
+    program: GitProgram, origin: Path
+) -> None:
+    first = git(origin, "rev-parse", "HEAD~1")
+    git(origin, "branch", "older/one", first)
+    tree = check_out(program, of(origin), None, LIMITS, branch="older/one")
+    assert (tree.commit, files(tree)) == (first, ["first.txt"])
+    newest = git(origin, "rev-parse", "HEAD")
+    assert check_out(program, of(origin), newest, LIMITS, branch="older/one").commit == newest
+    with pytest.raises(CheckoutError, match="the repository has no branch other; push it"):
+        check_out(program, of(origin), None, LIMITS, branch="other")
+
+
 def test_a_commit_that_is_not_there_or_is_not_one_alone_is_refused(
     program: GitProgram, origin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,17 @@ def test_a_repository_that_cannot_be_cloned_fails_the_run(submitted: Submitted) 
     assert "error clone: the workspace's clone URL must be" in submitted.log
 
 
+def test_the_branch_that_a_config_names_is_cloned(submitted: Submitted) -> None:
+    (submitted.room.folder / "commit").unlink()
+    submission = dict(run_of(submitted.platform, submitted.run_id).submission)
+    submission["experiment_config"] = {**submission["experiment_config"], "branch": "a/b"}
+    submitted.platform.set_run(submitted.run_id, submission=submission)
+    submitted.children.report = None
+    submitted.execute()
+    assert "info clone: cloning acme/agents at the newest commit of a/b" in submitted.log
+    assert any(job.words[-1] == "refs/heads/a/b" for job in submitted.children.jobs)
+
+
 @pytest.mark.slow
 def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> None:
     children = submitted.children

@@ -80,6 +80,7 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
         submission={
             "experiment_config": {
                 "rollout": NASTY, "entrypoint": NASTY, "model_path": NASTY, "dataset": NASTY,
+                "branch": NASTY,
             },
             "evaluation_config": {"limit": 7},
             "env_config": {"LEVEL": "the-value-of-a-variable"},
