@@ -1165,7 +1165,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "no terminal to ask on",
             "exit status 2, which names `--yes`; nothing is sent",
             [
-                f"{SUBMIT}::test_without_a_terminal_a_yes_is_needed",
+                f"{SUBMIT}::test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said",
                 f"{SUBMITTED}::test_stopping_needs_a_yes_where_there_is_no_terminal",
             ],
         ),

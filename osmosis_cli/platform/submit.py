@@ -73,9 +73,12 @@ def _submit_command(kind: RunKind) -> click.Command:
     @preflight_options
     @json_option
     def command(path: Path, yes: bool, preflight: Preflight, as_json: bool) -> None:
-        may_ask(yes=yes, as_json=as_json)
         file = _load(kind, path)
-        with _planned(kind, file, preflight, is_silent=as_json, asks=not yes) as (plan, client):
+        commit = _commit(file)
+        with _describing(commit):
+            may_ask(yes=yes, as_json=as_json)
+        with _planned(kind, file, commit, preflight, is_silent=as_json, asks=not yes) as planned:
+            plan, client = planned
             if not as_json:
                 _show(plan, client.origin)
             if not yes:
@@ -97,10 +100,30 @@ def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
         raise unusable([error]) from None
 
 
+def _commit(file: ConfigFile[RunConfig]) -> CommitFacts:
+    from .commit_facts import commit_facts
+
+    commit = commit_facts(Path.cwd(), file.config.experiment)
+    _refuse(commit.findings)
+    return commit
+
+
+@contextmanager
+def _describing(commit: CommitFacts) -> Iterator[None]:
+    """Have a wrong use of the command say what would run, as the question would."""
+    try:
+        yield
+    except click.UsageError as error:
+        what = f"what would run is {commit.described} ({commit.repository})"
+        found = [f"{_LABELS[each.severity][0]}: {each}" for each in in_order(commit.findings)]
+        raise click.UsageError("\n  ".join([error.message, what, *found])) from None
+
+
 @contextmanager
 def _planned(
     kind: RunKind,
     file: ConfigFile[RunConfig],
+    commit: CommitFacts,
     preflight: Preflight,
     *,
     is_silent: bool,
@@ -109,11 +132,8 @@ def _planned(
     """The plan, and the connection by which it is sent; CommandError for what refuses it."""
     from osmosis_ai.platform.environment_secrets import resolve_secrets
 
-    from .commit_facts import commit_facts
     from .connection import connect
 
-    commit = commit_facts(Path.cwd(), file.config.experiment)
-    _refuse(commit.findings)
     with connect(commit.repository) as client:
         required = file.config.secrets.required if file.config.secrets else []
         scopes = resolve_secrets(client, required)
@@ -257,6 +277,7 @@ def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
                 {
                     plan.kind.key: answer,
                     "repository": plan.commit.repository,
+                    "commit": plan.commit.described,
                     "commit_sha": plan.commit.pinned,
                     "secrets": dict(plan.scopes),
                     "findings": [finding.document() for finding in plan.findings],

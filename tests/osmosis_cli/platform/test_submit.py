@@ -211,6 +211,7 @@ def test_an_evaluation_is_sent_field_by_field(osmosis: Command, platform: FakePl
     assert document["eval_run"] == MADE
     assert document["secrets"] == {"OPENAI_API_KEY": "workspace", "HF_TOKEN": "personal"}
     assert (document["repository"], document["commit_sha"]) == ("acme/agents", sha)
+    assert document["commit"] == f"{sha}, pinned"
     assert [finding["code"] for finding in document["findings"]] == ["dirty_tree"]
     asked, sent = platform.requests
     assert (asked.method, asked.path, asked.query["scope"]) == ("GET", SECRETS, "all")
@@ -495,12 +496,21 @@ def test_what_trying_refuses_is_not_submitted(
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_without_a_terminal_a_yes_is_needed(
-    osmosis: Command, platform: FakePlatform, workspace: Path, words: tuple[str, ...]
+def test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said(
+    osmosis: Command, platform: FakePlatform, own: Path, words: tuple[str, ...]
 ):
+    (own / "new.py").write_text("x")
     status, out, err = osmosis("eval", "submit", CONFIG, *words)
     assert (status, out) == (2, "")
-    assert "give --yes" in err
+    told = json.loads(err)["error"]["message"] if words else err.partition("Error: ")[2]
+    assert "give --yes" in told.splitlines()[0]
+    here = git(own, "rev-parse", "HEAD")[:12]
+    assert told.splitlines()[1:] == [
+        f"  what would run is the newest on main that is synced, {here} as far as is known here "
+        "(acme/agents)",
+        "  warning: 1 file differs from the commit (new.py); what runs is the commit: commit and "
+        "push what is meant to run",
+    ]
     assert not platform.requests
 
 
