@@ -37,6 +37,9 @@ ToolCallGenerator = Callable[[dict[str, Any]], "list[dict[str, Any]] | None"]
 
 _SUM = re.compile(r"\b(add|sum|plus|calculate|compute)\b|\d\s*\+\s*\d", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_PATHS = (COMPLETIONS_PATH, COMPLETED_PATH)
+_PASSED_ON = ("authorization", "content-type")
+"""Headers of a request by httpx that the mock trainer gets."""
 _PROMPT_TOKENS = 10
 """Tokens of each message of a prompt."""
 
@@ -197,8 +200,12 @@ class Patcher(Protocol):
 def patch_httpx_for_mock_trainer(client: HTTPTestClient, monkeypatch: Patcher) -> None:
     """Have every call to a trainer go to the mock trainer behind `client`, whatever its address.
 
-    The name is that of existing tests; the calls need not be httpx's.
+    Those of a server and of `ctx.chat`, and those that code makes by an `httpx.AsyncClient` of its
+    own; its other requests are sent as they are.
     """
+    import httpx
+
+    send = httpx.AsyncClient.send
 
     async def located(rules: TrainerRules, server_url: str) -> Trainer:
         return parse_url(server_url)
@@ -216,5 +223,18 @@ def patch_httpx_for_mock_trainer(client: HTTPTestClient, monkeypatch: Patcher) -
         reply = await asyncio.to_thread(client.post, path, content=body, headers=sent)
         return TransportReply(reply.status_code, reply.headers, reply.content)
 
+    async def sent(own: httpx.AsyncClient, request: httpx.Request, **options: Any) -> Any:
+        path = next((each for each in _PATHS if request.url.path.endswith(each)), None)
+        if path is None or request.method != "POST":
+            return await send(own, request, **options)
+        given = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        content = await request.aread()
+        reply = await asyncio.to_thread(client.post, path, content=content, headers=given)
+        kind = {"Content-Type": reply.headers.get("content-type", "application/json")}
+        return httpx.Response(
+            reply.status_code, headers=kind, content=reply.content, request=request
+        )
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", sent)
     monkeypatch.setattr(TrainerRules, "locate", located)
     monkeypatch.setattr(TrainerClient, "post", posted)

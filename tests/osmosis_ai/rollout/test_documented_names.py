@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import ValidationError as PydanticError
 from starlette.applications import Starlette
@@ -458,6 +459,29 @@ def test_a_whole_rollout_runs_against_the_mock_trainer(
     assert response["final_messages"][2]["content"] == "42.0"
     assert response["metrics"]["num_llm_calls"] == 2
     assert list(tmp_path.glob("*/test-123.jsonl"))
+
+
+def test_an_agents_own_httpx_client_is_answered_by_the_mock_trainer_too(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    tracker = RolloutCompletionTracker()
+    patch_httpx_for_mock_trainer(TestClient(create_mock_trainer_app(tracker=tracker)), monkeypatch)
+    messages = [{"role": "user", "content": "Please calculate 5 + 3"}]
+
+    async def ask() -> tuple[Any, Any]:
+        elsewhere = httpx.MockTransport(lambda request: httpx.Response(418))
+        async with httpx.AsyncClient(base_url="http://trainer:8080", transport=elsewhere) as client:
+            body = {"rollout_id": "r", "messages": messages}
+            answer = await client.post("/v1/chat/completions", json=body)
+            done = {"rollout_id": "r", "status": "COMPLETED"}
+            (await client.post("/v1/rollout/completed", json=done)).raise_for_status()
+            return answer.raise_for_status().json(), await client.get("/v1/chat/completions")
+
+    answer, other = asyncio.run(ask())
+    [call] = answer["choices"][0]["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"a": 5, "b": 3}
+    assert [each["rollout_id"] for each in tracker.responses] == ["r"]
+    assert other.status_code == 418
 
 
 @pytest.mark.parametrize("place", ["/", "/agent"])
