@@ -38,6 +38,7 @@ COMMANDS = {
     "train": on_platform("train:train_group", "Submit training runs, and follow them."),
 }
 
+JSON = "--json"
 ADDED_COMMANDS = "osmosis.commands"
 """The group of entry points by which other packages add commands."""
 
@@ -69,7 +70,10 @@ class RootGroup(LazyGroup):
     """The group of all commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The options of every command may stand behind it, too."""
+        """The options of every command may stand behind it, too, and `--json` before it."""
+        if args[:1] == [JSON] and len(args) > 1:  # as osmosis-ai 0.3 has it
+            end = args.index("--") if "--" in args else len(args)
+            args = [*args[1:end], JSON, *args[end:]]
         # A shell that completes the last word leaves its value out.
         words = args if ctx.resilient_parsing else moved_to_front(args)
         return super().parse_args(ctx, words)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROLLOUTS = "rollouts"
 DATASETS = "datasets"
+DATASETS_OF_03 = "data"
+"""Where workspaces of osmosis-ai 0.3 have copies of their datasets."""
 
 
 class WorkspaceError(Exception):

@@ -43,7 +43,8 @@ def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
         what = "more than one file" if files else "no file"
         yield warning(
             "rows_not_run",
-            f"no row was run: datasets/ has {what} of the dataset {printable(name)!r}",
+            f"no row was run: there is {what} of the dataset {printable(name)!r} in datasets/ or "
+            "data/",
             f"add one with a few of its rows ({SUFFIXES_SHOWN})",
         )
         return

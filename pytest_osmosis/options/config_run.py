@@ -20,6 +20,7 @@ from ..errors import ConfigurationError
 from ..escaping import escape_control_chars
 
 FOLDER = EvalConfig.folder
+_FOLDERS = (workspace.DATASETS, workspace.DATASETS_OF_03)
 EVALUATION = {
     "limit": "limit",
     "n": "n",
@@ -68,7 +69,8 @@ class ConfigRun:
         there = "no file" if not found else "more than one file"
         raise ConfigurationError(
             f"there is {there} of the dataset {escape_control_chars(repr(self.dataset))} in "
-            f"{workspace.DATASETS}/ ({SUFFIXES_SHOWN}); name one with {option} FILE"
+            f"{'/ or '.join(_FOLDERS)}/ ({SUFFIXES_SHOWN}); name one with "
+            f"{option} FILE"
         )
 
 
@@ -100,8 +102,11 @@ def read_config_run(path: Path) -> ConfigRun:
 
 def dataset_files(root: Path, name: str) -> list[Path]:
     """Return the files of a dataset in a workspace; one is right."""
-    files = (root / workspace.DATASETS / f"{name}{suffix}" for suffix in SUFFIXES)
-    return [file for file in files if file.exists()]
+    for folder in _FOLDERS:
+        files = (root / folder / f"{name}{suffix}" for suffix in SUFFIXES)
+        if found := [file for file in files if file.exists()]:
+            return found
+    return []
 
 
 def _model_keys(model: str) -> tuple[str, ...]:

@@ -111,6 +111,13 @@ def test_no_words_at_all_is_wrong_use_and_shows_the_help(capsys: pytest.CaptureF
     assert "Commands:" in capsys.readouterr().err
 
 
+def test_json_may_stand_before_a_command_as_well() -> None:
+    behind = CliRunner().invoke(cli, ["eval", "schema", "--config", "--json"])
+    before = CliRunner().invoke(cli, ["--json", "eval", "schema", "--config"])
+    assert (before.exit_code, before.output) == (0, behind.output)
+    assert "No such option" in CliRunner().invoke(cli, ["--json"]).output
+
+
 def test_a_mistyped_command_is_answered_with_the_nearest_one():
     done = CliRunner().invoke(cli, ["evla"])
     assert done.exit_code == 2

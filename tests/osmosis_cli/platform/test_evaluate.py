@@ -278,8 +278,18 @@ def test_the_dataset_must_be_one_file(
     status, _, err = osmosis("eval", "configs/eval/one.toml")
     there = "more than one file" if files else "no file"
     assert (status, became.words) == (4, [])
-    assert f"there is {there} of the dataset 'rows' in datasets/" in err
+    assert f"there is {there} of the dataset 'rows' in datasets/ or data/" in err
     assert "--dataset-file FILE" in err
+
+
+def test_the_dataset_may_be_where_workspaces_of_03_have_it(
+    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    (workspace / "data").mkdir()
+    (workspace / "datasets/rows.jsonl").rename(workspace / "data/rows.jsonl")
+    assert osmosis("eval", "configs/eval/one.toml") == (0, "", "")
+    assert {*became.words[4:]} - FROM_CONFIG == {"--data=data/rows.jsonl"}
 
 
 def test_the_help_shows_how_it_is_typed(osmosis: Command):

@@ -323,7 +323,8 @@ def test_without_a_local_dataset_that_is_told(
 ):
     Path("datasets/rows.jsonl").unlink()
     [finding], _ = found_by(file, monkeypatch, IMPORTED)
-    assert finding.message == "no row was run: datasets/ has no file of the dataset 'rows'"
+    told = "no row was run: there is no file of the dataset 'rows' in datasets/ or data/"
+    assert finding.message == told
 
 
 @pytest.mark.slow

@@ -160,6 +160,8 @@ def test_without_its_dataset_the_option_that_names_one_is_told(
     session: Session, pytester: pytest.Pytester
 ):
     (pytester.path / "datasets/rows.jsonl").rename(pytester.path / "other.jsonl")
-    assert "there is no file of the dataset 'rows' in datasets/" in (said := refusal(session(FILE)))
+    assert "there is no file of the dataset 'rows' in datasets/ or data/" in (
+        said := refusal(session(FILE))
+    )
     assert "--osmosis-data FILE" in said
     session(FILE, "--osmosis-data=other.jsonl", "--n=1").assert_outcomes(passed=3)
