@@ -92,6 +92,15 @@ def test_each_run_and_the_statistics_are_printed(
     assert judge.requests == 4
 
 
+def test_scores_that_are_the_same_have_that_average_and_no_variance(here: Path) -> None:
+    with Endpoint(lambda ask: '{"score": 0.8, "explanation": "so it is"}') as judge:
+        (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
+        write_rows(here / "data.jsonl", ROWS[:1])
+        assert rubric("-n", "3", "-o", "mine.json") == 0
+    found = written(here / "mine.json")["overall_statistics"]
+    assert [found[name] for name in ("average", "variance", "stdev")] == [0.8, 0.0, 0.0]
+
+
 def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint) -> None:
     judges = {"model_info_overrides": {"api_key": KEY}, "tools": [{"api_key": KEY}]}
     extra = {"note": "from extra_info", "api_key": KEY, **judges}
