@@ -148,6 +148,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if evaluation is None:
         return (yield)
     evaluation.begin(session.items)
+    from .session.rare_collection import collect_rarely
+
+    collect_rarely(session.config, session.items)
     if evaluation.runner is None:
         return (yield)
     from . import compat

@@ -93,8 +93,8 @@ class ItemRunner:
         patch what rollouts use, move the working directory, or stop the clock.
         """
         with self._lock:
-            for is_ordinary, found in groupby(items, _is_ordinary):
-                if is_ordinary:
+            for are_ordinary, found in groupby(items, is_ordinary):
+                if are_ordinary:
                     self._is_complete = True
                 elif self._is_complete:
                     self._blocks.append(list(found))
@@ -130,7 +130,7 @@ class ItemRunner:
 
     def reach(self, item: pytest.Item) -> None:
         """Note that the session comes to an item, also to one that another plugin runs."""
-        self._is_in_block = self._is_in_block and not _is_ordinary(item)
+        self._is_in_block = self._is_in_block and not is_ordinary(item)
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
@@ -222,7 +222,7 @@ def is_skipped(item: pytest.Item) -> bool:
     return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)
 
 
-def _is_ordinary(item: pytest.Item) -> bool:
+def is_ordinary(item: pytest.Item) -> bool:
     """Return whether an item is an ordinary test: no run, and no gate, which runs nothing."""
     return not isinstance(item, (RunItem, GateItem)) and run_id_of(item) is None
 

@@ -105,6 +105,18 @@ def test_shards_start_at_once_whatever_tests_are_ahead(
     assert session.outcomes == {"passed": 5}, session.out
 
 
+@pytest.mark.slow
+def test_shards_collect_garbage_rarely(project: Project, fleets: list[ProcessFleet]) -> None:
+    project.rows("one")
+    project.write(
+        "rewards.py",
+        "import gc\n\n"
+        "def exact(solution_str, ground_truth, extra_info):\n"
+        "    return 1.0 if gc.get_threshold()[0] == 10_000 else 0.0\n",
+    )
+    assert sharded(project, shards=1).outcomes == {"passed": 2}
+
+
 class LateFleet(ProcessFleet):
     """Once shards have sent all results it interrupts the session, which gets them then."""
 

@@ -1,0 +1,193 @@
+"""While an evaluation runs, garbage is collected rarely; afterwards as before."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.project import Project
+
+OBSERVER = """
+import gc
+import os
+from pathlib import Path
+
+
+def note(where):
+    process = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    with Path("seen.txt").open("a") as file:
+        print(process, where, *gc.get_threshold(), file=file)
+"""
+CONFTEST = f"""{OBSERVER}
+
+def pytest_collection_finish():
+    note("collected")
+
+
+def pytest_runtest_logreport(report):
+    note("report")
+
+
+def pytest_unconfigure():
+    note("end")
+"""
+EVAL = f"""{OBSERVER}
+
+def exact(solution_str, ground_truth, extra_info):
+    note("eval")
+    return 1.0 if solution_str == ground_truth else 0.0
+"""
+TEST = f"""{OBSERVER}
+
+def test_it():
+    note("test")
+"""
+MARKED = f"""{OBSERVER}
+import pytest
+
+
+@pytest.mark.osmosis
+def test_answer(rollout):
+    note("marked")
+"""
+RARE = "10000 10 10"
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """A collector as Python 3.11 has it, and the one that there was."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.enable()
+    gc.set_threshold(*threshold)
+
+
+@pytest.fixture
+def observed(project: Project) -> Project:
+    project.write("conftest.py", CONFTEST)
+    project.write("rewards.py", EVAL)
+    project.rows("a", "b")
+    return project
+
+
+def seen(project: Project, where: str, process: str = "main") -> set[str]:
+    """The thresholds that this part of the session had."""
+    lines = (project.path / "seen.txt").read_text().splitlines()
+    found = (line.split(maxsplit=2) for line in lines)
+    return {threshold for *place, threshold in found if place == [process, where]}
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_process_of_an_evaluation_collects_rarely(observed: Project, workers: int) -> None:
+    assert observed.run(workers=workers).outcomes == {"passed": 2}
+    runner = "gw0" if workers else "main"
+    assert seen(observed, "collected", runner) == {"700 10 10"}
+    assert seen(observed, "eval", runner) == seen(observed, "report", runner) == {RARE}
+    assert seen(observed, "report") == {RARE}
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+@pytest.mark.parametrize(
+    ("setting", "during"),
+    [
+        ("gc.set_threshold(500, 20, 5)", "10000 20 5"),
+        ("gc.set_threshold(50_000, 20, 5)", "50000 20 5"),
+        ("gc.set_threshold(0)", "0 10 10"),
+        ("gc.disable()", "700 10 10"),
+    ],
+)
+def test_a_collector_that_is_off_or_slower_is_left_alone(
+    observed: Project, setting: str, during: str
+) -> None:
+    observed.write("conftest.py", f"{CONFTEST}\n{setting}\n")
+    observed.run()
+    assert seen(observed, "eval") == {during}
+    assert seen(observed, "collected") == {" ".join(map(str, gc.get_threshold()))}
+
+
+def test_a_threshold_that_other_code_sets_meanwhile_stays(observed: Project) -> None:
+    observed.write("rewards.py", f"{EVAL.replace('    return', '    gc.set_threshold(9); return')}")
+    observed.run()
+    assert gc.get_threshold()[0] == 9
+
+
+def test_a_session_that_only_lists_leaves_the_collector_alone(observed: Project) -> None:
+    observed.run("--collect-only", output=None)
+    assert seen(observed, "end") == {"700 10 10"}
+
+
+@pytest.mark.parametrize("broken", ["KeyboardInterrupt", "RuntimeError"])
+def test_a_session_that_breaks_off_puts_the_threshold_back(observed: Project, broken: str) -> None:
+    told = CONFTEST.replace('note("report")', f'note("report")\n    raise {broken}')
+    observed.write("conftest.py", told)
+    with suppress(KeyboardInterrupt):  # pytester hands it on
+        assert observed.run().ret == pytest.ExitCode.INTERNAL_ERROR
+    assert seen(observed, "report") == seen(observed, "end") == {RARE}
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_ordinary_tests_keep_the_collector_and_runs_behind_them_do_not(observed: Project) -> None:
+    observed.write("test_one.py", TEST)
+    session = observed.run("test_one.py", "data.jsonl")
+    assert session.outcomes == {"passed": 3}
+    assert seen(observed, "test") == {"700 10 10"}
+    assert seen(observed, "eval") == {RARE}
+
+
+def test_runs_ahead_of_an_ordinary_test_leave_the_collector_alone(observed: Project) -> None:
+    observed.write("test_one.py", TEST)
+    session = observed.run("data.jsonl", "test_one.py")
+    assert session.outcomes == {"passed": 3}
+    assert seen(observed, "eval") == seen(observed, "test") == {"700 10 10"}
+
+
+def test_a_test_that_comes_late_after_all_has_the_collector_as_it_was(observed: Project) -> None:
+    observed.write("test_one.py", TEST)
+    observed.write(
+        "conftest.py",
+        f"{CONFTEST}\n\ndef pytest_runtestloop(session):\n"
+        "    for item in reversed(session.items):\n"
+        "        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)\n"
+        "    return True\n",
+    )
+    assert observed.run("test_one.py", "data.jsonl").outcomes == {"passed": 3}
+    assert seen(observed, "eval") == {RARE}
+    assert seen(observed, "test") == {"700 10 10"}
+
+
+def test_marked_functions_are_part_of_the_evaluation(observed: Project) -> None:
+    observed.write("test_marked.py", MARKED)
+    observed.run("test_marked.py", "--osmosis-only", eval_fn=None)
+    assert seen(observed, "marked") == {RARE}
+
+
+TWICE = """
+import gc
+import sys
+
+import pytest
+
+gc.set_threshold(700, 10, 10)
+counts = []
+for name in ("one.json", "two.json"):
+    assert pytest.main([*sys.argv[1:], f"--osmosis-output={name}", "--osmosis-fresh"]) == 0
+    assert gc.get_threshold() == (700, 10, 10)
+    counts.append(gc.get_freeze_count())
+first, second = counts
+assert first > 10_000 and second <= first, counts
+"""
+
+
+@pytest.mark.slow
+def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: Project) -> None:
+    script = observed.write("twice.py", TWICE)
+    command = [sys.executable, str(script), *observed.options("-n0", output=None)]
+    done = subprocess.run(command, cwd=observed.path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert seen(observed, "eval") == {RARE}
