@@ -144,4 +144,7 @@ class RolloutRequest(WireModel):
         )
 
 
-_EVAL_REQUEST = RolloutRequest(rollout_id="eval", server_url=EVAL_SERVER_URL, messages=[])
+# Checks are built when the first untrusted request is read: an evaluation has none.
+_EVAL_REQUEST = RolloutRequest.model_construct(
+    rollout_id="eval", server_url=EVAL_SERVER_URL, messages=[]
+)

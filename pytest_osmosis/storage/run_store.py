@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
@@ -26,11 +25,8 @@ from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
 from .lines import RowRun, result_of
 from .resume import Opened, open_folder
-from .run_directory import InUse, NoLocks
+from .run_directory import FolderLock, InUse, NoLocks
 from .transcripts import RunFolder, Transcripts
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -39,7 +35,7 @@ _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 class _Suite:
     folder: Path
     plan: RunPlan
-    lock: FileLock | None
+    lock: FolderLock | None
     reader: Reader | None = None
     """There when an earlier session has left runs."""
     file: AppendFile | None = None
@@ -72,7 +68,7 @@ class RunStore:
         self._runs = run_directory.runs_folder(root, keeping.run_dir)
         self._answers = answers
         self._suites: dict[str, _Suite] = {}
-        self._locks: list[FileLock] = []
+        self._locks: list[FolderLock] = []
         self._ended: dict[RunId, tuple[int, str, str]] = {}
         """Ticket, JSON and explanation of runs whose report is still to come."""
         self._on_failure = on_failure
@@ -175,7 +171,7 @@ class RunStore:
         for name in [n for n, kept in self._suites.items() if kept.folder == folder]:
             _close(self._suites.pop(name))
 
-    def _locked(self, folder: Path) -> FileLock | None:
+    def _locked(self, folder: Path) -> FolderLock | None:
         try:
             return run_directory.lock(folder)
         except NoLocks as error:
