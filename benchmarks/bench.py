@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from .endpoint import EndpointProcess
 from .measure import environment, execute
 from .ours import Project
-from .rounds import Observation
+from .rounds import Observation, Series, interleaved
 
 BARE = Path(__file__).with_name("bare.py")
+PLUGINS = Path(__file__).with_name("plugins")
+MODES = {"one process": 0, "default": None}
+"""Numbers of workers: none, and what the plugin chooses."""
 Contender = Callable[[], Observation]
 
 
@@ -36,6 +41,14 @@ class Bench:
         bench = cls(folder, repeats=repeats, quick=quick)
         with bench._stack:
             yield bench
+
+    def size(self, n: int) -> int:
+        """Return a number of rollouts, small where only a quick look is wanted."""
+        return n // 10 if self.quick else n
+
+    def repeated(self, observe: Contender) -> Series:
+        """Observe one contender, round after round."""
+        return interleaved({"": observe}, repeats=self.repeats)[""]
 
     def endpoint(self, latency_s: float) -> EndpointProcess:
         """The endpoint of that latency."""
@@ -72,9 +85,16 @@ class Bench:
         agent: str = "agent",
         eval_fn: str | None = "exact",
         more: tuple[str, ...] = (),
+        plugin: str | None = None,
     ) -> Contender:
-        """An evaluation; its journal is new each time."""
+        """An evaluation; its journal is new each time.
+
+        `plugin`: one of `plugins`; what it writes in each process is in the observation.
+        """
         endpoint = self.endpoint(latency_s)
+        if plugin is not None:
+            shutil.copy(PLUGINS / f"{plugin}.py", self.folder)
+            more = ("-p", plugin, *more)
         line = self.project.command(
             endpoint.base_url,
             n=n,
@@ -88,6 +108,10 @@ class Bench:
 
         def afresh() -> Observation:
             shutil.rmtree(self.folder / ".osmosis", ignore_errors=True)
-            return observe()
+            for path in self.folder.glob("bench_*.json"):
+                path.unlink()
+            observed = observe()
+            written = sorted(self.folder.glob("bench_*.json"))
+            return replace(observed, inside=tuple(json.loads(path.read_text()) for path in written))
 
         return afresh

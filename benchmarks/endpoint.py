@@ -41,6 +41,8 @@ class Counts:
         self.connections = 0
         self.first_at: float | None = None
         """Wall clock of the first request."""
+        self.last_at: float | None = None
+        """Wall clock of the last answer."""
         self.cpu_s = time.process_time()
 
     def as_json(self) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class Server:
         counts.requests += 1
         if not self._latency_s:
             counts.max_in_flight = max(counts.max_in_flight, 1)
-            self._send(connection, self._reply)
+            self._answer(connection)
             return
         counts.in_flight += 1
         if counts.in_flight > counts.max_in_flight:
@@ -153,7 +155,11 @@ class Server:
         now = time.monotonic() + SLACK_S
         while self._due and self._due[0][0] <= now:
             self._counts.in_flight -= 1
-            self._send(self._due.popleft()[1], self._reply)
+            self._answer(self._due.popleft()[1])
+
+    def _answer(self, connection: Connection) -> None:
+        self._send(connection, self._reply)
+        self._counts.last_at = time.time()
 
     def _tell(self, connection: Connection, head: bytes) -> None:
         counts = self._counts.as_json()

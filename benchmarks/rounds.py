@@ -18,11 +18,18 @@ class Observation:
 
     cost: Cost
     counts: Mapping[str, Any]
+    inside: tuple[Mapping[str, Any], ...] = ()
+    """What a plugin of the benchmark's found in each process."""
 
     @property
     def first_s(self) -> float:
         """From the start of the command to its first request."""
         return float(self.counts["first_at"] - self.cost.started_at)
+
+    @property
+    def tail_s(self) -> float:
+        """From the last reply to the end of the command."""
+        return float(self.cost.started_at + self.cost.wall_s - self.counts["last_at"])
 
 
 @dataclass(frozen=True, slots=True)

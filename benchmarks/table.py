@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 HEAD = (
@@ -94,7 +95,14 @@ def machine() -> list[str]:
     return [
         f"{_processor()}, {_cores()} cores, {platform.system()} {platform.release()}",
         f"Python {platform.python_version()}, {versions}",
+        f"pytest-osmosis is installed {_installed()}",
     ]
+
+
+def _installed() -> str:
+    url = distribution("pytest-osmosis").read_text("direct_url.json")
+    is_editable = json.loads(url or "{}").get("dir_info", {}).get("editable", False)
+    return "as an editable copy" if is_editable else "from a wheel"
 
 
 def _version(name: str) -> str | None:

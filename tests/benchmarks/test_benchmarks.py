@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.bench import Bench
-from benchmarks.clocks import clocks
+from benchmarks.clocks import clocks, collector, slope, tail
+from benchmarks.crossed import calls, messages, values
 from benchmarks.measure import CommandFailed, Cost, Spread, environment, execute
 from benchmarks.peers import PEERS, peers
 from benchmarks.rounds import Observation, Series, interleaved
@@ -47,6 +48,25 @@ def test_processor_time_is_told_by_thread(bench: Bench) -> None:
     lines = clocks(bench)
     assert [line.result.split()[1] for line in lines] == ["s", "s", "ms", "ms", "s"]
     assert all(float(line.result.split()[0]) > 0 for line in lines[:4])
+
+
+@pytest.mark.slow
+def test_what_a_session_tells_from_the_inside_is_measured(bench: Bench) -> None:
+    found = {line.subject: line.result for line in collector(bench)}
+    assert {name.partition(", ")[2] for name in found} == {"start", "loop", "end"}
+    assert all(int(result.split()[0]) < int(result.split()[2]) for result in found.values())
+    assert all(float(line.result.split()[0]) > 0 for line in (*tail(bench), *slope(bench)))
+
+
+@pytest.mark.slow
+def test_what_a_rollout_crosses_is_counted(bench: Bench) -> None:
+    [crossed] = calls(bench)
+    [classes, *each] = values(bench)
+    [whole, up, _] = messages(bench)
+    assert crossed.result.split()[1] == "functions"
+    assert len(each) == int(classes.result)
+    assert "pytest_osmosis.run_result.RunResult" in {line.subject for line in each}
+    assert float(up.result.split()[0]) > 0 and whole.cpu
 
 
 def test_a_command_that_fails_is_no_measurement(tmp_path: Path) -> None:
