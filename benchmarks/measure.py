@@ -90,10 +90,15 @@ def execute(
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of measured commands: bytecode is cached, in `folder`, and nothing is set."""
+    """The environment of measured commands: bytecode is cached, in `folder`, and nothing is set.
+
+    Temporary folders are of its own: pytest would remove those of other sessions of the machine.
+    """
     dropped = ("PYTEST_", "OSMOSIS_", "PYTHON", "OPENAI_", "COV_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     kept["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+    kept["TMPDIR"] = str(folder / "temporary")
+    (folder / "temporary").mkdir(exist_ok=True)
     return kept
 
 
