@@ -17,23 +17,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..run_result import SuiteInfo
 from .journal import FILE
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 OSMOSIS = ".osmosis"
 RUNS = "runs"
 _NAME_LIMIT = 100  # bytes
 _SIGNS = re.compile(r"[^\w\x00-\x7f]")
 """What may be all that tells two names apart, and stands in no name: vowel signs, emoji."""
-_TAKEN = frozenset({errno.EACCES, errno.EAGAIN})
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -113,7 +115,7 @@ def _ignore(path: Path) -> None:
         file.write("*\n")
 
 
-def lock(folder: Path) -> FolderLock:
+def lock(folder: Path) -> FileLock:
     """Take the lock of the evaluation that is kept in `folder`; raises like `take_lock`."""
     return take_lock(_lock_path(folder))
 
@@ -178,35 +180,8 @@ def remove(folder: Path) -> None:
         _lock_path(folder).unlink(missing_ok=True)
 
 
-class FolderLock:
-    """A lock of the kernel's, which this process holds until it releases it, or dies."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        _descriptors.add(descriptor)
-
-    def release(self) -> None:
-        """Release it; do nothing when repeated, or in a forked process."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor in _descriptors:
-            _descriptors.remove(descriptor)
-            os.close(descriptor)
-
-
-_descriptors: set[int] = set()
-
-
-def _close_in_child() -> None:
-    """Close what a forked process has of the locks: they are its parent's alone."""
-    while _descriptors:
-        os.close(_descriptors.pop())
-
-
-os.register_at_fork(after_in_child=_close_in_child)
-
-
-def take_lock(path: Path) -> FolderLock:
-    """Lock a file and write this process's id into it.
+def take_lock(path: Path) -> FileLock:
+    """Lock a file and write this process's id into it; the kernel drops the lock on death.
 
     The file stays when the lock is released: a free one keeps no other process out.
 
@@ -214,20 +189,17 @@ def take_lock(path: Path) -> FolderLock:
         InUse: when another process has it.
         NoLocks: when there can be none here.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    from filelock import FileLock, Timeout  # imports asyncio: only where a lock is taken
+
+    found = FileLock(path, mode=0o600, blocking=False, thread_local=False, fallback_to_soft=False)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found.acquire()
+    except Timeout:
+        raise InUse(_holder(path)) from None
     except OSError as error:
-        os.close(descriptor)
-        if error.errno in _TAKEN:
-            raise InUse(_holder(path)) from None
         if error.errno in _NO_LOCKS:
             raise NoLocks(error.strerror) from None
         raise
-    found = FolderLock(descriptor)
-    if not os.fstat(descriptor).st_nlink:  # `remove` came between
-        found.release()
-        return take_lock(path)
     path.write_text(str(os.getpid()), "ascii")
     return found
 

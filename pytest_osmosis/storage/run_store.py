@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
@@ -25,8 +26,11 @@ from .group_commit import AppendFile, GroupCommit
 from .journal import FILE, Reader
 from .lines import RowRun, result_of
 from .resume import Opened, open_folder
-from .run_directory import FolderLock, InUse, NoLocks
+from .run_directory import InUse, NoLocks
 from .transcripts import RunFolder, Transcripts
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -35,7 +39,7 @@ _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 class _Suite:
     folder: Path
     plan: RunPlan
-    lock: FolderLock | None
+    lock: FileLock | None
     reader: Reader | None = None
     """There when an earlier session has left runs."""
     file: AppendFile | None = None
@@ -68,7 +72,7 @@ class RunStore:
         self._runs = run_directory.runs_folder(root, keeping.run_dir)
         self._answers = answers
         self._suites: dict[str, _Suite] = {}
-        self._locks: list[FolderLock] = []
+        self._locks: list[FileLock] = []
         self._ended: dict[RunId, tuple[int, str, str]] = {}
         """Ticket, JSON and explanation of runs whose report is still to come."""
         self._on_failure = on_failure
@@ -171,7 +175,7 @@ class RunStore:
         for name in [n for n, kept in self._suites.items() if kept.folder == folder]:
             _close(self._suites.pop(name))
 
-    def _locked(self, folder: Path) -> FolderLock | None:
+    def _locked(self, folder: Path) -> FileLock | None:
         try:
             return run_directory.lock(folder)
         except NoLocks as error:

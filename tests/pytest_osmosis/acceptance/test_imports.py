@@ -22,7 +22,7 @@ def pytest_unconfigure(config):
 """
 
 LIBRARIES = {
-    *("litellm", "pyarrow", "numpy", "httpx", "jinja2", "yaml", "click", "certifi", "filelock"),
+    *("litellm", "pyarrow", "numpy", "httpx", "jinja2", "yaml", "click", "certifi"),
 }
 CLIENT = {"aiohttp", "http.client", "urllib.request"}
 """aiohttp and what it imports itself: for the processes that call the model, and no others."""
