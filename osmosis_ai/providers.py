@@ -58,6 +58,40 @@ _OWN_CREDENTIALS = frozenset(
 )
 """Local servers, which ask for no key, and clouds, whose credentials are more than one key."""
 
+_HOSTED = frozenset(
+    {
+        "anthropic",
+        "azure",
+        "azure_ai",
+        "cerebras",
+        "cloudflare",
+        "databricks",
+        "deepinfra",
+        "deepseek",
+        "github",
+        "groq",
+        "hyperbolic",
+        "lambda_ai",
+        "meta_llama",
+        "mistral",
+        "moonshot",
+        "nebius",
+        "novita",
+        "nscale",
+        "nvidia_nim",
+        "openai",
+        "openrouter",
+        "replicate",
+        "sambanova",
+        "vercel_ai_gateway",
+        "volcengine",
+        "xai",
+        "zai",
+    }
+)
+"""Providers besides those above."""
+_OPEN_WEIGHTS = ("openai/gpt-oss",)
+"""Beginnings of names that read like a provider's and are those of weights: anyone serves them."""
 
 _ADDRESS_VARIABLES: Mapping[str, str] = {
     "hosted_vllm": "HOSTED_VLLM_API_BASE",
@@ -109,6 +143,17 @@ def parse_model_name(name: str) -> ModelName:
     if not provider or not model or any(c.isspace() for c in text):
         raise ValueError(f"{name!r} is no model name: expected provider/model, e.g. openai/gpt-5")
     return ModelName(provider.lower(), model)
+
+
+def names_provider(name: str) -> bool:
+    """Return whether a name is `provider/model`, not one of an endpoint such as `Qwen/Qwen3-8B`.
+
+    Providers are spelled as LiteLLM spells them.
+    """
+    provider, _, model = name.partition("/")
+    if not model or name.startswith(_OPEN_WEIGHTS):
+        return False
+    return provider in _HOSTED or provider in _OWN_CREDENTIALS or provider in _KEY_VARIABLES
 
 
 def key_variables(provider: str) -> tuple[str, ...]:

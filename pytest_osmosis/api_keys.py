@@ -53,10 +53,11 @@ def is_withheld(model: ModelSpec) -> bool:
     return is_read_along(model.base_url)
 
 
-def secrets_of(model: ModelSpec) -> list[Secret]:
-    """Return what no output may show: the model's key, and variables named like keys."""
-    named = [model.api_key_env] if model.api_key_env else []
-    return [*secret_variables(*named), *([model.api_key] if model.api_key is not None else [])]
+def secrets_of(*models: ModelSpec) -> list[Secret]:
+    """Return what no output may show: the models' keys, and variables named like keys."""
+    named = {model.api_key_env for model in models if model.api_key_env}
+    given = {id(key): key for model in models if (key := model.api_key) is not None}
+    return [*secret_variables(*sorted(named)), *given.values()]
 
 
 def resolved(session: SessionSpec) -> SessionSpec:
@@ -112,34 +113,39 @@ def _provider(model: ModelSpec) -> str:
     try:
         return parse_model_name(model.model).provider
     except ValueError as error:
-        raise ConfigurationError(f"--osmosis-model: {error}") from None
+        raise ConfigurationError(f"{model.option}: {error}") from None
 
 
 def _refuse_plain_http(model: ModelSpec, name: str) -> None:
     if model.base_url is None and not model.api_key_env_named:
         from osmosis_ai.models.plain_http import check_usual_key
 
-        check_usual_key(_provider(model), name, naming=f"give --osmosis-api-key-env {name}")
+        check_usual_key(_provider(model), name, naming=f"give {model.key_option} {name}")
 
 
 def _refuse_missing(model: ModelSpec) -> None:
     if model.api_key_env_named:
         if not may_name_a_variable(model.api_key_env or ""):
             raise ValueError(
-                "--osmosis-api-key-env must be the name of an environment variable that is set, "
+                f"{model.key_option} must be the name of an environment variable that is set, "
                 "such as OPENAI_API_KEY; put a key itself into such a variable"
             )
         raise ValueError(f"{model.api_key_env} is not set: export it, or name another variable")
     if model.base_url is None and _provider(model) in NEED_A_KEY:
         name = _usual_variables(model)[0]
         raise ValueError(
-            f"{name} is not set: export it, or name another variable with --osmosis-api-key-env"
-            f"{_hint(model.model)}"
+            f"{name} is not set: export it, or name another variable with {model.key_option}"
+            f"{_hint(model)}"
         )
 
 
-def _hint(model: str) -> str:
-    """Return why a bare name needs a key: it may be one of an endpoint that was not given."""
+def _hint(asked: ModelSpec) -> str:
+    """Return why a name needs a key: it may be one of an endpoint that was not given."""
+    model = asked.model
+    if asked.is_baseline:
+        return (
+            f"; {model!r} is asked at its provider unless --osmosis-baseline-base-url names a URL"
+        )
     if "/" in model and not _is_like_embedded(model.partition("/")[0]):
         return ""
     taken = "without --osmosis-base-url"

@@ -15,6 +15,9 @@ from osmosis_ai.secret import Secret
 EMBEDDED = "embedded"
 """The model name (or prefix, `embedded/<persona>`) of the endpoint that the project ships."""
 
+USUAL_KEY = "OPENAI_API_KEY"
+"""The variable of the key of a base URL, unless another is named."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -29,6 +32,8 @@ class ModelSpec:
     """The user named the variable: it must be set."""
     api_key: Secret | None = None
     """A key given as an option; wins over the variable."""
+    is_baseline: bool = False
+    """The evaluated model is compared with this one."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """The sampling options that were given, under their names in a chat request."""
     seed: int | None = None
@@ -43,6 +48,16 @@ class ModelSpec:
         if head != EMBEDDED or self.base_url is not None:
             return None
         return persona or "default"
+
+    @property
+    def option(self) -> str:
+        """The option that names it."""
+        return "--osmosis-baseline-model" if self.is_baseline else "--osmosis-model"
+
+    @property
+    def key_option(self) -> str:
+        """The option that names the variable of the key."""
+        return self.option.removesuffix("model") + "api-key-env"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 
 from osmosis_ai.secret import Secret
 
-from ..spec import EvalSpec, ModelSpec
+from ..spec import USUAL_KEY, EvalSpec, ModelSpec
 from .reader import OptionReader
 
 PROVIDER = "provider"
@@ -30,13 +31,30 @@ def model(given: OptionReader) -> ModelSpec:
     chosen = ModelSpec(
         model=given("model") or "",
         base_url=base_url,
-        api_key_env=given("api-key-env") or ("OPENAI_API_KEY" if base_url else None),
+        api_key_env=given("api-key-env") or (USUAL_KEY if base_url else None),
         api_key_env_named=given.raw("api-key-env") is not None,
         api_key=Secret(api_key, name=given.spelled("api-key")) if api_key else None,
         sampling={name: value for name, value in sampling.items() if value is not None},
         seed=given("seed"),
     )
+    if _usual_key_is_the_baselines(given, chosen):
+        chosen = replace(chosen, api_key_env=None)
     return _with_price(given, chosen, "price-per-mtok")
+
+
+def _usual_key_is_the_baselines(given: OptionReader, model: ModelSpec) -> bool:
+    """Return whether the key that a base URL gets unasked is that of the baseline's provider."""
+    name = given("baseline-model")
+    if name is None or model.base_url is None or model.api_key_env_named:
+        return False
+    other = _other_model(given, model, name)
+    if other.base_url is not None or other.persona is not None or other.api_key_env_named:
+        return False
+    from osmosis_ai.providers import host_of, key_variables
+
+    provider = _place(other)
+    hosts = {host_of(provider), f"api.{provider}.com"}
+    return USUAL_KEY in key_variables(provider) and urlsplit(model.base_url).netloc not in hosts
 
 
 def with_baseline_model(given: OptionReader, evals: Iterable[EvalSpec]) -> Iterator[EvalSpec]:
@@ -62,22 +80,43 @@ def with_baseline_model(given: OptionReader, evals: Iterable[EvalSpec]) -> Itera
 
 
 def _other_model(given: OptionReader, model: ModelSpec, name: str) -> ModelSpec:
-    """Return the baseline model: at the model's own endpoint unless another is given."""
-    url, variable = given("baseline-base-url"), given("baseline-api-key-env")
-    if url is None:
-        other = replace(model, model=name)
-        if not variable:
-            return other
+    """Return the baseline model; it has the model's key where it is asked at the same place."""
+    base_url = _baseline_url(given, model, name)
+    other = replace(model, model=name, base_url=base_url, is_baseline=True)
+    if variable := given("baseline-api-key-env"):
         return replace(other, api_key_env=variable, api_key_env_named=True, api_key=None)
-    elsewhere = None if url == PROVIDER else _checked_base_url(given, url, "baseline-base-url")
-    return replace(
-        model,
-        model=name,
-        base_url=elsewhere,
-        api_key_env=variable or ("OPENAI_API_KEY" if elsewhere else None),
-        api_key_env_named=bool(variable),
-        api_key=None,
-    )
+    if _place(other) == _place(model):
+        return other
+    usual = USUAL_KEY if base_url else None
+    return replace(other, api_key_env=usual, api_key_env_named=False, api_key=None)
+
+
+def _baseline_url(given: OptionReader, model: ModelSpec, name: str) -> str | None:
+    """Return where the baseline model is asked: None at its provider, which its name says.
+
+    Where the model's own name begins with a provider's, as at a gateway, both are the endpoint's.
+    """
+    from osmosis_ai.providers import names_provider
+
+    url = given("baseline-base-url")
+    if url is not None:
+        return None if url == PROVIDER else _checked_base_url(given, url, "baseline-base-url")
+    is_embedded = replace(model, model=name, base_url=None).persona is not None
+    if is_embedded or (names_provider(name) and not names_provider(model.model)):
+        return None
+    return model.base_url
+
+
+def _place(model: ModelSpec) -> str:
+    """Return what a key belongs to: a base URL, else a provider."""
+    from osmosis_ai.providers import parse_model_name
+
+    if model.base_url is not None:
+        return model.base_url
+    try:
+        return parse_model_name(model.model).provider
+    except ValueError:  # what needs the name says so
+        return ""
 
 
 def _with_price(given: OptionReader, model: ModelSpec, option: str) -> ModelSpec:

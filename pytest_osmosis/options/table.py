@@ -227,13 +227,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "baseline-base-url",
-        "base URL of --osmosis-baseline-model (default: --osmosis-base-url); 'provider' for "
-        "LiteLLM's provider/model",
+        "base URL of --osmosis-baseline-model (default: its provider where the name is "
+        "provider/model, else --osmosis-base-url); 'provider' for LiteLLM's provider/model",
         metavar="URL",
     ),
     Option(
         "baseline-api-key-env",
-        "variable that holds the key of --osmosis-baseline-model (default: the model's)",
+        "variable that holds the key of --osmosis-baseline-model (default: the model's where both "
+        "are asked at one endpoint, else as of --osmosis-api-key-env)",
         metavar="NAME",
     ),
     Option(

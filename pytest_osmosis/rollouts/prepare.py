@@ -50,7 +50,8 @@ def prepare(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"
         )
-    redact = Redactor([*secrets_of(spec.model), *session.key_variables])
+    models = [spec.model, *(each.model for each in session.evals)]
+    redact = Redactor([*secrets_of(*models), *session.key_variables])
     if validate:
         _refuse_secret_ids(dataset, redact)
     return Suite(

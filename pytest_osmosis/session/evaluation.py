@@ -47,7 +47,7 @@ class Evaluation:
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
-        self.redact = Redactor(secret for model in models for secret in api_keys.secrets_of(model))
+        self.redact = Redactor(api_keys.secrets_of(*models))
         self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
         self._no_rows: dict[Path, str] = {}
         plugins = config.pluginmanager

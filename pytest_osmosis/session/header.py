@@ -14,7 +14,7 @@ from ..reports.line_markup import USUAL_WIDTH, sentence
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
-from ..spec import EvalSpec, ModelSpec, SessionSpec
+from ..spec import USUAL_KEY, EvalSpec, ModelSpec, SessionSpec
 
 
 def header(
@@ -31,8 +31,11 @@ def header(
     default = spec.defaults
     if default is not None and default.model.model:
         yield _throughput(config, spec, default)
+        other = next((each.model for each in spec.evals if each.baseline_of is not None), None)
+        models = [default.model] if other is None else [default.model, other]
+        yield from map(baseline_line, models[1:])
         if spec.rescore is None:
-            yield from key_line(default.model)
+            yield from dict.fromkeys(line for model in models for line in key_line(model))
     for name in unmaskable:
         yield (
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
@@ -40,15 +43,30 @@ def header(
         )
 
 
+def baseline_line(model: ModelSpec) -> str:
+    """Return the line that says where the baseline model is asked."""
+    from osmosis_ai.providers import names_provider
+
+    provider = ""
+    if model.base_url is not None and names_provider(model.model):
+        provider = " (its provider: --osmosis-baseline-base-url provider)"
+    return f"osmosis: baseline {_asked(model)}{provider}"
+
+
 def key_line(model: ModelSpec) -> Iterator[str]:
     """Yield the line that says which key is sent to where, or that one is not."""
     if model.persona is None and model.api_key is not None:
         name = escape_control_chars(model.api_key.name) or "given"
         yield f"osmosis: key: {name} -> {endpoint_of(model)}"
+    elif model.base_url is not None and model.api_key_env is None:
+        yield (
+            f"osmosis: no key is sent to {endpoint_of(model)}: {USUAL_KEY} is the baseline "
+            f"model's; give {model.key_option} {USUAL_KEY} to send it there too"
+        )
     elif is_withheld(model) and model.api_key_env and os.environ.get(model.api_key_env):
         yield (
             f"osmosis: no key is sent over plain http to {endpoint_of(model)}: give "
-            f"--osmosis-api-key-env {escape_control_chars(model.api_key_env)} to send it"
+            f"{model.key_option} {escape_control_chars(model.api_key_env)} to send it"
         )
 
 
@@ -82,5 +100,9 @@ def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> 
     if workers:
         flight += f" over {workers} worker{'s' if workers > 1 else ''}"
     seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
-    at = f" at {endpoint_of(spec.model)}" if spec.model.persona is None else ""
-    return f"osmosis: {spec.model.model}{at}, {flight}{seed}"
+    return f"osmosis: {_asked(spec.model)}, {flight}{seed}"
+
+
+def _asked(model: ModelSpec) -> str:
+    at = f" at {endpoint_of(model)}" if model.persona is None else ""
+    return f"{model.model}{at}"

@@ -9,6 +9,7 @@ from osmosis_ai.providers import (
     host_of,
     key_from_environment,
     key_variables,
+    names_provider,
     parse_model_name,
 )
 
@@ -30,6 +31,23 @@ def test_a_bare_name_is_a_model_of_openai(text: str, name: ModelName) -> None:
 def test_what_is_no_model_name_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected provider/model"):
         parse_model_name(text)
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-5", "openrouter/openai/gpt-oss-20b", "ollama/llama3"])
+def test_a_name_with_a_provider(name: str) -> None:
+    assert names_provider(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpt-5", "openai", "openai/", "/gpt-5", "OpenAI/gpt-5", "openai/gpt-oss-120b"),
+        *("Qwen/Qwen3-8B", "meta-llama/Llama-3.1-8B", "mistralai/Ministral-8B", "google/gemma-3"),
+        *("deepseek-ai/DeepSeek-V3", "moonshotai/Kimi-K2", "zai-org/GLM-5", "my-org/my-model"),
+    ],
+)
+def test_a_name_that_an_endpoint_gives(name: str) -> None:
+    assert not names_provider(name)
 
 
 def test_the_usual_variable_carries_the_providers_name() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai import providers
 from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
 from osmosis_ai.models.litellm.library import has_price, load
 from osmosis_ai.models.litellm.model import LiteLLMModel
@@ -701,3 +702,8 @@ def test_whether_a_price_is_known_is_litellms_word() -> None:
     assert has_price("openai/gpt-5-mini")
     assert not has_price("openai/no-such-model")
     assert not has_price("ollama/llama3"), "0 is what it has for local models"
+
+
+def test_every_provider_that_is_known_by_name_is_one_of_its() -> None:
+    its = {str(getattr(each, "value", each)) for each in load().provider_list}
+    assert its >= {*providers._HOSTED, *providers._OWN_CREDENTIALS, *providers._KEY_VARIABLES}

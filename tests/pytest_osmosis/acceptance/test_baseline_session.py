@@ -208,22 +208,22 @@ class TestModel:
     def test_both_models_run_every_row_and_are_compared(
         self, project: Project, model: Model, workers: int
     ) -> None:
-        model.wrong = {"m": {NAMES[0]}, "openai/other": set(NAMES[:3])}
+        model.wrong = {"m": {NAMES[0]}, "Qwen/other": set(NAMES[:3])}
         session = project.run(
-            "--osmosis-baseline-model=openai/other", "--osmosis-gate=mean - baseline >= 0.2",
+            "--osmosis-baseline-model=Qwen/other", "--osmosis-gate=mean - baseline >= 0.2",
             "-v", workers=workers,
         )  # fmt: skip
         assert session.ret == 0
-        assert project.endpoint.by_model == {"m": 6, "openai/other": 6}
-        for name in ("row-0[run-0-m]", "row-5[run-0-openai/other]"):
+        assert project.endpoint.by_model == {"m": 6, "Qwen/other": 6}
+        for name in ("row-0[run-0-m]", "row-5[run-0-Qwen/other]"):
             assert f"data.jsonl::{name} " in session.out
         report = session.report
         assert report["config"]["model"] == "m"
         assert report["summary"]["total_runs"] == 6
-        assert report["baseline"]["source"] == "openai/other"
+        assert report["baseline"]["source"] == "Qwen/other"
         assert [row["name"] for row in exact(report)["mended"]] == ["row-1", "row-2"]
         [other] = report["baseline_models"]
-        assert other["config"]["model"] == "openai/other"
+        assert other["config"]["model"] == "Qwen/other"
         assert other["summary"]["eval_fns"]["rewards:exact"]["mean"] == 0.5
         assert len(other["rows"]) == 6
 
@@ -234,6 +234,41 @@ class TestModel:
         session = project.run("--osmosis-baseline-model=other", workers=workers)
         assert session.ret == 0
         assert (session.outcomes["passed"], session.outcomes["below"]) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "baseline", "shown"),
+    [
+        ("m", "openai/gpt-5-mini", "openai/gpt-5-mini at openai"),
+        ("m", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B at HERE"),
+        ("m", "embedded/perfect", "embedded/perfect"),
+        (
+            "openai/gpt-5",
+            "anthropic/claude",
+            "anthropic/claude at HERE (its provider: --osmosis-baseline-base-url provider)",
+        ),
+    ],
+)
+def test_the_header_says_where_the_baseline_model_is_asked(
+    project: Project, asked: str, baseline: str, shown: str
+) -> None:
+    project.rows("a")
+    option = f"--osmosis-baseline-model={baseline}"
+    session = project.run("--collect-only", option, model=asked)
+    here = project.endpoint.netloc
+    assert f"osmosis: {asked} at {here}, 1 in flight" in session.lines
+    assert f"osmosis: baseline {shown.replace('HERE', here)}" in session.lines
+
+
+def test_a_key_of_one_provider_does_not_go_to_that_of_the_baseline_model(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.rows("a")
+    monkeypatch.setenv("MY_KEY", "key-of-anthropic-0123456789")
+    options = ["--osmosis-baseline-model=openai/gpt-5", "--osmosis-api-key-env=MY_KEY"]
+    session = project.run(*options, model="anthropic/claude", base_url=None)
+    assert (session.ret, session.mistake.partition(":")[0]) == (4, "API key")
+    assert "OPENAI_API_KEY is not set" in session.mistake
 
 
 def test_two_baselines_are_one_too_many(project: Project, model: Model) -> None:

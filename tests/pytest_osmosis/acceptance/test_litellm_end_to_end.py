@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.litellm.library import load
-from tests.endpoints import completion, error_reply
+from tests.endpoints import Endpoint, completion, error_reply
 from tests.project import Project, Session
 
 KEY = "sk-provider/0123456789+abcdef"
@@ -168,3 +168,43 @@ def test_a_key_that_is_missing_is_a_usage_error(
         assert session.mistake.startswith(f"API key: {name} is not set: export it")
     assert project.run(model="a b", base_url=None).mistake.startswith("--osmosis-model: 'a b'")
     assert project.endpoint.requests == 0
+
+
+@pytest.mark.usefixtures("litellm")
+def test_a_baseline_model_of_a_provider_is_asked_there_and_each_key_goes_to_its_own_endpoint(
+    provider: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.rows("a", "b")
+    monkeypatch.setenv("LOCAL_KEY", "key-of-the-local-server-0123")
+    with Endpoint(api_key="key-of-the-local-server-0123") as local:
+        session = provider.run(
+            "--osmosis-baseline-model=openai/gpt-4o-mini",
+            base_url=local.base_url, api_key_env="LOCAL_KEY",
+        )  # fmt: skip
+        assert session.outcomes == {"passed": 4}, session.out + session.err
+        assert local.by_model == {"m": 2}
+        assert provider.endpoint.by_model == {"gpt-4o-mini": 2}
+        assert [line for line in session.lines if " at " in line or " key: " in line] == [
+            f"osmosis: m at {local.netloc}, 1 in flight",
+            f"osmosis: baseline openai/gpt-4o-mini at {provider.endpoint.netloc}",
+            f"osmosis: key: LOCAL_KEY -> {local.netloc}",
+            f"osmosis: key: OPENAI_API_KEY -> {provider.endpoint.netloc}",
+        ]
+        local.api_key = None
+        keyless = provider.run(
+            "--osmosis-baseline-model=openai/gpt-4o-mini", base_url=local.base_url
+        )
+        assert keyless.outcomes == {"passed": 4}, keyless.out + keyless.err
+        assert "authorization" not in local.last_headers
+        assert (
+            f"osmosis: no key is sent to {local.netloc}: OPENAI_API_KEY is the baseline model's; "
+            "give --osmosis-api-key-env OPENAI_API_KEY to send it there too"
+        ) in keyless.lines
+        monkeypatch.delenv("OPENAI_API_KEY")
+        unset = provider.run("--osmosis-baseline-model=openai/gpt-4o-mini", base_url=local.base_url)
+    assert unset.ret == 4
+    assert unset.mistake == (
+        "API key: OPENAI_API_KEY is not set: export it, or name another variable with "
+        "--osmosis-baseline-api-key-env; 'openai/gpt-4o-mini' is asked at its provider unless "
+        "--osmosis-baseline-base-url names a URL"
+    )

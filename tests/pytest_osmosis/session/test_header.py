@@ -20,7 +20,7 @@ KEY = Secret("sk-not-to-be-seen-anywhere", "MODELS_KEY")
             ModelSpec("m", base_url="http://h.example:8000/v1", api_key=KEY),
             ["osmosis: key: MODELS_KEY -> h.example:8000"],
         ),
-        (ModelSpec("m", base_url="http://localhost:8000/v1"), []),
+        (ModelSpec("m", base_url="http://localhost:8000/v1", api_key_env="OPENAI_API_KEY"), []),
         (ModelSpec("embedded", api_key=KEY), []),
     ],
 )
