@@ -6,6 +6,7 @@ holds a run's identity; its row is read when its rollout starts (`rollouts/suite
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,33 @@ class EmptyFile(pytest.File):
         return iter(())
 
 
-class RunItem(pytest.Item):
+def _no_function() -> None:
+    pass
+
+
+class FunctionlessItem(pytest.Item):
+    """An item that is no test function, with what conftest.py files and plugins read of every item.
+
+    The lists and mappings are made for those who ask: few do, and there may be 100,000 items.
+    """
+
+    # None, as of a doctest, breaks pytest where `skipif` has a condition in text.
+    obj = function = staticmethod(_no_function)
+    module = sys.modules[__name__]
+    cls = instance = None
+
+    @cached_property
+    def fixturenames(self) -> list[str]:
+        """No fixture: what is added here has no effect."""
+        return []
+
+    @cached_property
+    def funcargs(self) -> dict[str, object]:
+        """No value of a fixture."""
+        return {}
+
+
+class RunItem(FunctionlessItem):
     """One run of one row."""
 
     parent: EvalFile

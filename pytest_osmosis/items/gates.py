@@ -14,7 +14,7 @@ import pytest
 
 from .. import compat
 from ..run_result import SuiteInfo
-from .collection import EvalFile
+from .collection import EvalFile, FunctionlessItem
 from .marks import MARKER, ROOT, is_gate
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class GateFile(pytest.Collector):
         return iter(())
 
 
-class GateItem(pytest.Item):
+class GateItem(FunctionlessItem):
     """A gate on one suite."""
 
     def __init__(self, *, suite: str, **kwargs: Any) -> None:

@@ -552,3 +552,50 @@ def test_items_have_all_that_other_plugins_keep_with_an_item(three: Project) -> 
         "marked": [False, True, False],
         "unlike": 3,
     }
+
+
+READER = """
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+
+def read(item):
+    inspect.getsource(item.function)
+    given = item.obj.__doc__, item.function.__name__, item.module.__name__, item.cls, item.instance
+    if "db" in item.fixturenames or item.funcargs.get("db") or not all(given[1:3]):
+        raise RuntimeError(item.name)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        read(item)
+        if item.name != "test_it":
+            item.fixturenames.append(item.name)
+            item.funcargs["name"] = item.name
+    told = [[item.fixturenames, item.funcargs] for item in items if item.name != "test_it"]
+    Path("told.json").write_text(json.dumps(told))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    read(item)
+    return (yield)
+"""
+
+
+@each_mode
+def test_a_conftest_may_read_of_every_item_what_functions_and_doctests_have(
+    three: Project, workers: int
+) -> None:
+    three.write("conftest.py", READER)
+    three.write("test_it.py", "def test_it():\n    pass\n")
+    session = three.run(
+        "--osmosis-gate=mean >= 0.5", "--setup-show", "test_it.py", "data.jsonl", workers=workers
+    )
+    assert session.ret == 0, session.out + session.err
+    names = ["row-0[run-0]", "row-1[run-0]", "row-2[run-0]", "mean >= 0.5"]
+    told = json.loads((three.path / "told.json").read_text())
+    assert told == [[[name], {"name": name}] for name in names]
