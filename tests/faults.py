@@ -57,6 +57,7 @@ STOPS = f"{BAD_END}::test_what_refuses_every_row_stops_the_session_at_the_first"
 HTTP = "osmosis_ai/models/test_openai.py"
 POOL = "osmosis_ai/models/transport/test_client.py"
 OPTIONS = "pytest_osmosis/acceptance/test_options.py"
+SESSIONS = "pytest_osmosis/acceptance/test_which_sessions.py"
 CREDENTIALS = "osmosis_cli/credentials/test_file.py"
 CHECKOUT = "osmosis_platform/execution/test_checkout.py"
 BUILD = "osmosis_platform/environments/test_build.py"
@@ -893,8 +894,13 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "`--dist loadgroup`, `loadscope`, `loadfile`",
-            "refused",
-            [f"{OPTIONS}::test_what_does_not_go_together_is_one_sentence"],
+            "refused; in `addopts` taken as `load`, with a warning, where nothing but an "
+            "evaluation runs",
+            [
+                f"{OPTIONS}::test_what_does_not_go_together_is_one_sentence",
+                f"{SESSIONS}::"
+                "test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone",
+            ],
         ),
         Fault(
             "the current directory is not the root",

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from ..options.reader import OptionReader, lists_only
+from ..session.selection import collects_runs_alone
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
 
@@ -19,10 +20,6 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
     if OptionReader(config).raw("ray") is not None or lists_only(config):  # no worker runs items
         option.numprocesses, option.dist, option.tx = 0, "no", []
         return
-    if option.dist in REFUSED_DIST:
-        raise pytest.UsageError(
-            f"--dist {option.dist} does not go with an evaluation: use --dist load, the default"
-        )
     if getattr(option, "trace", False) and option.numprocesses:
         raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")
     if option.numprocesses is None:
@@ -31,6 +28,31 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
             option.numprocesses = min(batch_size, cores())
     elif isinstance(option.numprocesses, int):
         option.numprocesses = min(option.numprocesses, batch_size)
+    if option.dist in REFUSED_DIST:
+        _replace_dist(config)
+
+
+def _replace_dist(config: pytest.Config) -> None:
+    """Set a `--dist` of `addopts` to what an evaluation takes; refuse one that was given for it."""
+    option = config.option
+    words = [str(word).partition("=")[0] for word in config.invocation_params.args]
+    if "--dist" in words or option.dist == "each":
+        raise pytest.UsageError(
+            f"--dist {option.dist} does not go with an evaluation: use --dist load, the default"
+        )
+    if not (option.numprocesses or option.tx):
+        option.dist = "no"  # it has no effect without workers
+        return
+    if not collects_runs_alone(config):
+        raise pytest.UsageError(
+            f"--dist {option.dist} of addopts does not go with an evaluation beside other tests: "
+            'give --dist load, or run them by themselves with -m "not osmosis", and the evaluation '
+            "with -m osmosis"
+        )
+    from ..session.preflight import warn
+
+    warn(config, f"--dist {option.dist} of addopts is taken as --dist load for an evaluation")
+    option.dist = "load"
 
 
 def limit_processes(config: pytest.Config, most: int) -> None:

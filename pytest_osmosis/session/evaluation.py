@@ -28,7 +28,7 @@ from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
 from .gates_plugin import GatesPlugin
-from .selection import argument_of, is_below_any, selection_of
+from .selection import argument_of, is_below_any, selection_of, takes_place_of_tests
 
 
 class Evaluation:
@@ -50,6 +50,8 @@ class Evaluation:
         self.redact = Redactor(api_keys.secrets_of(*models))
         self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
         self._no_rows: dict[Path, str] = {}
+        self._left_out: list[str] = []
+        """What pytest would collect without the evaluation."""
         plugins = config.pluginmanager
         plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
         if self.gates.gating is not None:
@@ -69,8 +71,9 @@ class Evaluation:
             config.args[:] = files.values()
         has_paths = config.args_source is config.ArgsSource.ARGS
         if not has_paths or given.on_command_line("agent"):
-            alone = given.on_command_line("data") or given("only") or self.spec.rescore
-            if files and alone and not has_paths:
+            if files and takes_place_of_tests(config):
+                if not (given("only") or self.spec.rescore):
+                    self._left_out = config.args[:]
                 config.args[:] = files.values()
             config.args.extend(
                 text for file, text in files.items() if not is_below_any(file, config.args)
@@ -87,7 +90,8 @@ class Evaluation:
         if not selection_of(self.config).runs:
             return []
         suites = self.suites.values()
-        return list(header.header(self.config, self.spec, suites, self.redact.unmaskable))
+        lines = header.header(self.config, self.spec, suites, self.redact.unmaskable)
+        return [*lines, *header.left_out(self.config, self._left_out)]
 
     def plan(self) -> list[str]:
         """Return what is going to run, in a line a suite.

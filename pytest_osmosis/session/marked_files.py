@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -21,7 +21,9 @@ _NAMED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULT
 
 def marked_files(config: pytest.Config) -> list[Path]:
     """Return the test files below the arguments that have, or import, functions with the marker."""
-    texts = {path: text for path in test_files(config) if (text := _read(path)) is not None}
+    texts = {
+        path: text for path in test_files(config, config.args) if (text := _read(path)) is not None
+    }
     direct = [path for path, text in texts.items() if _MARKED.search(text)]
     if direct or not texts:
         return direct
@@ -43,10 +45,10 @@ def _imports(text: bytes) -> set[bytes]:
     return {word for line in _IMPORTED.findall(text) for word in _WORD.findall(line)}
 
 
-def test_files(config: pytest.Config) -> Iterator[Path]:
+def test_files(config: pytest.Config, arguments: Iterable[str]) -> Iterator[Path]:
     """Yield the test files below the arguments."""
     patterns = config.getini("python_files")
-    for argument in config.args:
+    for argument in arguments:
         path = config.invocation_params.dir / argument.partition("::")[0]
         if path.is_file():
             yield path

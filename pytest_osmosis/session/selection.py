@@ -143,6 +143,25 @@ def _is_node_id(path: str) -> bool:
     return "[" in path or "::" in path
 
 
+def takes_place_of_tests(config: pytest.Config) -> bool:
+    """Return whether the data files are collected where no argument is given, and no test is."""
+    given = OptionReader(config)
+    return not _has_paths(config) and bool(
+        given.on_command_line("data") or given("only") or given("rescore")
+    )
+
+
+def collects_runs_alone(config: pytest.Config) -> bool:
+    """Return whether all items of the session are known to be of evaluations."""
+    if _mark_asks(config) or takes_place_of_tests(config):
+        return True
+    given = OptionReader(config)
+    files = [given.resolved("data", text) for text in given("data")]
+    return _has_paths(config) and all(
+        is_gate(text) or any(_is_in(text, file) for file in files) for text in config.args
+    )
+
+
 def is_below_any(file: str, arguments: list[str]) -> bool:
     """Return whether a file is one of the arguments, or in a folder that is."""
     # realpath, unlike `resolve`, accepts a loop of links, which is reported where the file is read
@@ -156,8 +175,11 @@ def _has_paths(config: pytest.Config) -> bool:
 
 def _names(config: pytest.Config, file: Path) -> bool:
     """Whether an argument is a file or a node id in it."""
-    paths = (os.path.realpath(text.partition("::")[0]) for text in config.args)
-    return _has_paths(config) and str(file) in paths
+    return _has_paths(config) and any(_is_in(text, file) for text in config.args)
+
+
+def _is_in(argument: str, file: Path) -> bool:
+    return os.path.realpath(argument.partition("::")[0]) == str(file)
 
 
 # ---- -m, -k and --lf
@@ -175,7 +197,7 @@ def _failed_unmarked(config: pytest.Config, marked: Iterable[Path]) -> bool:
     failed = _last_failed(config)
     if not failed or any(map(is_gate, failed)):
         return False
-    names = {path.resolve(): names_in(path) for path in test_files(config)}
+    names = {path.resolve(): names_in(path) for path in test_files(config, config.args)}
     found = set()
     for nodeid in failed:
         file, _, rest = nodeid.partition("[")[0].partition("::")
@@ -227,7 +249,9 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
     words: str = config.option.keyword
     if not files or not words:
         return bool(files)
-    known = [names for path in test_files(config) for names in _names_of_functions(path)]
+    known = [
+        names for path in test_files(config, config.args) for names in _names_of_functions(path)
+    ]
     if has_unknown_word(words, known):
         return True  # it may be the name of a row
     return any(matches(words, names) for path in files for names in _names_of_functions(path))

@@ -412,8 +412,23 @@ class TestPlan:
 
 class TestBesideTests:
     def test_data_on_the_command_line_is_collected_alone(self, three: Project) -> None:
+        said = "osmosis: the evaluation alone runs; to run the other tests too, name them: pytest "
+        assert said not in three.run("--collect-only").out
         three.write("test_other.py", "def test_other(): pass\n")
-        assert three.run().outcomes == {"passed": 2, "failed": 1}
+        session = three.run()
+        assert session.outcomes == {"passed": 2, "failed": 1}
+        assert f"{said}. --osmosis-agent ..." in session.lines
+        assert said not in three.run("--osmosis-only", "--collect-only").out
+        both = three.run(".")
+        assert both.outcomes == {"passed": 3, "failed": 1}
+        assert said not in both.out
+
+    def test_the_folders_of_tests_that_are_left_out_are_named(self, three: Project) -> None:
+        three.write("tests/test_other.py", "def test_other(): pass\n")
+        three.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
+        session = three.run("--collect-only")
+        assert "name them: pytest tests --osmosis-agent ..." in session.out
+        assert three.run("tests", "-n0").outcomes == {"passed": 3, "failed": 1}
 
     def test_data_in_the_ini_file_is_collected_beside_the_tests(self, three: Project) -> None:
         three.write("test_other.py", "def test_other(): pass\n")

@@ -112,6 +112,30 @@ def test_sessions_with_its_items_evaluate(
     assert endpoint.requests == passed - (2 if passed > 2 else 0)  # the unit tests ask nothing
 
 
+@pytest.mark.parametrize("mode", ["loadfile", "loadscope", "loadgroup"])
+def test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone(
+    with_ini: Project, endpoint: Endpoint, mode: str
+) -> None:
+    ini = with_ini.path / "pytest.ini"
+    ini.write_text(f"{ini.read_text()}addopts = -n2 --dist={mode}\n")
+    session = with_ini.plain("-m", "osmosis")
+    assert (session.outcomes["passed"], session.outcomes["warnings"]) == (2, 1), session.out
+    said = f"--dist {mode} of addopts is taken as --dist load for an evaluation"
+    assert session.out.count(said) == 1
+    assert "2 workers" in session.out
+    if mode == "loadfile":
+        assert with_ini.plain("data.jsonl", "--osmosis-fresh").outcomes["passed"] == 2
+        refused = with_ini.plain()
+        assert (refused.ret, endpoint.requests) == (4, 4)
+        assert refused.mistake == (
+            "--dist loadfile of addopts does not go with an evaluation beside other tests: give "
+            '--dist load, or run them by themselves with -m "not osmosis", and the evaluation '
+            "with -m osmosis"
+        )
+        assert with_ini.plain("-n0", "--osmosis-fresh").outcomes == {"passed": 4}
+        assert with_ini.plain("-m", "osmosis", "--dist=loadfile").ret == 4
+
+
 def test_what_cannot_be_used_is_no_matter_of_other_sessions(with_ini, endpoint, monkeypatch):
     ini = with_ini.path / "pytest.ini"
     ini.write_text(f"{ini.read_text()}osmosis_n = many\nosmosis_api_key_env = NOT_SET\n")
