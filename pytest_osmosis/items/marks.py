@@ -14,3 +14,8 @@ ROOT = "gates"
 def is_gate(nodeid: str) -> bool:
     """Return whether a node id is a gate's."""
     return nodeid.startswith(f"{ROOT}::")
+
+
+def may_be_item(argument: str) -> bool:
+    """Return whether an argument may be the node id of a gate, or of a run of a data file."""
+    return "[run-" in argument or is_gate(argument)

@@ -158,7 +158,7 @@ def collects_runs_alone(config: pytest.Config) -> bool:
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     return _has_paths(config) and all(
-        is_gate(text) or any(_is_in(text, file) for file in files) for text in config.args
+        is_gate(text) or any(is_in(text, file) for file in files) for text in config.args
     )
 
 
@@ -169,17 +169,18 @@ def is_below_any(file: str, arguments: list[str]) -> bool:
     return any(Path(file).is_relative_to(path) for path in paths)
 
 
+def is_in(argument: str, file: Path) -> bool:
+    """Return whether an argument is the file or a node id in it."""
+    return os.path.realpath(argument.partition("::")[0]) == str(file)
+
+
 def _has_paths(config: pytest.Config) -> bool:
     return config.args_source is config.ArgsSource.ARGS
 
 
 def _names(config: pytest.Config, file: Path) -> bool:
     """Whether an argument is a file or a node id in it."""
-    return _has_paths(config) and any(_is_in(text, file) for text in config.args)
-
-
-def _is_in(argument: str, file: Path) -> bool:
-    return os.path.realpath(argument.partition("::")[0]) == str(file)
+    return _has_paths(config) and any(is_in(text, file) for text in config.args)
 
 
 # ---- -m, -k and --lf

@@ -276,3 +276,50 @@ class TestMarkedFunctions:
         session = marked.plain("-n0", "-p", "no:cacheprovider", "-c", "pytest.ini", "tests")
         assert session.outcomes == {"passed": 4}
         assert endpoint.requests == 2
+
+
+AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("args", "missing"),
+    [
+        (
+            ["data.jsonl::row-1[run-0]"],
+            "run of an evaluation: give --osmosis-agent, --osmosis-data data.jsonl and "
+            "--osmosis-model too",
+        ),
+        (
+            ["data.jsonl::row-1[run-0]", AGENT, "--osmosis-model=embedded"],
+            "run of an evaluation: give --osmosis-data data.jsonl too",
+        ),
+        (
+            ["data.jsonl::row-1[run-2-org/m]", AGENT, DATA, "--osmosis-model=embedded"],
+            "run of an evaluation: give --osmosis-baseline-model and --osmosis-n 3 or more too",
+        ),
+        (
+            ["gates::mean >= 0.5"],
+            "gate of an evaluation: give --osmosis-model and --osmosis-gate 'mean >= 0.5' too",
+        ),
+    ],
+    ids=str,
+)
+def test_a_node_id_without_its_options_says_which_are_missing(
+    project: Project, args: list[str], missing: str
+) -> None:
+    project.rows("a", "b")
+    session = project.plain(*args)
+    assert session.ret == 4
+    assert session.mistake == (
+        f"{args[0]} is a {missing}, or put what is missing into the ini file"
+    )
+
+
+def test_node_ids_that_resemble_those_of_runs_are_pytest_s(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        "import pytest\n\n"
+        "@pytest.mark.parametrize('name', ['run-1'])\ndef test_it(name):\n    pass\n",
+    )
+    assert project.plain("test_it.py::test_it[run-1]").outcomes == {"passed": 1}
+    assert "not found" in project.plain("gone.jsonl::row-1[run-0]").err

@@ -1,0 +1,69 @@
+"""Node ids of runs and gates on a command line without what they are made of.
+
+Pytest would say that there is no such item; this says which options are missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..dataset.formats import SUFFIXES
+from ..escaping import escape_control_chars
+from ..items.marks import ROOT, is_gate
+from ..options.reader import OptionReader
+from ..options.table import BY_NAME
+from .selection import is_in
+
+_RUN = re.compile(r"(?P<file>.+?)::.+\[run-(?P<index>\d+)(?:-(?P<label>.+))?\]")
+
+
+def check(config: pytest.Config) -> None:
+    """Raise `pytest.UsageError` for a node id that needs further options."""
+    given = OptionReader(config)
+    if given.raw("rescore") is not None:
+        return
+    for text in config.args:
+        run = _RUN.fullmatch(text)
+        if is_gate(text) and not Path(ROOT).exists():
+            lacking, kind = list(_lacking_of_gate(given, text)), "gate"
+        elif run is not None and run["file"].endswith(SUFFIXES) and Path(run["file"]).is_file():
+            lacking, kind = list(_lacking_of_run(given, run)), "run"
+        else:
+            continue
+        if lacking:
+            raise pytest.UsageError(
+                f"{escape_control_chars(text)} is a {kind} of an evaluation: give "
+                f"{_listed(lacking)} too, or put what is missing into the ini file"
+            )
+
+
+def _lacking_of_gate(given: OptionReader, text: str) -> Iterator[str]:
+    if given.raw("gate") is None:
+        yield from _unnamed(given, "model")
+        yield f"{BY_NAME['gate'].flag_name} '{escape_control_chars(text.rpartition('::')[2])}'"
+
+
+def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:
+    yield from _unnamed(given, "agent")
+    if not any(is_in(run["file"], given.resolved("data", data)) for data in given("data")):
+        yield f"{BY_NAME['data'].flag_name} {os.path.relpath(run['file'])}"
+    yield from _unnamed(given, "model")
+    if run["label"]:
+        yield from _unnamed(given, "baseline-model")
+    if int(run["index"]) >= given("n"):
+        yield f"{BY_NAME['n'].flag_name} {int(run['index']) + 1} or more"
+
+
+def _unnamed(given: OptionReader, name: str) -> Iterator[str]:
+    if given.raw(name) is None:
+        yield BY_NAME[name].flag_name
+
+
+def _listed(words: list[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
