@@ -115,6 +115,18 @@ def litellm_wrong_key(ask: Ask) -> list[Step]:
     return [error_reply(400, "No connected db.", code="400", kind="no_db_connection")]
 
 
+@fault(r"500-wrong-key")
+def wrong_key_in_a_500(ask: Ask) -> list[Step]:
+    """A gateway that fails where it looks a key up."""
+    return [error_reply(500, "Authentication Error, No api key passed in.", kind="auth_error")]
+
+
+@fault(r"litellm-no-key")
+def litellm_no_key(ask: Ask) -> list[Step]:
+    """LiteLLM's proxy without a database, of a request without a key."""
+    return [reply(500, b"Internal Server Error", headers={"Content-Type": "text/plain"})]
+
+
 @fault(r"gemini-wrong-key")
 def gemini_wrong_key(ask: Ask) -> list[Step]:
     error = {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}

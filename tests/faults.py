@@ -479,6 +479,17 @@ FAULTS: dict[str, Sequence[Fault]] = {
             "nonsense is ignored; a day is errored at once: “asked to wait 27 h”",
             [AGAIN, FAILS],
         ),
+        Fault(
+            "a gateway answers 500 and speaks of the key, or says nothing where none was sent",
+            "after five in a row of one call, and no answer before: the session stops as at a "
+            "refused key",
+            [
+                f"{HTTP}::test_a_500_about_a_key_five_times_in_a_row_is_a_refused_key",
+                f"{HTTP}::test_a_500_is_otherwise_one_that_may_pass",
+                f"{BAD_END}::"
+                "test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_five_requests",
+            ],
+        ),
         Fault("the account has no quota left", "the session stops at once", [STOPS]),
         Fault("it forbids another try (`x-should-retry: false`)", "errored", [FAILS]),
         Fault(

@@ -34,6 +34,8 @@ ErrorKind = Literal[
 ]
 CallOutcome = Literal["ok", "rate_limited", "overloaded", "failed"]
 
+DOUBTED_KEY = "doubted_key"
+"""Reason of a fault that passes, or comes of a key: whether any other request succeeds tells."""
 FATAL_KINDS: frozenset[str] = frozenset({"auth", "model_not_found", "quota"})
 DETAIL_LIMIT = 500
 """Characters of a provider's own message that are kept."""

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from ..secret import Redactor
 from .base import (
     DETAIL_LIMIT,
+    DOUBTED_KEY,
     FATAL_KINDS,
     CallFault,
     ErrorKind,
@@ -43,6 +44,15 @@ _WRONG_KEY = re.compile(
     r"invalid_api_key|api_key_invalid|authentication_error|api key not valid"
     r"|no_db_connection"  # LiteLLM's proxy without a database, of every key but its master key
 )
+_KEY_IN_A_500 = re.compile(
+    r"authentication error|auth_error|unauthori[sz]ed|not authenticated"
+    r"|(?:no|missing|invalid|incorrect|wrong|bad) (?:\w+ )?api[ _-]?key"
+    r"|api[ _-]?key (?:\w+ ){0,3}(?:missing|required|invalid|incorrect|wrong)"
+    r"|api[ _-]?key (?:\w+ ){0,3}not (?:set|valid|found)"
+)
+_UNEXPLAINED = "internal server error"
+"""All that some servers say of a request without a key: LiteLLM's proxy without its database's
+client, for one."""
 _NO_MODEL_CODE = re.compile(r"model_not_found|deploymentnotfound|invalid_model|model_not_available")
 _NO_MODEL_404 = re.compile(r"\b(?:models?|deployment)\b")
 _NO_MODEL_400 = re.compile(
@@ -52,9 +62,15 @@ _NO_MODEL_400 = re.compile(
 
 
 def fault_of_status(
-    status: int, headers: Mapping[str, str], body: bytes, *, model: str, policy: RetryPolicy
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    model: str,
+    policy: RetryPolicy,
+    keyless: bool = False,
 ) -> CallFault:
-    """Return the fault of a reply whose status is not 2xx."""
+    """Return the fault of a reply, to a request without a key or not, whose status is not 2xx."""
     text = body.decode("utf-8", "replace")
     if len(text) > _BODY_CHARS:  # what is quoted of it is redacted long before this end
         text = " ".join(text.split())[:_BODY_CHARS]
@@ -70,6 +86,9 @@ def fault_of_status(
         retried=passing and policy.retries_status(status, headers),
         retry_after_s=parse_retry_after(headers) if passing else None,
         local=local,
+        reason=DOUBTED_KEY
+        if status == 500 and _leaves_key_in_doubt(message, codes, keyless)
+        else "",
     )
 
 
@@ -108,6 +127,14 @@ def _kind(status: int, message: str, codes: str, model: str) -> tuple[ErrorKind,
     if status >= 500 or status in (408, 409, 425):
         return "overloaded", False
     return "bad_request", False
+
+
+def _leaves_key_in_doubt(message: str, codes: str, keyless: bool) -> bool:
+    """Return whether a 500 may be about the key."""
+    said = f"{codes} {message}".lower().strip()
+    if keyless and said == _UNEXPLAINED:
+        return True
+    return bool(_WRONG_KEY.search(said) or _KEY_IN_A_500.search(said))
 
 
 def _status_named(codes: str) -> int:
@@ -218,10 +245,8 @@ class Wording:
                 moved = f"{self.address or self.where} redirects to {detail} ({fault.status})"
                 return f"{moved}: set the base URL to the new address"
             case "auth":
-                key = f"the key in {self.key_name}" if self.key_name else "the key"
-                why = self._missing_key() if self.key_name is None else f"{key} was refused"
                 asked = said if fault.status else self.where  # nothing was sent without a key
-                return f"{asked}: {why}{quoted}"
+                return f"{asked}: {self._why_refused(fault)}{quoted}"
             case "quota":
                 return f"{said}: the account has no quota left{quoted}"
             case "model_not_found" if fault.local and self.address is not None:
@@ -235,17 +260,20 @@ class Wording:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
         return f"{said}{after}{quoted}"
 
-    def _missing_key(self) -> str:
+    def _why_refused(self, fault: CallFault) -> str:
+        if self.key_name is not None:
+            return f"the key{self.key_name and f' in {self.key_name}'} was refused"
         address = self.address
+        may = "no request has succeeded: it may want" if fault.status == 500 else "it wants"
         if address is not None and address.scheme == "http" and not address.is_loopback:
             return (
-                "it wants an API key, and none was sent: over plain http it is sent only from a "
+                f"{may} an API key, and none was sent: over plain http it is sent only from a "
                 "variable that --osmosis-api-key-env names"
             )
         if self.key_variable is None:
             return "its credentials are missing, or were refused"
         return (
-            f"it wants an API key and none is set: export {self.key_variable}, or name another "
+            f"{may} an API key and none is set: export {self.key_variable}, or name another "
             "variable with --osmosis-api-key-env"
         )
 

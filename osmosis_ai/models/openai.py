@@ -139,7 +139,12 @@ class OpenAIModel:
         self._retrier.replied = True
         if not 200 <= reply.status < 300:
             raise fault_of_status(
-                reply.status, reply.headers, reply.body, model=self.name, policy=self._policy
+                reply.status,
+                reply.headers,
+                reply.body,
+                model=self.name,
+                policy=self._policy,
+                keyless=self._wording.key_name is None,
             )
         answer = parse_completion(reply, model=self.name, policy=self._policy)
         self._succeeded = True

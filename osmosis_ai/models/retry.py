@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, TypeVar
 
-from .base import CallFault, CallOutcome, RateLimit
+from .base import DOUBTED_KEY, CallFault, CallOutcome, RateLimit
 from .progress import current_call
 
 T = TypeVar("T")
@@ -23,6 +23,8 @@ RETRIED_STATUSES: frozenset[int] = frozenset({408, 409, 425, 429, *range(500, 60
 RETRY_AFTER_LIMIT_S = 120.0
 """Longest pause that an endpoint may ask for; a longer one ends the call at once."""
 
+DOUBTED_TRIES = 5
+"""After so many of a call that leave a key in doubt it is taken for refused."""
 _TRIES_FOR: Mapping[str, int] = {"timeout": 2, "protocol": 2, "unreachable": 3}
 _jitter = Random()
 
@@ -98,6 +100,7 @@ class Retrier:
         self.replied = False
         """The endpoint has answered something; set by the function that `run` calls."""
         self.request_timeout_s = request_timeout_s
+        self._succeeded = False
         self._policy = policy
         self._rate_limit = rate_limit
         self._total_timeout_s = total_timeout_s
@@ -114,7 +117,7 @@ class Retrier:
         """
         started = time.perf_counter()
         progress = current_call()
-        tries = 0
+        tries = doubted = 0
         was_stale = False
         while True:
             tries += 1
@@ -122,7 +125,9 @@ class Retrier:
                 progress.tries = tries
             try:
                 value = await self._once(ask, started)
-            except CallFault as fault:
+            except CallFault as caught:
+                doubted = doubted + 1 if caught.reason == DOUBTED_KEY else 0
+                fault = caught if doubted < DOUBTED_TRIES else self._without_doubt(caught)
                 if progress is not None:
                     progress.failed(fault, describe)
                 elapsed_s = time.perf_counter() - started
@@ -137,6 +142,12 @@ class Retrier:
                 return Success(value, tries - 1, (time.perf_counter() - started) * 1000.0)
             await self._pause(pause_s, failed)
 
+    def _without_doubt(self, fault: CallFault) -> CallFault:
+        """Return the fault of a refused key, unless any request has succeeded."""
+        if self._succeeded:
+            return fault
+        return CallFault("auth", fault.detail, status=fault.status)
+
     async def _once(self, ask: Callable[[float], Awaitable[T]], started: float) -> T:
         if self._total_timeout_s is None:
             await self._rate_limit.acquire()
@@ -147,6 +158,7 @@ class Retrier:
         try:
             value = await ask(self._timeout_s(time.perf_counter() - started))
             outcome = "ok"
+            self._succeeded = True
         except CallFault as fault:
             if fault.kind in ("rate_limited", "overloaded"):
                 outcome = fault.kind

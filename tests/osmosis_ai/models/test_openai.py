@@ -16,6 +16,7 @@ from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
+from tests.endpoint_faults import wrong_key_in_a_500
 from tests.endpoints import Ask, Endpoint, completion, reply
 
 KEY = "sk-proj-a+b/c=0123456789"
@@ -374,6 +375,40 @@ def test_a_missing_key_is_fatal_and_said_to_be_missing(shared: Endpoint) -> None
 def test_other_refusals_of_a_key_are_fatal_too(shared: Endpoint, model: str) -> None:
     failure = error(shared, model)
     assert (failure.kind, failure.tries, failure.fatal) == ("auth", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "said"),
+    [
+        ("fault-500-wrong-key", Secret(KEY, "MY_KEY"), "the key in MY_KEY was refused"),
+        ("fault-500-wrong-key", None, "no request has succeeded: it may want an API key and none"),
+        ("fault-litellm-no-key", None, "no request has succeeded: it may want an API key and none"),
+    ],
+)
+def test_a_500_about_a_key_five_times_in_a_row_is_a_refused_key(
+    shared: Endpoint, model: str, key: Secret | None, said: str
+) -> None:
+    failure = error(shared, model, api_key=key)
+    assert (failure.kind, failure.status, failure.tries, failure.fatal) == ("auth", 500, 5, True)
+    assert str(failure).startswith(f"500 from {shared.netloc}: {said}")
+
+
+def test_a_500_is_otherwise_one_that_may_pass(shared: Endpoint) -> None:
+    failure = error(shared, "fault-litellm-no-key")  # with a key
+    assert (failure.kind, failure.tries, failure.fatal) == ("overloaded", 8, False)
+
+    async def after_an_answer(endpoint: Endpoint) -> ProviderError:
+        chat = opened(endpoint, "m")
+        await chat.complete([])
+        endpoint.answers = lambda ask: wrong_key_in_a_500(ask)
+        with pytest.raises(ProviderError) as caught:
+            await chat.complete([])
+        await chat.aclose()
+        return caught.value
+
+    with Endpoint("42") as endpoint:
+        failure = asyncio.run(after_an_answer(endpoint))
+    assert (failure.kind, failure.tries, failure.fatal) == ("overloaded", 8, False)
 
 
 @pytest.mark.parametrize("code", ["403", "no-route"])

@@ -155,6 +155,15 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
         assert "starting anew" not in faulty.run(model="other").out
 
 
+def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_five_requests(
+    faulty: Project,
+) -> None:
+    faulty.rows("500-wrong-key", *"abcdef")
+    session = faulty.run()
+    assert (session.ret, faulty.endpoint.requests) == (1, 5)
+    assert "the key in OPENAI_API_KEY was refused" in session.refusal
+
+
 def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     faulty: Project,
 ) -> None:
