@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..escaping import escape_control_chars
+from ..run_result import RunResult
 from ..suite_results import EvalResult, SuiteResult
 from .formats import Sections
 from .highlights import lowest_rows, row_name, unscored_rows, unscored_share
@@ -50,10 +51,18 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
         for row, found in rows[:ANNOTATIONS]:
             title = f"{row_name(row)}: {found}"
             first = next(run for run in row.runs if not run.passed)
-            scores = ", ".join(f"{name} {score:g}" for name, score in first.scores.items())
-            reasons = "".join(f"\n{name}: {said}" for name, said in first.reasons.items())
-            message = first.error or f"{scores}{reasons}\n{first.answer or ''}".strip()
+            message = "\n".join(_lines_of(first))
             yield _command(level, title, message, suite, row_index=row.row_index)
+
+
+def _lines_of(run: RunResult) -> Iterator[str]:
+    if run.error is not None:
+        yield run.error
+    if run.scores:
+        yield ", ".join(f"{name} {score:g}" for name, score in run.scores.items())
+    yield from (f"{name}: {said}" for name, said in run.reasons.items())
+    if run.error is None and run.answer:
+        yield run.answer
 
 
 def _command(

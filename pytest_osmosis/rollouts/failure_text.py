@@ -164,7 +164,8 @@ def explanation(
     whole: Path | None = None,
 ) -> str:
     """The whole section of a failed or errored item; `whole` is where all of it is written."""
-    what = frames or headline(result, threshold)
+    what = "\n".join([frames, *below_threshold(result, threshold)]) if frames else ""
+    what = what or headline(result, threshold)
     return harmless(
         [
             what + _out_of_turns(result, messages, max_turns),

@@ -110,12 +110,15 @@ class Scoring:
         return await within(limit_s, called)
 
     async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
+        with heard() as reasons:
+            await self._score_or_error(name, score)
+        if reasons:
+            self.reasons[name] = [self._suite.redact(each) for each in dict.fromkeys(reasons)]
+
+    async def _score_or_error(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
         task = asyncio.current_task()
         try:
-            with heard() as reasons:
-                self.scores[name] = await score()
-            if reasons:
-                self.reasons[name] = [self._suite.redact(each) for each in dict.fromkeys(reasons)]
+            self.scores[name] = await score()
         except DeadlineExceeded as late:
             self._no_score(name, f"`{name}` {late}")
         except LoopHeld as held:

@@ -130,12 +130,11 @@ class EvalFn:
         if reason is not None and not isinstance(reason, str):
             said = _shown(reason)
             raise EvalFnError(f"`{self.name}` returned the reason {said}{where}; expected text")
-        score = self._score(result["score"], row)
         if reason and reason.strip():
             from osmosis_ai.rubric.reasons import tell  # the package is not needed before
 
             tell(reason)
-        return score
+        return self._score(result["score"], row)
 
     def _score(self, result: object, row: str) -> float:
         if isinstance(result, (float, int)) or _is_numpy_number(result):

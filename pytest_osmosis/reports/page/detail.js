@@ -114,8 +114,7 @@ function section(title, content, isThere = true) {
 function scoresOf(suite, run, reasons) {
   const lines = suite.functions.map((name) => {
     const state = outcomeOf(run, suite, name);
-    const said = reasons?.[name] ?? run.reasons[name] ?? run.eval_errors?.[name] ?? "";
-    const texts = Array.isArray(said) ? said : [said];
+    const texts = [run.eval_errors?.[name], reasons?.[name] ?? run.reasons[name]].flat();
     return el(
       "tr",
       "",

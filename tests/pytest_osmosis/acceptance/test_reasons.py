@@ -53,3 +53,45 @@ def test_reports_show_the_reason_beside_the_score(
     assert journals and all(KEY not in text for text in journals)
     first = json.loads(written["out.trajectories.jsonl"].splitlines()[0])
     assert first["reasons"] == {"reasoned:exact": ["it is right"]}
+
+
+BESIDE_OTHERS = """
+from osmosis_ai.rubric.reasons import tell
+
+def low(solution_str, ground_truth, extra_info):
+    return {"score": 0.2, "reason": "it is rude"}
+
+def undecided(solution_str, ground_truth, extra_info):
+    return {"score": None, "reason": "there is no answer to judge"}
+
+def broken(solution_str, ground_truth, extra_info):
+    tell("the judge liked it")
+    raise LookupError("no such drawer")
+"""
+SAID = {
+    "beside:low": "it is rude",
+    "beside:undecided": "there is no answer to judge",
+    "beside:broken": "the judge liked it",
+}
+
+
+def test_reasons_are_shown_beside_functions_that_gave_no_score(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    project.write("beside.py", BESIDE_OTHERS)
+    project.rows("a")
+    functions = [f"--osmosis-eval-fn={name}" for name in SAID]
+    files = ["--osmosis-html=out.html", "--osmosis-markdown=out.md"]
+    session = project.run(*functions, *files, eval_fn=None)
+    [run] = session.runs
+    assert (run["scores"], run["reasons"]) == ({"beside:low": 0.2}, SAID)
+    lines = session.section("ERRORS")
+    [note] = [line for line in session.lines if line.startswith("::error")]
+    page, markdown = report_page.text_of(project.path / "out.html"), project.path / "out.md"
+    for name, reason in SAID.items():
+        assert f"  reason        {name}: {reason}" in lines
+        assert f"{name}: {reason}" in note
+        assert reason in page and reason in markdown.read_text("utf-8")
+    assert "beside:low scored 0.2, below the threshold 1" in lines
+    assert "LookupError: no such drawer" in lines
