@@ -26,15 +26,10 @@ _COMPARABLE = sorted(
     key=lambda name: not GATED[name].takes_k,
 )
 
-GRAMMAR = f"""\
-a gate is:  METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]
-  METRIC    {"  ".join(_WRITTEN.values())}
-  [EVAL_FN] the eval function, in brackets; needed when there are several
-  OP        >=  >  <=  <  ==
-  NUMBER    0.9, 90%, 8/10 or -0.02
-such as  "pass@5 >= 0.9",  "mean[rewards:compute_reward] >= 80% where difficulty = hard",
-         "errors == 0",  "each row >= 8/10",  "mean - baseline >= -0.02"\
-"""
+GRAMMAR = (
+    "a gate is METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE], such as "
+    '"pass@5 >= 0.9" or "mean[rewards:exact] - baseline >= -2%"'
+)
 
 OPERATORS = (">=", ">", "<=", "<", "==")
 
@@ -174,8 +169,9 @@ class _Parser:
             return f"{word!r} is not a metric; did you mean 'pass@{found[1]}'?"
         known = [f"{name}1" if metric.takes_k else name for name, metric in GATED.items()]
         close = get_close_matches(word.lower(), known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        return f"{word!r} is not a metric{hint}" if word else "it does not start with a metric"
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(_WRITTEN.values())}"
+        said = f"{word!r} is not a metric" if word else "it does not start with a metric"
+        return f"{said}; {hint}"
 
     def _bracket(self) -> str | None:
         found = self._take(r"\[\s*([^\]]*?)\s*\]")
