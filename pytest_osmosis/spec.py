@@ -215,6 +215,8 @@ class SessionSpec:
     """Where agents and eval functions are imported from, in order."""
     inputs: tuple[str, ...] = ()
     """Absolute patterns of the files that agents read."""
+    config_env: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the variables of a config file's [env], by name."""
     pass_env: tuple[str, ...] = ()
     """Variables that command agents get although they hold a model's key."""
     key_variables: tuple[Secret, ...] = ()

@@ -17,6 +17,7 @@ import click
 from osmosis_ai.escaping import printable
 from osmosis_ai.secret_variables import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.options.config_variables import CONFIG_ENV
 from pytest_osmosis.options.table import OPTIONS
 
 from ..env_file import NO_OPTION, values_read
@@ -137,6 +138,7 @@ def _environment(
     own = {name: value for name, value in os.environ.items() if name not in from_env_file}
     environment = {**from_env_file, **secrets, **own, **run.env}
     environment[SECRET_NAMES] = " ".join([*environment.get(SECRET_NAMES, "").split(), *run.secrets])
+    environment[CONFIG_ENV] = " ".join(run.env)
     missing = [name for name in needed if not environment.get(name)]
     if missing:
         where = f" and not in {printable(str(secrets_file))}" if secrets_file else ""

@@ -18,7 +18,14 @@ from ..dataset.formats import ACCEPTED
 from ..reports.formats import REPORTS
 from ..spec import Budget, EvalSpec, SessionSpec
 from ..storage.atomic_write import is_special
-from . import gate_options, keeping_options, model_options, process_options, row_options
+from . import (
+    config_variables,
+    gate_options,
+    keeping_options,
+    model_options,
+    process_options,
+    row_options,
+)
 from .reader import OptionReader
 from .table import BY_NAME
 
@@ -55,6 +62,7 @@ def build(config: pytest.Config) -> SessionSpec:
         answers=not given("no-answers"),
         debug_dir=session_folder(given.resolved("debug-dir", debug_dir)) if debug_dir else None,
         inputs=tuple(str(given.path("inputs", pattern)) for pattern in given("inputs")),
+        config_env=config_variables.digests(),
         pass_env=given("pass-env"),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
     )

@@ -8,7 +8,7 @@ across in a folder is nothing to it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -16,6 +16,7 @@ from osmosis_ai.secret_variables import SECRET_NAMES
 
 from ..errors import ConfigurationError
 from ..options.config_run import FOLDER, ConfigRun, read_config_run
+from ..options.config_variables import CONFIG_ENV
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 
@@ -49,7 +50,8 @@ def apply(config: pytest.Config) -> None:
     except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from None
     _check_environment(name, run, given)
-    _mask(config, run)
+    _add_names(config, SECRET_NAMES, run.secrets)  # masked, whatever their names
+    _add_names(config, CONFIG_ENV, run.env)
     config.args[:] = list(_replaced(config, found))
 
 
@@ -85,18 +87,18 @@ def _check_environment(name: str, run: ConfigRun, given: OptionReader) -> None:
         raise pytest.UsageError(f"{name}: {'; '.join(told)}; export them{instead}")
 
 
-def _mask(config: pytest.Config, run: ConfigRun) -> None:
-    """Have the values of secrets masked in this session, whatever their names."""
-    before = os.environ.get(SECRET_NAMES)
-    os.environ[SECRET_NAMES] = " ".join([*(before or "").split(), *run.secrets])
-    config.add_cleanup(lambda: _restore(before))
+def _add_names(config: pytest.Config, variable: str, names: Iterable[str]) -> None:
+    """Add names to those in a variable, for this session."""
+    before = os.environ.get(variable)
+    os.environ[variable] = " ".join([*(before or "").split(), *names])
+    config.add_cleanup(lambda: _restore(variable, before))
 
 
-def _restore(before: str | None) -> None:
+def _restore(variable: str, before: str | None) -> None:
     if before is None:
-        os.environ.pop(SECRET_NAMES, None)
+        os.environ.pop(variable, None)
     else:
-        os.environ[SECRET_NAMES] = before
+        os.environ[variable] = before
 
 
 def _replaced(config: pytest.Config, found: list[str]) -> Iterator[str]:

@@ -203,6 +203,7 @@ class Evaluation:
                 roots=self.spec.roots,
                 root=self.config.rootpath,
                 inputs=self.spec.inputs,
+                config_env=self.spec.config_env,
             )
             for suite in suites
         ]

@@ -144,12 +144,15 @@ class EvalFingerprint:
     plan: RunPlan
     inputs: Mapping[str, str] = field(default_factory=dict)
     """Digests of the files that the agent reads."""
+    config_env: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the variables of a config file's [env], by name."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EvalFingerprint:
-        """Return the fingerprint that `to_json` gave; earlier versions had no inputs."""
+        """Return the fingerprint that `to_json` gave; earlier versions had less."""
         info, plan = SuiteInfo.from_dict(data["info"]), RunPlan.from_json(data["plan"])
-        return cls(info, data["asked"], data["sources"], plan, data.get("inputs", {}))
+        further = (data.get(name, {}) for name in ("inputs", "config_env"))
+        return cls(info, data["asked"], data["sources"], plan, *further)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -159,6 +162,7 @@ class EvalFingerprint:
             "sources": dict(self.sources),
             "plan": self.plan.to_json(),
             "inputs": dict(self.inputs),
+            "config_env": dict(self.config_env),
         }
 
     def changes(self, before: Mapping[str, Any], plan: RunPlan) -> list[str]:
@@ -167,6 +171,7 @@ class EvalFingerprint:
             *_changed_values(before["asked"], self.asked),
             *_changed_files(before["sources"], self.sources, "the source of "),
             *_changed_files(before.get("inputs", {}), self.inputs),
+            *_changed_variables(before.get("config_env", {}), self.config_env),
             *_changed_dataset(plan, self.plan),
         ]
 
@@ -189,6 +194,7 @@ def fingerprint_of(
     roots: Sequence[Path],
     root: Path,
     inputs: Sequence[str] = (),
+    config_env: Mapping[str, str] | None = None,
 ) -> EvalFingerprint:
     """Return the fingerprint of an evaluation whose code is loaded; `root` is the project's.
 
@@ -201,6 +207,7 @@ def fingerprint_of(
         sources=sources_of(spec, roots=roots, root=root),
         plan=RunPlan.of(dataset, spec.n),
         inputs=input_digests(inputs, [root, *roots]),
+        config_env=config_env or {},
     )
 
 
@@ -255,6 +262,13 @@ def _changed_files(old: Mapping[str, str], new: Mapping[str, str], what: str = "
         more = f" and {len(changed) - 3} more files" if len(changed) > 3 else ""
         has = "have" if len(changed) > 1 and not what else "has"
         yield f"{what}{', '.join(changed[:3])}{more} {has} changed"
+
+
+def _changed_variables(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    changed = differing(old, new)
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        yield f"[env] of the config file has changed ({', '.join(changed[:3])}{more})"
 
 
 def _changed_dataset(old: RunPlan, new: RunPlan) -> Iterator[str]:

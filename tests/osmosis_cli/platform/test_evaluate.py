@@ -113,6 +113,7 @@ def test_the_values_of_the_file_become_options(
     assert became.words[:4] == [sys.executable, "-m", "osmosis_cli", "eval"]
     assert set(became.words[4:]) == FROM_CONFIG
     assert became.environment["LOG_LEVEL"] == "from the config"
+    assert became.environment["OSMOSIS_CONFIG_ENV"] == "LOG_LEVEL"  # the evaluation's identity
     assert "LOG_LEVEL" not in os.environ
 
 

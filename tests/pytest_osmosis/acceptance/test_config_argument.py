@@ -75,6 +75,40 @@ def test_a_named_file_is_evaluated_as_it_says_and_its_secrets_are_masked(session
     assert "OSMOSIS_SECRET_NAMES" not in os.environ
 
 
+STOP = """
+import pytest
+
+def pytest_runtest_logreport(report):
+    if "row-1[run-0]" in report.nodeid:
+        pytest.exit("enough")
+"""
+
+
+def test_an_evaluation_that_was_cut_short_goes_on_with_the_same_values_of_env_alone(
+    session: Session, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    before = pytester.makeconftest(STOP)
+    assert session(FILE, "-n0").ret == 2
+    before.unlink()
+    resumed = session(FILE, "-n0")
+    resumed.stdout.fnmatch_lines(["osmosis: journal *, resuming: * of 6 runs done"])
+    pytester.makeconftest(STOP)
+    assert session(FILE, "-n0", "--osmosis-fresh").ret == 2
+    before.unlink()
+    file = pytester.path / FILE
+    file.write_text(CONFIG.replace("from the config", "from another one"))
+    monkeypatch.setenv("PLACE", "from another one")
+    anew = session(FILE, "-n0")
+    assert "\nosmosis: starting anew: [env] of the config file has changed (PLACE); " in (
+        anew.stdout.str()
+    )
+    anew.assert_outcomes(failed=6)
+    assert "OSMOSIS_CONFIG_ENV" not in os.environ
+    kept = [path.read_text() for path in pytester.path.glob(".osmosis/runs/*/journal.jsonl")]
+    headers = [text.splitlines()[0] for text in kept]
+    assert all('"PLACE"' in text and "from a" not in text for text in headers)
+
+
 def test_options_beat_it_and_k_and_names_of_runs_select(session: Session):
     session(FILE, "--n=1", "-k", "row-3", "--osmosis-rows=1,3").assert_outcomes(
         passed=1, deselected=1
