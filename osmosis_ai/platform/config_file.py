@@ -7,6 +7,7 @@ workspace too. Nothing is sent, no value of [env] is shown.
 from __future__ import annotations
 
 import re
+import stat
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -119,6 +120,8 @@ def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> Conf
 def read_config(kind: type[C], path: Path) -> ConfigFile[C]:
     """Return the config of a file, wherever it is; raise ConfigError with every problem of it."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+            raise ConfigError(path, [Problem("cannot be read: it is no regular file")])
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         source = TomlSource.parse(raw)

@@ -11,6 +11,8 @@ ROLLOUTS = "rollouts"
 DATASETS = "datasets"
 DATASETS_OF_03 = "data"
 """Where workspaces of osmosis-ai 0.3 have copies of their datasets."""
+_ALIKE = 0.7
+"""How alike a name that is suggested must be: all files of Python share three characters."""
 
 
 class WorkspaceError(Exception):
@@ -63,6 +65,8 @@ def find_entrypoint(root: Path, rollout: str, entrypoint: str) -> Path:
     Raise EntrypointError unless it is a regular file in the rollout's directory.
     """
     home = root / ROLLOUTS / rollout
+    if home.is_file():
+        raise EntrypointError("rollout", f"{ROLLOUTS}/{rollout} is a file and no directory")
     if not home.is_dir():
         raise EntrypointError(
             "rollout", f"there is no directory {ROLLOUTS}/{rollout}/{_near(home)}"
@@ -90,5 +94,5 @@ def _near(missing: Path) -> str:
     if not missing.parent.is_dir():
         return ""
     names = sorted(entry.name for entry in missing.parent.iterdir())
-    close = get_close_matches(missing.name, names, n=1)
+    close = get_close_matches(missing.name, names, n=1, cutoff=_ALIKE)
     return f"; did you mean {close[0]!r}?" if close else ""

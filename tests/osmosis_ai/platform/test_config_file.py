@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -518,6 +519,11 @@ def test_a_missing_file_is_told(root: Path):
     assert load(root, "configs/eval/gone.toml") == ["cannot be read: No such file or directory"]
 
 
+def test_a_pipe_is_refused_and_not_waited_for(root: Path):
+    os.mkfifo(root / "configs/eval/pipe.toml")
+    assert load(root, "configs/eval/pipe.toml") == ["cannot be read: it is no regular file"]
+
+
 ENTRYPOINTS = [
     (
         {"rollout": "my-rolout"},
@@ -550,6 +556,11 @@ ENTRYPOINTS = [
         "line 3: experiment.entrypoint: it is outside of rollouts/my-rollout/",
     ),
     ({"rollout": "out"}, "line 2: experiment.rollout: rollouts/out/ leads out of rollouts/"),
+    ({"rollout": "file"}, "line 2: experiment.rollout: rollouts/file is a file and no directory"),
+    (
+        {"entrypoint": "-x.py"},
+        "line 3: experiment.entrypoint: there is no file rollouts/my-rollout/-x.py",
+    ),
 ]
 
 
@@ -557,7 +568,8 @@ ENTRYPOINTS = [
 def test_a_wrong_entrypoint_is_told_with_its_line(root: Path, given: dict[str, Any], told: str):
     home = root / "rollouts/my-rollout"
     (home / "folder").mkdir()
-    (home / "pyproject.toml").write_text("")
+    for file in (home / "pyproject.toml", home / "up.py", root / "rollouts/file"):
+        file.write_text("")
     (root / "x.py").write_text("")
     (home / "link.py").symlink_to(root / "x.py")
     (root / "rollouts/out").symlink_to(root / "configs")
