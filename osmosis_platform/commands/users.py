@@ -29,6 +29,11 @@ def _password_file_option(otherwise: str) -> Callable[[F], F]:
     )
 
 
+_no_password_option = click.option(
+    "--no-password", is_flag=True, help="Let the user use tokens only."
+)
+
+
 @click.group("user")
 def user_group() -> None:
     """Add, list, change and remove users.
@@ -65,18 +70,20 @@ def list_users(place: Place, as_json: bool) -> None:
 @user_group.command("add")
 @click.argument("name")
 @click.option("--email", metavar="ADDRESS", help="The user's email address.")
-@_password_file_option(
-    "Without it a terminal is asked; elsewhere the user gets no password, and can only use tokens."
-)
+@_password_file_option("Without it a terminal is asked.")
+@_no_password_option
 @place_options
 def add_user(
     name: str,
     email: str | None,
     password_file: IO[bytes] | None,
+    no_password: bool,
     place: Place,
     as_json: bool,
 ) -> None:
     """Add a user.
+
+    Without a terminal --password-file or --no-password is needed.
 
     \b
     Examples:
@@ -85,11 +92,8 @@ def add_user(
     """
     from ..accounts import registry
 
-    password = None
-    if password_file is not None:
-        password = _read(password_file)
-    elif sys.stdin.isatty():
-        password = _asked()
+    asks = password_file is None and not no_password
+    password = _given(password_file, asks=asks, no_password=no_password)
     with changing(place) as session:
         user = registry.add_user(session, name, email=email, password=password)
     has_password = password is not None
@@ -103,7 +107,7 @@ def add_user(
 @click.option("--email", metavar="ADDRESS", help="The user's email address.")
 @click.option("--password", "asks", is_flag=True, help="Ask for a new password.")
 @_password_file_option("A new password logs all browsers of the user out.")
-@click.option("--no-password", is_flag=True, help="Let the user use tokens only.")
+@_no_password_option
 @place_options
 def set_user(
     name: str,
@@ -123,18 +127,10 @@ def set_user(
     """
     from ..accounts import browsers, registry
 
-    if sum((asks, password_file is not None, no_password)) > 1:
-        raise click.UsageError("give one of --password, --password-file and --no-password")
+    password = _given(password_file, asks=asks, no_password=no_password)
     is_new = asks or no_password or password_file is not None
     if email is None and not is_new:
         raise click.UsageError("nothing to change: give --email, --password or --no-password")
-    password = None
-    if asks and not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask on: give --password-file")
-    if asks:
-        password = _asked()
-    elif password_file is not None:
-        password = _read(password_file)
     with changing(place) as session:
         user = registry.find_user(session, name)
         if email is not None:
@@ -210,7 +206,19 @@ def _question(session: Session, user: User) -> str:
     return f"Remove {user.name} ({tokens}{where}), and stop {running}?"
 
 
-def _asked() -> str:
+def _given(file: IO[bytes] | None, *, asks: bool, no_password: bool) -> str | None:
+    """Return the password that was given in one of the three ways; None for none."""
+    if sum((asks, file is not None, no_password)) > 1:
+        raise click.UsageError("give one of --password, --password-file and --no-password")
+    if file is not None:
+        return _read(file)
+    if not asks:
+        return None
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            "there is no terminal to ask for a password on: give --password-file, or "
+            "--no-password for a user of tokens alone"
+        )
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
 
 

@@ -25,14 +25,17 @@ def test_accounts_are_kept_in_postgresql_and_no_sqlite_is_made(
     osmosis: Command, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = ("--data", str(tmp_path), "--database", access.url)
-    assert osmosis("platform", "user", "add", "ann", *place)[0] == 0
+    assert osmosis("platform", "user", "add", "--no-password", "ann", *place)[0] == 0
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", access.with_password)
-    assert "there is a user 'ann' already" in osmosis("platform", "user", "add", "ann")[2]
+    assert (
+        "there is a user 'ann' already"
+        in osmosis("platform", "user", "add", "--no-password", "ann")[2]
+    )
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     file = ("--database-password-file", str(tmp_path / "password"))
     assert (
         "there is a user 'ann' already"
-        in osmosis("platform", "user", "add", "ann", *place, *file)[2]
+        in osmosis("platform", "user", "add", "--no-password", "ann", *place, *file)[2]
     )
     assert not (tmp_path / FILE_NAME).exists()
 
@@ -43,7 +46,7 @@ def test_a_database_of_another_version_is_refused_until_it_is_upgraded(
     database = connected(access.url)
     upgrade(database, "0001")
     place = ("--data", str(tmp_path), "--database", access.url)
-    for words in (("serve", "--port", "0"), ("user", "add", "ann")):
+    for words in (("serve", "--port", "0"), ("user", "add", "--no-password", "ann")):
         status, out, err = osmosis("platform", *words, *place)
         assert (status, out) == (1, "")
         assert f"at revision 0001, and this version needs {NEWEST}" in err
@@ -69,7 +72,15 @@ def test_a_database_that_cannot_be_reached_is_one_sentence(
 ) -> None:
     url = access.url.replace(*change)
     status, out, err = osmosis(
-        "platform", "user", "add", "ann", "--data", str(tmp_path), "--database", url
+        "platform",
+        "user",
+        "add",
+        "--no-password",
+        "ann",
+        "--data",
+        str(tmp_path),
+        "--database",
+        url,
     )
     assert (status, out, len(err.strip().splitlines())) == (1, "", 1)
     assert told in err

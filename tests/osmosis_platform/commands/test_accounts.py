@@ -35,8 +35,8 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def accounts(platform: Command) -> Command:
     """A platform with two users in one workspace."""
-    platform("user", "add", "ann", "--email", "ann@x.test")
-    platform("user", "add", "bob")
+    platform("user", "add", "--no-password", "ann", "--email", "ann@x.test")
+    platform("user", "add", "--no-password", "bob")
     platform("workspace", "add", "agents", "--git", "acme/agents")
     platform("workspace", "add", "other", "--git", "acme/other", "--clone-url", "/")
     platform("member", "add", "agents", "ann", "--role", "owner")
@@ -141,7 +141,7 @@ def test_a_user_gets_another_address_and_another_password(
     assert documents(accounts, "user", "list")[1]["has_password"] is False
     for wrong, told in (
         ((), "nothing to change"),
-        (("--password",), "there is no terminal to ask on: give --password-file"),
+        (("--password",), "there is no terminal to ask for a password on: give --password-file"),
         (("--password", "--no-password"), "give one of"),
         (("--email", "x"), "must look like"),
     ):
@@ -233,7 +233,7 @@ def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(
             assert (found.status, found.creator.name) == (expected, f"{account.user} (removed)")
     assert account.user not in {each["name"] for each in documents(operator, "user", "list")}
     for _ in range(2):  # the name is free again
-        assert operator("user", "add", account.user)[0] == 0
+        assert operator("user", "add", "--no-password", account.user)[0] == 0
         assert operator("member", "add", account.workspace, account.user)[0] == 0
         assert status_of(platform_server, account, cookie) == (401, 303)
         assert operator("user", "remove", account.user, "--yes")[0] == 0

@@ -24,6 +24,7 @@ from osmosis_platform.database.address import parse_address, shown
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import User
 from osmosis_platform.vault.cipher import open_vault
+from tests.typed_input import Terminal
 
 from .conftest import Command
 
@@ -35,7 +36,7 @@ def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:
     words = ("user", "add", "ann", "--email", "ann@x.test", "--password-file")
     assert platform(*words, str(tmp_path / "password")) == (0, "Added the user ann.\n", "")
     said = "Added the user bob without a password: only tokens log this user in.\n"
-    assert platform("user", "add", "bob") == (0, said, "")
+    assert platform("user", "add", "--no-password", "bob") == (0, said, "")
     said = "Added the workspace agents of acme/agents.\n"
     assert platform("workspace", "add", "agents", "--git", "Acme/Agents") == (0, said, "")
     said = "ann is in agents as viewer.\n"
@@ -58,8 +59,25 @@ def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
 
 
+def test_a_user_without_a_password_has_to_be_asked_for_where_there_is_no_terminal(
+    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, out, err = platform("user", "add", "ann")
+    assert (status, out) == (2, "")
+    assert "there is no terminal to ask for a password on: give --password-file, or --no-" in err
+    (tmp_path / "password").write_text(PASSWORD)
+    both = ("--password-file", str(tmp_path / "password"), "--no-password")
+    assert "give one of" in platform("user", "add", "ann", *both)[2]
+    assert "there are no users" in platform("user", "list")[1]
+    typed = Terminal(f"{PASSWORD}\n{PASSWORD}\n")
+    monkeypatch.setattr("click.termui.hidden_prompt_func", lambda prompt: typed.readline().strip())
+    monkeypatch.setattr(sys, "stdin", typed)
+    status, out, err = platform("user", "add", "ann")
+    assert (status, out, PASSWORD in err) == (0, "Added the user ann.\n", False)
+
+
 def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_path: Path) -> None:
-    status, out, _ = platform("user", "add", "ann", "--json")
+    status, out, _ = platform("user", "add", "--no-password", "ann", "--json")
     assert (status, json.loads(out)["has_password"]) == (0, False)
     status, out, _ = platform("workspace", "add", "agents", "--git", "acme/agents", "--json")
     assert (status, json.loads(out)["clone_url"]) == (0, None)
@@ -67,7 +85,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     assert json.loads(out) == {"workspace": "agents", "user": "ann", "role": "member"}
     status, out, err = platform("token", "create", "ann", "--json")
     assert (json.loads(out)["workspace"], err) == ("agents", "")
-    status, out, err = platform("user", "add", "ann", "--json")
+    status, out, err = platform("user", "add", "--no-password", "ann", "--json")
     assert (status, out) == (1, "")
     assert "there is a user 'ann' already" in json.loads(err)["error"]["message"]
 
@@ -76,8 +94,13 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     ("words", "status", "told"),
     [
         (("user", "add", "-x"), 2, "No such option"),
-        (("user", "add", "a b"), 2, "the name of a user has up to 63 letters"),
-        (("user", "add", "a", "--email", "a"), 2, "must look like name@example.com"),
+        (("user", "set", "a", "--password"), 2, "no terminal to ask for a password on: give"),
+        (("user", "add", "--no-password", "a b"), 2, "the name of a user has up to 63 letters"),
+        (
+            ("user", "add", "--no-password", "a", "--email", "a"),
+            2,
+            "must look like name@example.com",
+        ),
         (("workspace", "add", "a", "--git", "https://github.com/a/b"), 2, "is no OWNER/REPO"),
         (("workspace", "add", "a"), 2, "--git"),
         (("workspace", "add", "a", "--git", "a/b", "--clone-url", "ext::sh"), 2, "--clone-url: "),
@@ -161,7 +184,7 @@ def test_no_key_is_made_for_secrets_that_another_encrypted(
     monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
     data = tmp_path / "data"
     assert platform("workspace", "add", "agents", "--git", "acme/agents")[0] == 0
-    assert platform("user", "add", "ann")[0] == 0
+    assert platform("user", "add", "--no-password", "ann")[0] == 0
     database = Database.in_folder(data)
     with database.writing() as session:
         session.connection().exec_driver_sql(
@@ -254,17 +277,17 @@ def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a:hidden@b/c")
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE_PASSWORD_FILE", str(file))
     told = "OSMOSIS_PLATFORM_DATABASE: has a password, and there is a file with one"
-    assert told in platform("user", "add", "ann")[2]
+    assert told in platform("user", "add", "--no-password", "ann")[2]
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a@b/c")
     for content, told in ((b"", "is empty"), (b"\xff", "is not UTF-8")):
         file.write_bytes(content)
-        assert told in platform("user", "add", "ann")[2]
+        assert told in platform("user", "add", "--no-password", "ann")[2]
     file.unlink()
-    assert "No such file" in platform("user", "add", "ann")[2]
+    assert "No such file" in platform("user", "add", "--no-password", "ann")[2]
 
 
 def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:
-    platform("user", "add", "ann")
+    platform("user", "add", "--no-password", "ann")
     told = platform("token", "create", "ann")[2]
     assert "ann is a member of no workspace" in told
     for name in ("one", "two"):
@@ -303,14 +326,16 @@ def test_serving_says_what_is_in_the_way(
     (tmp_path / "file").touch()
     assert "--data" in platform("serve", "--data", str(tmp_path / "file"))[2]
     (tmp_path / "data" / FILE_NAME).write_text("no database" * 100)
-    assert "the database: file is not a database" in platform("user", "add", "ann")[2]
+    assert (
+        "the database: file is not a database" in platform("user", "add", "--no-password", "ann")[2]
+    )
 
 
 def test_without_the_extra_a_command_says_how_to_install_it(
     platform: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "alembic", None)
-    for words in (("serve",), ("user", "add", "ann")):
+    for words in (("serve",), ("user", "add", "--no-password", "ann")):
         status, out, err = platform(*words)
         assert (status, out) == (1, "")
         assert "pip install 'pytest-osmosis[platform]'" in err
