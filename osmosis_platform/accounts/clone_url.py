@@ -41,8 +41,8 @@ def check_clone_url(text: str) -> str:
         raise CloneUrlError("must name a host")
     if password is not None or (user is not None and parts.scheme == "https"):
         raise CloneUrlError("must hold no user and no password; give git a credential helper")
-    if user is not None and not _USER.fullmatch(user):
-        raise CloneUrlError("has a user's name that ssh would take for an option")
+    if (user is not None and not _USER.fullmatch(user)) or parts.path.startswith("/-"):
+        raise CloneUrlError("has a name that ssh or git would take for an option")
     return text
 
 
@@ -50,4 +50,6 @@ def _folder(text: str) -> str:
     path = Path(text)
     if not path.is_absolute() or not path.is_dir():
         raise CloneUrlError("there is no such folder")
+    if not (path / ".git").exists() and not (path / "objects").is_dir():
+        raise CloneUrlError("the folder is no Git repository, bare or with a work tree")
     return str(path)

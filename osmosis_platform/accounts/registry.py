@@ -15,7 +15,7 @@ from .passwords import hash_password, problem
 from .roles import ROLES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_REPOSITORY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38})/[a-z0-9._-]{1,100}")
+_REPOSITORY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38})/[a-z0-9._][a-z0-9._-]{0,99}")
 
 
 class AccountError(Exception):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _clone_url_option = click.option(
     "--clone-url",
     metavar="URL",
-    help="Where to clone it from instead of GitHub: https, ssh, or a folder of this machine.",
+    help="Where to clone it from instead of GitHub: https, ssh, or a repository in a folder.",
 )
 
 

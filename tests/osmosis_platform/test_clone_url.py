@@ -23,7 +23,9 @@ def test_https_and_ssh_are_taken(url: str) -> None:
     assert check_clone_url(url) == url
 
 
-def test_a_folder_is_taken_as_its_path(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [".git", "objects"], ids=["work tree", "bare"])
+def test_a_repository_in_a_folder_is_taken_as_its_path(tmp_path: Path, inside: str) -> None:
+    (tmp_path / inside).mkdir()
     assert check_clone_url(str(tmp_path)) == str(tmp_path)
     assert check_clone_url(f"file://{tmp_path}") == str(tmp_path)
 
@@ -38,6 +40,8 @@ def test_a_folder_is_taken_as_its_path(tmp_path: Path) -> None:
         "-oProxyCommand=x",
         "ssh://-oProxyCommand=x/y",
         "ssh://-x@host/y",
+        "ssh://git@host/-x",
+        "/",
         "ssh://host:99999999/y",
         "git@-host:path",
         "host:-x",

@@ -33,12 +33,13 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def accounts(platform: Command) -> Command:
-    """A platform with two users in one workspace."""
+def accounts(platform: Command, tmp_path: Path) -> Command:
+    """A platform with two users in one workspace, and a repository beside its data."""
+    (tmp_path / ".git").mkdir()
     platform("user", "add", "--no-password", "ann", "--email", "ann@x.test")
     platform("user", "add", "--no-password", "bob")
     platform("workspace", "add", "agents", "--git", "acme/agents")
-    platform("workspace", "add", "other", "--git", "acme/other", "--clone-url", "/")
+    platform("workspace", "add", "other", "--git", "acme/other", "--clone-url", str(tmp_path))
     platform("member", "add", "agents", "ann", "--role", "owner")
     platform("member", "add", "agents", "bob")
     return platform
@@ -69,7 +70,7 @@ def logged_in(server: PlatformServer, account: Account) -> str:
         return browsers.start(session, session.get_one(User, account.user_id), 3600)
 
 
-def test_lists_show_accounts_and_never_a_token(accounts: Command) -> None:
+def test_lists_show_accounts_and_never_a_token(accounts: Command, tmp_path: Path) -> None:
     token = accounts("token", "create", "bob")[1].strip()
     said = [accounts(kind, "list")[1] for kind in ("user", "workspace", "token")]
     said.append(accounts("member", "list", "agents")[1])
@@ -79,7 +80,7 @@ def test_lists_show_accounts_and_never_a_token(accounts: Command) -> None:
     ]
     assert [line.split() for line in said[1].splitlines()[1:]] == [
         ["agents", "acme/agents", "GitHub", "2", "0"],
-        ["other", "acme/other", "/", "0", "0"],
+        ["other", "acme/other", str(tmp_path), "0", "0"],
     ]
     assert [line.split()[1:3] for line in said[2].splitlines()[1:]] == [["bob", "agents"]]
     assert [line.split()[:2] for line in said[3].splitlines()[1:]] == [
@@ -89,7 +90,7 @@ def test_lists_show_accounts_and_never_a_token(accounts: Command) -> None:
     assert documents(accounts, "user", "list")[1]["workspaces"] == [
         {"name": "agents", "role": "member"}
     ]
-    assert documents(accounts, "workspace", "list")[1]["clone_url"] == "/"
+    assert documents(accounts, "workspace", "list")[1]["clone_url"] == str(tmp_path)
     assert documents(accounts, "member", "list", "agents")[0]["email"] == "ann@x.test"
     assert documents(accounts, "token", "list", "--user", "ann") == []
     (found,) = documents(accounts, "token", "list", "--workspace", "agents")
@@ -105,13 +106,13 @@ def test_an_empty_platform_says_what_to_add(platform: Command) -> None:
 
 
 def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
-    accounts: Command,
+    accounts: Command, tmp_path: Path
 ) -> None:
     words = ("workspace", "set", "agents")
-    assert accounts(*words, "--git", "Acme/New", "--clone-url", "/")[0] == 0
+    assert accounts(*words, "--git", "Acme/New", "--clone-url", str(tmp_path))[0] == 0
     assert accounts(*words, "--git", "acme/new")[0] == 0
     (found, _) = documents(accounts, "workspace", "list")
-    assert (found["repository"], found["clone_url"]) == ("acme/new", "/")
+    assert (found["repository"], found["clone_url"]) == ("acme/new", str(tmp_path))
     status, out, _ = accounts(*words, "--no-clone-url", "--json")
     assert (status, json.loads(out)["clone_url"]) == (0, None)
     for more, told in (
