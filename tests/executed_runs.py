@@ -18,7 +18,7 @@ from tests.submitted_runs import log_of, run_of
 SECRET = "sk-the-value-of-a-secret"
 
 
-def report_of(answer: str, *, halted: str | None = None) -> Report:
+def report_of(answer: str, *, halted: str | None = None, name: str = "") -> Report:
     """A report of one row with two runs, of which one passed."""
     figures = {"mean": 0.5, "std": 0.7, "min": 0.0, "max": 1.0, "scored": 2, "missing": 0}
     runs = [
@@ -36,7 +36,7 @@ def report_of(answer: str, *, halted: str | None = None) -> Report:
     )  # fmt: skip
     config = Config(
         model="embedded", n_runs=2, pass_threshold=1.0, eval_fns=["reward"], agent="a", data="d",
-        data_sha256="x", endpoint="e",
+        data_sha256="x", name=name, endpoint="e",
     )  # fmt: skip
     return Report(config=config, summary=summary, rows=[Row(row_index=0, runs=runs)])
 

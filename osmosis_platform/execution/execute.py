@@ -81,6 +81,9 @@ class _Execution:
         self._children = Children(self._room, self._order, services.confinement, services.grace_s)
         self._rows = Rows.of_run(run_id, self._order.submission)
         self._progress: Progress | None = None
+        dataset = self._order.dataset
+        self._datasets = [str(dataset), os.path.relpath(dataset, self._room.source)]
+        """Paths by which programs name the dataset."""
 
     def run(self) -> None:
         if self._order.missing:
@@ -222,6 +225,7 @@ class _Execution:
         resumes = self._room.has_begun()
         self._room.report.unlink(missing_ok=True)
         dataset = self._children.put_dataset()
+        self._datasets.append(str(dataset))
         words = evaluation_words(
             self._order.submission,
             self._rows,
@@ -288,8 +292,7 @@ class _Execution:
 
     def _without_paths(self, text: str) -> str:
         """Name files as users know them, and not where the platform has them."""
-        dataset = self._order.dataset
-        for shown in (str(dataset), os.path.relpath(dataset, self._room.source)):  # pytest's items
+        for shown in self._datasets:
             text = text.replace(shown, self._order.dataset_name)
         for folder in (self._room.folder, self._room.data):
             text = text.replace(f"{folder}/", "")

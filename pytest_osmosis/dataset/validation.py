@@ -52,12 +52,16 @@ class Reading:
         return list(self._places) if self._places is not None else None
 
     def digest(self, selection: Selection) -> str:
-        """sha256 over the rows, a line end after each, and over their places unless 0 to n."""
+        """sha256 over the rows, a line end after each, and over their places unless 0 to n.
+
+        It does not matter by which option the rows were selected.
+        """
         whole = self._hash.copy()
-        if not isinstance(selection, range):
+        first = selection[0] if selection else 0
+        if selection and selection[-1] - first != len(selection) - 1:
             whole.update(b"\0rows " + " ".join(map(str, selection)).encode())
-        elif selection.start:
-            whole.update(f"\0from {selection.start}".encode())
+        elif first:
+            whole.update(f"\0from {first}".encode())
         return whole.hexdigest()
 
     def report_double_ids(self, problems: Problems) -> None:

@@ -197,7 +197,8 @@ def test_a_submitted_evaluation_has_the_figures_of_a_local_one(
     theirs, ours = (json.loads(Path(file).read_text()) for file in ("theirs.json", "ours.json"))
     assert theirs["summary"]["eval_fns"] == ours["summary"]["eval_fns"]
     assert [_runs(row) for row in theirs["rows"]] == [_runs(row) for row in ours["rows"]]
-    assert theirs["config"]["data"] == "datasets/answers.jsonl"
+    assert theirs["config"]["data"] == theirs["config"]["name"] == "datasets/answers.jsonl"
+    assert theirs["config"]["data_sha256"] == ours["config"]["data_sha256"]
     for path in (tmp_path / "data" / "runs").rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes()
     logs = osmosis("eval", "logs", name)

@@ -83,12 +83,16 @@ def test_a_run_that_fails_says_why(
     assert len(submitted.children.jobs) == (1 if "question" in values else 2)
 
 
-def test_a_log_names_the_dataset_as_users_know_it(submitted: Submitted) -> None:
+def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) -> None:
     dataset_id = run_of(submitted.platform, submitted.run_id).dataset_id
     item = f"../../../datasets/{dataset_id}/rows.jsonl::row-1"
-    submitted.children.evaluation = (0, f"{item} ...\n")
-    submitted.execute()
+    name = "../datasets/my-dataset.jsonl"
+    submitted.children.evaluation = (0, f"{item} ...\n{name}: 1 row\n")
+    submitted.children.report = report_of("fine", name=name)
+    run = submitted.execute()
     assert "info run: datasets/my-dataset.jsonl::row-1 ..." in submitted.log
+    assert "info run: datasets/my-dataset.jsonl: 1 row" in submitted.log
+    assert run.report["config"]["name"] == "datasets/my-dataset.jsonl"
 
 
 def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitted) -> None:

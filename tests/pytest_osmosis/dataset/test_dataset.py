@@ -575,6 +575,9 @@ class TestIdentity:
         assert digest("a", "b") == digest("a", "b")
         assert len({digest("a", "b"), digest("b", "a"), digest("a", "c"), digest("a")}) == 4
         assert digest("a", "a", offset=1) != digest("a", "a", limit=1)
+        assert digest("a", "b", "c", rows="0,1") == digest("a", "b", "c", limit=2)
+        assert digest("a", "b", "c", rows="1,2") == digest("a", "b", "c", offset=1)
+        assert digest("a", "a", "a", rows="0,2") != digest("a", "a", "a", rows="0,1")
 
     def test_row_digests_tell_which_rows_differ(self, write):
         before = load_dataset(write(lines(record(), record(n=1))))
