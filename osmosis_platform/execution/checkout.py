@@ -22,6 +22,7 @@ _FULL = 40
 _NO_COMMIT = "not our ref"
 _NO_REF = "couldn't find remote ref"
 _SUBMODULE = "160000"
+_SYMLINK = "120000"
 _LISTING_BYTES = 64 * MIB
 
 
@@ -69,8 +70,10 @@ class WorkTree:
     folder: Path
     commit: str
     """The full hash."""
-    submodules: tuple[str, ...]
+    submodules: tuple[str, ...] = ()
     """Paths whose files are missing: submodules are not fetched."""
+    symlinks: tuple[str, ...] = ()
+    """Paths of files that hold the target of a symlink: none is followed."""
 
 
 def check_out(
@@ -109,10 +112,10 @@ def _check_out(git: GitProgram, source: Source, wanted: str, limits: CheckoutLim
     words = ("fetch", "--quiet", "--depth=1", "--no-tags", "--", source.url, wanted)
     git.run(folder, *words, protocols=source.protocol)
     found = git.run(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").strip()
-    submodules = _measure(git, folder, found, limits)
+    special = _measure(git, folder, found, limits)
     git.run(folder, "checkout", "--quiet", "--detach", "--force", found)
     _check_tree(folder)
-    return WorkTree(folder, found, submodules)
+    return WorkTree(folder, found, tuple(special[_SUBMODULE]), tuple(special[_SYMLINK]))
 
 
 def _full_commit(git: GitProgram, source: Source, commit: str) -> str:
@@ -137,21 +140,24 @@ def _full_commit(git: GitProgram, source: Source, commit: str) -> str:
     raise CheckoutError(f"the repository has no commit that begins with {commit}; push it")
 
 
-def _measure(git: GitProgram, folder: Path, commit: str, limits: CheckoutLimits) -> tuple[str, ...]:
-    """Refuse a commit with too many files or bytes; return its submodules."""
+def _measure(
+    git: GitProgram, folder: Path, commit: str, limits: CheckoutLimits
+) -> dict[str, list[str]]:
+    """Refuse a commit with too many files or bytes; return its submodules and symlinks by mode."""
     words = ("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
-    total, files, submodules = 0, 0, []
+    total, files = 0, 0
+    special: dict[str, list[str]] = {_SUBMODULE: [], _SYMLINK: []}
     for mode, size, path in _entries(git.run(folder, *words, file_bytes=_LISTING_BYTES)):
         files += 1
         total += size
-        if mode == _SUBMODULE:
-            submodules.append(path)
+        if mode in special:
+            special[mode].append(path)
     if files > limits.files:
         raise CheckoutError(f"the commit has {files:,} files; the limit is {limits.files:,}")
     if total > limits.total_bytes:
         told = f"the limit is {limits.total_bytes // MIB:,} MiB"
         raise CheckoutError(f"the files of the commit have {total // MIB:,} MiB; {told}")
-    return tuple(submodules)
+    return special
 
 
 def _entries(listing: str) -> Iterator[tuple[str, int, str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
@@ -13,6 +14,7 @@ from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entryp
 from osmosis_ai.secret import Redactor
 from osmosis_executors.job import Evaluation, Running
 from osmosis_executors.waiting import wait_for_end
+from pytest_osmosis.escaping import shortened
 from pytest_osmosis.spec import ModelSpec
 
 from ..environments.build import PythonEnvironment
@@ -35,6 +37,8 @@ from .writing import RunRecord
 EVALUATED = (0, 1)
 """Statuses of pytest where every run of a row has ended: all passed, or some did not."""
 KILLED = 128 + signal.SIGKILL
+_LISTED = 500
+"""Characters of paths in a line of the log."""
 GOES_ON = 2
 """How often an evaluation goes on that was killed by neither a stop nor the platform's end."""
 
@@ -129,14 +133,27 @@ class _Execution:
             tree = check_out(git, source, self._order.commit, limits, branch=branch)
         except CheckoutError as error:
             raise RunFailed(str(error), "clone") from None
-        if tree.submodules:
-            told = f"submodules are not fetched: {', '.join(tree.submodules)}"
-            self._record.say(told, step="clone", level="warning")
+        for told, paths in (
+            ("submodules are not fetched", tree.submodules),
+            ("symlinks became files that hold their target", tree.symlinks),
+        ):
+            if paths:
+                text = f"{told}: {shortened(', '.join(paths), _LISTED)}"
+                self._record.say(text, step="clone", level="warning")
+        self._refuse_link(tree.symlinks)
         self._services.confinement.give(self._room.source)
         self._room.keep_commit(tree.commit)
         rows = {} if self._order.kind == TRAINING.name else {"rows": self._rows.facts}
         self._record.note(commit_sha=tree.commit, **rows)
         self._record.say(f"the commit is {tree.commit}", step="clone")
+
+    def _refuse_link(self, symlinks: Sequence[str]) -> None:
+        """Fail a run whose entrypoint is a symlink, or in a folder that is one."""
+        experiment = self._order.experiment
+        path = PurePosixPath(ROLLOUTS, experiment["rollout"], experiment["entrypoint"])
+        if found := {str(path), *map(str, path.parents)}.intersection(symlinks):
+            told = f"{found.pop()} is a symlink, and none is followed: name what it leads to"
+            raise RunFailed(f"experiment_config: {told}", "clone")
 
     def _check_files(self) -> None:
         experiment = self._order.experiment

@@ -17,7 +17,8 @@ from .run_figures import metrics_of
 REPORT_BYTES = 512 * 1024 * 1024
 _END_BYTES = 64 * 1024
 """Of the output, in which the mistake is looked for."""
-_USAGE_ERROR = re.compile(r"ERROR: (.+)")
+_USAGE_ERROR = re.compile(r"^ERROR: (.+)(?:\nTraceback .*((?:\n.+)*))?", re.MULTILINE)
+"""What pytest refuses, and the lines of the traceback of the user's code below it."""
 
 
 _SIGNALS: dict[int, str] = {
@@ -71,11 +72,15 @@ def _without_surrogates(text: str) -> bytes:
 
 
 def last_mistake(output: Path) -> str | None:
-    """Return what pytest said last of a mistake."""
+    """Return what pytest said last of a mistake, with the exception that made it one."""
     with output.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
         found = _USAGE_ERROR.findall(file.read().decode("utf-8", "replace"))
-    return found[-1] if found else None
+    if not found:
+        return None
+    mistake, lines = found[-1]
+    exception = lines.rpartition("\n")[2]
+    return f"{mistake}: {exception}" if exception else mistake
 
 
 def exit_sentence(status: int) -> str:

@@ -163,7 +163,7 @@ def test_nothing_of_a_repository_leads_out_of_it_or_starts_a_program(
     tree = check_out(program, of(origin), None, LIMITS)
     assert (tree.folder / "leads-out").read_text() == "/etc/passwd"
     assert not (tree.folder / "leads-out").is_symlink()
-    assert tree.submodules == ("x",)
+    assert (tree.submodules, tree.symlinks) == (("x",), ("leads-out",))
     assert [*(tree.folder / "x").iterdir()] == []
     assert (tree.folder / "first.txt").read_text() == "first"
     assert not (tree.folder / ".git" / "hooks").exists()

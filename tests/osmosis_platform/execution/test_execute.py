@@ -20,6 +20,8 @@ from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.recipe import BuildSettings
+from osmosis_platform.execution import execute
+from osmosis_platform.execution.checkout import WorkTree
 from osmosis_platform.execution.execute import KILLED
 from osmosis_platform.execution.scheduler import Scheduler
 from osmosis_platform.execution.writing import RunRecord
@@ -58,11 +60,21 @@ def test_half_a_character_in_a_report_costs_none_of_it(submitted: Submitted) -> 
     assert "half ? of \U0001f600" in repr(run.report)
 
 
+TRACEBACK = """\
+ERROR: 'main.py' cannot be imported
+Traceback (most recent call last):
+  File "main.py", line 1, in <module>
+    x
+NameError: name 'x' is not defined
+
+"""
 FAILURES = [
     ({"question": (1, "asking\nthe key is wrong\n")},
      "the model does not answer: the key is wrong"),
     ({"evaluation": (4, "ERROR: no such agent\n"), "report": None}, "no such agent"),
     ({"evaluation": (4, "ERROR: no\0 such agent\n"), "report": None}, "no"),
+    ({"evaluation": (4, TRACEBACK), "report": None},
+     "'main.py' cannot be imported: NameError: name 'x' is not defined"),
     ({"evaluation": (3, ""), "report": None}, "the evaluation ended with exit status 3"),
     ({"evaluation": (152, ""), "report": None},
      "the evaluation ended with exit status 152: a process of it used more processor time"),
@@ -187,6 +199,21 @@ def test_the_branch_that_a_config_names_is_cloned(submitted: Submitted) -> None:
     submitted.execute()
     assert "info clone: cloning acme/agents at the newest commit of a/b" in submitted.log
     assert any(job.words[-1] == "refs/heads/a/b" for job in submitted.children.jobs)
+
+
+@pytest.mark.parametrize("link", ["rollouts/my-rollout", "rollouts/my-rollout/main.py"])
+def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    (submitted.room.folder / "commit").unlink()
+    tree = WorkTree(submitted.room.source, "c" * 40, symlinks=("other", link))
+    monkeypatch.setattr(execute, "check_out", lambda *words: tree)
+    run = submitted.execute()
+    assert run.results["error"] == (
+        f"experiment_config: {link} is a symlink, and none is followed: name what it leads to"
+    )
+    told = f"warning clone: symlinks became files that hold their target: other, {link}"
+    assert told in submitted.log
 
 
 @pytest.mark.slow
