@@ -52,6 +52,9 @@ class Job:
     limits: JobLimits = JobLimits()
     grace_s: float = 4.0
     """How long it may take to end after it was asked to."""
+    orphan_grace_s: float = 0.5
+    """The same once the process that started it has died: what is finished is written, and nothing
+    new is paid for."""
     user: RunAs | None = None
     """None: the user of this process."""
     wrapper: Sequence[str] = ()

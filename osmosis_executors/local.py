@@ -62,9 +62,12 @@ class LocalRun:
 
     def send(self, order: bytes) -> None:
         """Say what to run; the pipe stays open as long as it is to go on."""
+        self._write(order)
+
+    def _write(self, words: bytes) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has died: its exit status says so
-            self._process.stdin.write(order)
+            self._process.stdin.write(words)
             self._process.stdin.flush()
 
     def wait(self, timeout_s: float) -> int | None:
@@ -79,6 +82,9 @@ class LocalRun:
     def stop(self) -> None:
         """Ask it to end, and end it when it has not within its grace; do not wait. Idempotent."""
         assert self._process.stdin is not None
+        if self._process.stdin.closed:
+            return
+        self._write(b"stop\n")
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
@@ -104,6 +110,7 @@ def _order(job: Job) -> bytes:
         "lock": None if job.lock is None else str(job.lock),
         "limits": asdict(job.limits),
         "grace_s": job.grace_s,
+        "orphan_grace_s": job.orphan_grace_s,
         "user": None if job.user is None else asdict(job.user),
     }
     return json.dumps(order).encode("ascii") + b"\n"

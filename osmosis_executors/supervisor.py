@@ -1,7 +1,8 @@
 """The parent of one program: runs it within limits, and ends it when its own stdin is closed.
 
 Started as a script that needs the standard library alone. Its order is one line of JSON on stdin;
-after that stdin says, by staying open, that the process which wants the program is alive.
+after that stdin says, by staying open, that the process which wants the program is alive. A word
+before it is closed asks for the program's end; without one that process has died.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def main() -> int:
     _lock(order["lock"])
     child = _start(order)
     ended = threading.Event()
-    words = (child, ended, order["grace_s"])
+    words = (child, ended, order["grace_s"], order["orphan_grace_s"])
     threading.Thread(target=_end_on_silence, args=words, daemon=True).start()
     _, status = os.waitpid(child, 0)
     ended.set()
@@ -98,15 +99,16 @@ def _limit(number: int, wanted: int) -> None:
     resource.setrlimit(number, (value, hard))
 
 
-def _end_on_silence(child: int, ended: threading.Event, grace_s: float) -> None:
+def _end_on_silence(
+    child: int, ended: threading.Event, grace_s: float, orphan_grace_s: float
+) -> None:
     """End the program when stdin is closed: it alone is asked, then its whole group is killed."""
-    while os.read(0, 4096):
-        pass
+    is_asked = bool(sys.stdin.buffer.read())
     if ended.is_set():
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGTERM)
-    if not ended.wait(grace_s):
+    if not ended.wait(grace_s if is_asked else orphan_grace_s):
         _signal_group(child, signal.SIGKILL)
 
 

@@ -47,6 +47,7 @@ class RayExecutor(LocalExecutor):
                 job,
                 words=[*job.words, *self._words(evaluation)],
                 environment={**_of_ray(), **job.environment},
+                orphan_grace_s=job.grace_s,  # a driver ends its shards
             )
         )
 

@@ -126,6 +126,7 @@ class TrainingRun:
             lock=room.trainer_lock,
             limits=JobLimits(file_bytes=None, open_files=None),
             grace_s=self.children.grace_s,
+            orphan_grace_s=self.children.grace_s,
         )
         printed = self._following(started, job.output, "train")
         running = self._start(started, job)

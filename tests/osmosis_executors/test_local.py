@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -122,6 +123,38 @@ def test_what_does_not_end_is_killed_with_all_that_it_has_started(tmp_path: Path
         run.stop()
         assert run.wait(PATIENCE_S) == 137
     wait_for_end(child)
+
+
+STARTS = """
+import sys, time
+from pathlib import Path
+from osmosis_executors.job import Job
+from osmosis_executors.local import LocalExecutor
+
+here = Path.cwd()
+words = [sys.executable, "-S", "-c", sys.argv[1]]
+run = LocalExecutor().start(Job(words, here, {}, here / "out", grace_s=600))
+time.sleep(600)
+"""
+
+
+def test_a_program_that_does_not_end_is_killed_at_once_when_who_started_it_has_died(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import os, pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: pathlib.Path('asked').touch())\n"
+        "pathlib.Path('n').write_text(str(os.getpid())); os.rename('n', 'ready')\n"
+        "while True: time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", STARTS, code], cwd=tmp_path) as platform:
+        end = time.monotonic() + PATIENCE_S
+        while not (tmp_path / "ready").exists():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        platform.kill()
+    wait_for_end(int((tmp_path / "ready").read_text()))
+    assert (tmp_path / "asked").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
