@@ -62,7 +62,6 @@ class Children:
 
     build: tuple[int, str] = (0, "")
     server: tuple[int | None, str] = (None, '{"url": "http://127.0.0.1:1"}\n')
-    question: tuple[int, str] = (0, "")
     evaluation: tuple[int | None, str] = (0, "")
     report: Report | None = None
     on_wait: Callable[[], None] = lambda: None
@@ -75,7 +74,6 @@ class Children:
         return self.started[-1]
 
     def _start(self, job: Job) -> Ended:
-        is_question = "osmosis_executors.question" in job.words
         if job.words[0] == "uv" or "-I" in job.words:
             assert SECRET not in job.environment.values()
             job.output.write_text(self.build[1])
@@ -83,13 +81,13 @@ class Children:
         if "osmosis_executors.serve_rollout" in job.words:
             job.output.write_text(self.server[1])
             return Ended(self.server[0])
-        status, printed = self.question if is_question else self.evaluation
+        status, printed = self.evaluation
         with job.output.open("a") as file:
             file.write(printed)
-        if not is_question and self.report is not None:
+        if self.report is not None:
             text = json.dumps(self.report.model_dump(mode="python"))
             (job.folder.parent / "results/report.json").write_text(text)
-        return Ended(status, (lambda: None) if is_question else self.on_wait)
+        return Ended(status, self.on_wait)
 
     def evaluate(self, evaluation: Evaluation) -> Ended:
         assert evaluation.options[0] == "-p"

@@ -1,4 +1,4 @@
-"""One submitted run from its claim to its end: clone, build, one question, run, report."""
+"""One submitted run from its claim to its end: clone, build, run, report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .checkout import CheckoutError, Source, check_out
 from .children import OWN_PYTHON, Children
 from .git_program import GitProgram
 from .growing_file import GrowingFile
-from .orders import Rows, evaluation_words, question_words
+from .orders import Rows, evaluation_words
 from .outcome import ReportProblem, exit_sentence, last_mistake, read_outcome
 from .room import Room
 from .run_figures import Progress
@@ -101,7 +101,6 @@ class _Execution:
                 if self._order.kind == TRAINING.name:
                     self._train(environment)
                 else:
-                    self._ask_model()
                     self._evaluate(environment)
         except NotToGoOn as error:
             if error.reason == "stopped":
@@ -207,19 +206,6 @@ class _Execution:
             self._watch,
         ).run(environment.python)
 
-    def _ask_model(self) -> None:
-        model = self._order.experiment["model_path"]
-        if ModelSpec(model).persona is not None:
-            return  # the evaluation itself has it
-        answer = self._room.folder / "answer"
-        answer.unlink(missing_ok=True)
-        self._record.say(f"asking {model} one question", step="model")
-        asked = self._services.executor.start(self._children.job(question_words(model), answer))
-        if self._wait(asked) == 0:
-            return
-        told = answer.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no answer"]
-        raise RunFailed(f"the model does not answer: {told[0]}", "model")
-
     def _evaluate(self, environment: PythonEnvironment) -> None:
         status = self._attempt(environment)
         for _ in range(GOES_ON):
@@ -240,6 +226,8 @@ class _Execution:
     def _attempt(self, environment: PythonEnvironment) -> int:
         """Evaluate, or go on with what an earlier attempt has finished; return pytest's status."""
         resumes = self._room.has_begun()
+        model = self._order.experiment["model_path"]
+        asks = not resumes and ModelSpec(model).persona is None
         self._room.report.unlink(missing_ok=True)
         dataset = self._children.put_dataset()
         self._datasets.append(str(dataset))
@@ -249,11 +237,13 @@ class _Execution:
             self._room,
             dataset,
             resumes=resumes,
+            asks=asks,
             python=environment.python,
         )
         facts = self._rows.facts
         which = f"the first {facts['limit']:,}" if "limit" in facts else "a random tenth"
-        self._record.say(f"evaluating {which} of the rows", step="run")
+        first = f"asking {model} one question, then " if asks else ""
+        self._record.say(f"{first}evaluating {which} of the rows", step="run")
         self._room.output.touch(mode=0o600)
         output = GrowingFile(self._room.output, self._room.output.stat().st_size)
         try:

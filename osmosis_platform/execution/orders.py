@@ -19,6 +19,7 @@ from .room import Room
 
 SAMPLE = "10%"
 """What is drawn of the rows where a run sets no limit; at least one."""
+QUESTION = ("-p", "osmosis_executors.question")
 _SEED_DIGITS = 8
 _PASSED_ON = (
     "LANG",
@@ -69,13 +70,18 @@ def evaluation_words(
     dataset: Path,
     *,
     resumes: bool,
+    asks: bool = False,
     python: Path = Path(sys.executable),
 ) -> list[str]:
-    """Return the command that evaluates a submission in its room, with this interpreter."""
+    """Return the command that evaluates a submission in its room, with this interpreter.
+
+    With `asks`, the model is asked one question first.
+    """
     experiment = submission["experiment_config"]
     given = submission.get("evaluation_config", {})
     return [
         *(str(python), *PYTEST, "-p", "no:cacheprovider", "--color=no"),
+        *(QUESTION if asks else ()),
         "--osmosis-only",
         f"--osmosis-agent={ROLLOUTS}/{experiment['rollout']}/{experiment['entrypoint']}",
         f"--osmosis-model={experiment['model_path']}",
@@ -90,11 +96,6 @@ def evaluation_words(
         f"--osmosis-run-dir={room.kept}",
         *(["--osmosis-extend"] if resumes else []),
     ]
-
-
-def question_words(model: str) -> list[str]:
-    """Return the command that asks a model one question."""
-    return [sys.executable, "-m", "osmosis_executors.question", model]
 
 
 def child_environment(

@@ -19,8 +19,13 @@ _END_BYTES = 64 * 1024
 """Of the output, in which the mistake is looked for."""
 _USAGE_ERROR = re.compile(r"^ERROR: (.+)(?:\nTraceback .*((?:\n.+)*))?", re.MULTILINE)
 """What pytest refuses, and the lines of the traceback of the user's code below it."""
-
-
+_INSTEAD = {
+    "export it, or name another variable with --osmosis-api-key-env": (
+        "set it with `osmosis secret set`, and name it in [secrets]"
+    ),
+    r"give --osmosis-api-key-env \w+ to send it": "give its address with https://",
+}
+"""What a submitted run does in place of what a command line can."""
 _SIGNALS: dict[int, str] = {
     signal.SIGXCPU: "a process of it used more processor time than the platform allows",
     signal.SIGXFSZ: "a process of it wrote a larger file than the platform allows",
@@ -79,6 +84,8 @@ def last_mistake(output: Path) -> str | None:
     if not found:
         return None
     mistake, lines = found[-1]
+    for told, instead in _INSTEAD.items():
+        mistake = re.sub(told, instead, mistake)
     exception = lines.rpartition("\n")[2]
     return f"{mistake}: {exception}" if exception else mistake
 

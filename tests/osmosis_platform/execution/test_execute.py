@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -69,8 +68,14 @@ NameError: name 'x' is not defined
 
 """
 FAILURES = [
-    ({"question": (1, "asking\nthe key is wrong\n")},
+    ({"evaluation": (4, "ERROR: the model does not answer: the key is wrong\n"), "report": None},
      "the model does not answer: the key is wrong"),
+    ({"evaluation": (4, "ERROR: API key: OPENAI_API_KEY is not set: export it, or name another "
+                        "variable with --osmosis-api-key-env\n"), "report": None},
+     "API key: OPENAI_API_KEY is not set: set it with `osmosis secret set`, and name it in"),
+    ({"evaluation": (4, "ERROR: API key: A is not sent over plain http to b: give "
+                        "--osmosis-api-key-env A to send it\n"), "report": None},
+     "API key: A is not sent over plain http to b: give its address with https://"),
     ({"evaluation": (4, "ERROR: no such agent\n"), "report": None}, "no such agent"),
     ({"evaluation": (4, "ERROR: no\0 such agent\n"), "report": None}, "no"),
     ({"evaluation": (4, TRACEBACK), "report": None},
@@ -92,7 +97,7 @@ def test_a_run_that_fails_says_why(
     assert run.status == "failed"
     assert run.results["error"].startswith(reason)
     assert f": {reason}" in submitted.log
-    assert len(submitted.children.jobs) == (1 if "question" in values else 2)
+    assert len(submitted.children.jobs) == 1
 
 
 def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) -> None:
@@ -126,10 +131,10 @@ def test_every_program_of_a_run_is_held_as_the_operator_wants(submitted: Submitt
     for job in submitted.children.jobs:
         assert job.limits == JobLimits(cpu_s=9)
         assert job.wrapper[:2] == ("box", str(submitted.room.folder))
-    built, *_, question, evaluation = submitted.children.jobs
+    built, *_, evaluation = submitted.children.jobs
     environment = str(Path(evaluation.words[0]).parents[2])
     assert built.wrapper[2] == evaluation.wrapper[2] == environment
-    assert question.wrapper[2:] == (str(submitted.room.folder), str(submitted.services.data))
+    assert evaluation.wrapper[3] == str(submitted.services.data)
 
 
 def test_another_user_cannot_replace_what_the_platform_writes_again(
@@ -161,12 +166,11 @@ def test_an_evaluation_runs_in_the_environment_that_was_built_for_it(submitted: 
     build_of_its_own(submitted)
     submitted.children.build = (0, f"installed into {submitted.services.data}/environments/x\n")
     assert submitted.execute().status == "finished"
-    *built, question, evaluation = submitted.children.jobs
+    *built, evaluation = submitted.children.jobs
     assert [job.words[1] for job in built] == ["venv", "-I", "pip"]
     home = Path(evaluation.words[0]).parents[2]
     assert home.parent == submitted.services.data / "environments"
     assert evaluation.environment["PATH"].startswith(f"{home}/venv/bin:")
-    assert question.words[0] == sys.executable
     assert "info build: installed into environments/x" in submitted.log
 
 
@@ -248,8 +252,10 @@ def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submit
     )
     children.evaluation = (0, "")
     assert submitted.execute().status == "finished"
-    assert "--osmosis-extend" in children.jobs[-1].words
-    assert "--osmosis-extend" not in children.jobs[1].words
+    first, again = (job.words for job in children.jobs)
+    assert ("--osmosis-extend" in again, "osmosis_executors.question" in again) == (True, False)
+    assert ("--osmosis-extend" in first, "osmosis_executors.question" in first) == (False, True)
+    assert "asking openai/x one question, then evaluating a random tenth of the" in submitted.log
 
 
 class Outage:

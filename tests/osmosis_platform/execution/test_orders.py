@@ -80,6 +80,8 @@ def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended
     ]
     again = evaluation_words(submission, rows, room, Path("../d.jsonl"), resumes=True)
     assert again == [*words, "--osmosis-extend"]
+    asking = evaluation_words(submission, rows, room, Path("../d.jsonl"), resumes=False, asks=True)
+    assert [word for word in asking if word not in words] == ["osmosis_executors.question"]
 
 
 def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -> None:
