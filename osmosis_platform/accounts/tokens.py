@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, joinedload
 
+from ..database.connection import Database
 from ..database.models import Member, Token, Workspace, now
 from ..identifiers import digest, new_token
 from .registry import AccountError
 from .roles import VIEWER
+
+LABEL_LENGTH = 100
+_USE_NOTED = timedelta(hours=1)
+"""How exactly the last use of a token is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,12 @@ class Caller:
     token_id: str
     expires_at: datetime
     workspace: CallerWorkspace | None
+    last_used_at: datetime | None = None
+
+
+def is_label(text: str) -> bool:
+    """Return whether a token can be called this."""
+    return bool(text.strip()) and text.isprintable() and len(text) <= LABEL_LENGTH
 
 
 def issue(
@@ -78,7 +91,20 @@ def find_caller(session: Session, text: str) -> Caller | None:
         workspace = find_workspace(session, user.id, Workspace.id == token.workspace_id)
         if workspace is None:
             return None
-    return Caller(user.id, user.name, user.email, token.id, token.expires_at, workspace)
+    times = (token.expires_at, workspace, token.last_used_at)
+    return Caller(user.id, user.name, user.email, token.id, *times)
+
+
+def note_use(database: Database, caller: Caller) -> None:
+    """Note that a token was used, once an hour.
+
+    A database that cannot be written now is passed over: a later request tries again.
+    """
+    if caller.last_used_at is not None and caller.last_used_at > now() - _USE_NOTED:
+        return
+    used = update(Token).where(Token.id == caller.token_id).values(last_used_at=now())
+    with suppress(OperationalError), database.writing(wait_ms=0) as session:
+        session.execute(used)
 
 
 def find_workspace(

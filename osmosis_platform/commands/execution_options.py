@@ -160,8 +160,8 @@ _OPTIONS = (
         type=click.IntRange(0),
         default=30,
         show_default=True,
-        help="How long journals, conversations and outputs of runs that have ended are kept; their "
-        "reports and logs stay.",
+        help="How long journals, conversations and outputs of runs that have ended are kept, and "
+        "an hour; their reports and logs stay.",
     ),
     click.option(
         "--executor",

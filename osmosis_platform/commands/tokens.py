@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from ..database.models import Token
 
 
+def _checked_name(context: click.Context, option: click.Parameter, name: str) -> str:
+    from ..accounts.tokens import is_label
+
+    if not is_label(name):
+        raise click.BadParameter("a name has 1 to 100 printable characters")
+    return name
+
+
 @click.group("token")
 def token_group() -> None:
     """Create, list and revoke tokens.
@@ -48,10 +56,12 @@ def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: 
             wanted.append(Token.workspace_id == registry.find_workspace(session, workspace).id)
         found = tokens.serving_tokens(session, *wanted)
         documents = [_document(token) for token in found]
-    rows = [("id", "user", "workspace", "label", "until")]
+    rows = [("id", "name", "user", "workspace", "last used", "until")]
     for token, each in zip(found, documents, strict=True):
+        used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d}"
         until = f"{token.expires_at:%Y-%m-%d}"
-        rows.append((token.id, token.user.name, each["workspace"] or "", token.label, until))
+        where = each["workspace"] or ""
+        rows.append((token.id, token.label, token.user.name, where, used, until))
     show_list("tokens", documents, rows, none="no token serves", as_json=as_json)
 
 
@@ -63,6 +73,14 @@ def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: 
     help="The workspace in which the token serves; needed where the user is in several.",
 )
 @click.option(
+    "--name",
+    metavar="NAME",
+    default="made by the operator",
+    show_default=True,
+    callback=_checked_name,
+    help="What the token is called in lists.",
+)
+@click.option(
     "--expires-in-days",
     type=click.IntRange(1, 3650),
     default=90,
@@ -72,7 +90,7 @@ def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: 
 )
 @place_options
 def create_token(
-    user: str, workspace: str | None, expires_in_days: int, place: Place, as_json: bool
+    user: str, workspace: str | None, name: str, expires_in_days: int, place: Place, as_json: bool
 ) -> None:
     """Create a token and print it, this once.
 
@@ -80,7 +98,7 @@ def create_token(
 
     \b
     Example:
-      osmosis platform token create ann --workspace agents > token.txt
+      osmosis platform token create ann --name nightly > token.txt
     """
     from ..accounts import registry, tokens
 
@@ -88,11 +106,12 @@ def create_token(
         owner = registry.find_user(session, user)
         home = registry.choose_workspace(session, owner, workspace)
         token, text = tokens.issue(
-            session, owner.id, home.id, label="created", expires_s=expires_in_days * 86_400
+            session, owner.id, home.id, label=name, expires_s=expires_in_days * 86_400
         )
     document = {
         "token": text,
         "token_id": token.id,
+        "name": name,
         "user": user,
         "workspace": home.name,
         "expires_at": timestamp(token.expires_at),
@@ -147,7 +166,8 @@ def _document(token: Token) -> dict[str, str | None]:
         "id": token.id,
         "user": token.user.name,
         "workspace": token.workspace.name if token.workspace else None,
-        "label": token.label,
+        "name": token.label,
         "created_at": timestamp(token.created_at),
+        "last_used_at": timestamp(token.last_used_at),
         "expires_at": timestamp(token.expires_at),
     }

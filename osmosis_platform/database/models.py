@@ -128,6 +128,8 @@ class Token(Base):
     created_at: Mapped[datetime] = mapped_column(default=now)
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    """Within the hour; None for one that was never used."""
     user: Mapped[User] = relationship()
     workspace: Mapped[Workspace | None] = relationship()
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, String, column, func, inspect, select, table
 
 from .connection import Database
 
-NEWEST = "0005"
+NEWEST = "0006"
 """The revision of the tables that this version uses."""
 _LOCK = 0x05105150
 """The advisory lock of PostgreSQL under which tables are changed."""

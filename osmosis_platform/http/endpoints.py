@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..accounts.tokens import Caller, CallerWorkspace
+from ..accounts.tokens import Caller, CallerWorkspace, note_use
 from ..database.connection import Database
 from ..datasets.checks import DatasetChecks
 from ..errors import Refused
@@ -134,10 +134,10 @@ class Endpoint:
             caller = authenticate(session, bearer_token(request))
             request.state.user = caller.user_name  # for the log
             check_client(request, settings.oldest_client)
-            if self.needs is Needs.TOKEN:
-                return caller, caller.workspace
-            workspace = workspace_of(session, caller, request)
-        if self.needs is Needs.WRITE and not workspace.may_write:
+            is_anywhere = self.needs is Needs.TOKEN
+            workspace = caller.workspace if is_anywhere else workspace_of(session, caller, request)
+        note_use(database, caller)
+        if self.needs is Needs.WRITE and workspace is not None and not workspace.may_write:
             told = f"your role in the workspace {workspace.name} is viewer: you can only look"
             raise Refused(403, "forbidden", told)
         return caller, workspace

@@ -17,7 +17,6 @@ from .rendering import go_to
 from .visits import Visit
 
 DAYS = (7, 30, 90)
-_LABEL_LENGTH = 100
 _MOST = 100
 """Tokens of one user in a workspace."""
 
@@ -30,8 +29,8 @@ def show_tokens(visit: Visit) -> Response:
 def issue_token(visit: Visit, fields: Mapping[str, str]) -> Response:
     """Issue one, and show it this once."""
     label, days = fields.get("label", "").strip(), fields.get("days", "")
-    if not label or not label.isprintable() or len(label) > _LABEL_LENGTH:
-        told = f"A token has a name of up to {_LABEL_LENGTH} characters."
+    if not tokens.is_label(label):
+        told = f"A token has a name of up to {tokens.LABEL_LENGTH} characters."
         raise Refused(422, "invalid", told)
     if days not in map(str, DAYS):
         raise Refused(422, "invalid", "Choose how long the token serves.")

@@ -215,6 +215,7 @@ def test_what_is_another_workspaces_is_404_and_stays_as_it_is(
     platform_server: PlatformServer,
 ) -> None:
     own = stranger.account.workspace
+    connection.get("/api/cli/verify", headers=stranger.account.headers)  # notes that it is used
     before = everything(platform_server)
     for asked in routes:
         if "{" not in asked.path or asked.path.startswith(("/static/", "/uploads/")):

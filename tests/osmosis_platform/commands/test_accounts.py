@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,15 @@ import pytest
 from sqlalchemy import func, select
 
 from osmosis_platform.accounts import browsers
-from osmosis_platform.database.models import Base, Run, RunLog, User
+from osmosis_platform.database.models import Base, Run, RunLog, Token, User, now
 from osmosis_platform.execution import workspace_removal
 from osmosis_platform.execution.room import Room
 from osmosis_platform.locks import locked
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from tests.platform_server import Account, PlatformServer
+from tests.typed_input import Terminal
 
 from .conftest import Command
-
-
-class Terminal(io.StringIO):
-    """A terminal at which something was typed."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -82,7 +77,9 @@ def test_lists_show_accounts_and_never_a_token(accounts: Command, tmp_path: Path
         ["agents", "acme/agents", "GitHub", "2", "0"],
         ["other", "acme/other", str(tmp_path), "0", "0"],
     ]
-    assert [line.split()[1:3] for line in said[2].splitlines()[1:]] == [["bob", "agents"]]
+    assert [line.split()[-4:-1] for line in said[2].splitlines()[1:]] == [
+        ["bob", "agents", "never"]
+    ]
     assert [line.split()[:2] for line in said[3].splitlines()[1:]] == [
         ["ann", "owner"],
         ["bob", "member"],
@@ -95,6 +92,59 @@ def test_lists_show_accounts_and_never_a_token(accounts: Command, tmp_path: Path
     assert documents(accounts, "token", "list", "--user", "ann") == []
     (found,) = documents(accounts, "token", "list", "--workspace", "agents")
     assert token not in "".join(said) + json.dumps(found)
+
+
+def test_a_token_is_listed_by_its_name_with_its_last_use(
+    operator: Command, platform_server: PlatformServer
+) -> None:
+    account = platform_server.add_workspace()
+
+    def listed() -> dict[str, dict[str, Any]]:
+        return {each["name"]: each for each in documents(operator, *words)}
+
+    words = ("token", "list", "--user", account.user)
+    assert operator("token", "create", account.user, "--name", "nightly")[0] == 0
+    assert operator("token", "create", account.user)[0] == 0
+    assert listed().keys() == {"nightly", "made by the operator", "test"}
+    assert {each["last_used_at"] for each in listed().values()} == {None}
+    assert status_of(platform_server, account, "")[0] == 200
+    used = listed()["test"]["last_used_at"]
+    assert used is not None
+    assert status_of(platform_server, account, "")[0] == 200
+    assert listed()["test"]["last_used_at"] == used  # within the hour
+    assert [line.split()[-2] for line in operator(*words)[1].splitlines()[1:]].count("never") == 2
+    page = logged_in(platform_server, account)
+    shown = httpx.get(
+        f"{platform_server.url}/w/{account.workspace}/tokens",
+        cookies={SESSION_COOKIE: page}, trust_env=False, verify=False,
+    ).text  # fmt: skip
+    assert account.token_id in shown
+    assert (shown.count(">never<"), "nightly" in shown) == (2, True)
+    status, _, err = operator("token", "create", account.user, "--name", " ")
+    assert (status, "a name has 1 to 100 printable characters" in err) == (2, True)
+
+
+def test_an_old_use_of_a_token_is_noted_again_unless_the_database_is_locked(
+    platform_server: PlatformServer,
+) -> None:
+    account = platform_server.add_workspace()
+    database = platform_server.database
+
+    def used() -> datetime:
+        with database.reading() as session:
+            found = session.get_one(Token, account.token_id).last_used_at
+            assert found is not None
+            return found
+
+    earlier = now() - timedelta(hours=2)
+    with database.writing() as session:
+        session.get_one(Token, account.token_id).last_used_at = earlier
+        session.flush()
+        if database.is_sqlite:
+            assert status_of(platform_server, account, "")[0] == 200
+    assert used() == earlier
+    assert status_of(platform_server, account, "")[0] == 200
+    assert used() > earlier
 
 
 def test_an_empty_platform_says_what_to_add(platform: Command) -> None:
