@@ -19,11 +19,11 @@ _LOOKED_AT = 500
 def earlier_of_same_name(
     client: PlatformClient, dataset: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return the newest other dataset of the same name; None where none is known."""
+    """Return the newest other dataset that a config names alike; None where none is known."""
     found = _newest(client)
     others = (each for each in found.items if each.get("id") != dataset.get("id")) if found else ()
-    name = text_of(dataset, "file_name")
-    return next((each for each in others if name and text_of(each, "file_name") == name), None)
+    name = stem(dataset)
+    return next((each for each in others if name and stem(each) == name), None)
 
 
 def is_missing(client: PlatformClient, name: str) -> bool:
@@ -36,7 +36,12 @@ def is_missing(client: PlatformClient, name: str) -> bool:
 
 def _names(dataset: Mapping[str, Any]) -> set[str]:
     file_name = text_of(dataset, "file_name") or ""
-    return {text_of(dataset, "id") or "", file_name, file_name.rpartition(".")[0]} - {""}
+    return {text_of(dataset, "id") or "", file_name, stem(dataset)} - {""}
+
+
+def stem(dataset: Mapping[str, Any]) -> str:
+    """Return the name of its file without the extension, as configs have it."""
+    return (text_of(dataset, "file_name") or "").rpartition(".")[0]
 
 
 def _newest(client: PlatformClient) -> Listing | None:

@@ -70,8 +70,9 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
     _show(record, path, rows)
     if earlier is not None:
         say(
-            "warning: the platform has another dataset of this name "
-            f"({shown(text_of(earlier, 'id'))}): runs use the newest",
+            "warning: the platform has another dataset of this name, "
+            f"{shown(text_of(earlier, 'file_name'))} ({shown(text_of(earlier, 'id'))}): runs use "
+            "the newest",
             err=True,
         )
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import CallerWorkspace
@@ -71,17 +71,28 @@ def newest(
 
 def ready_dataset(session: Session, workspace_id: str, name: str) -> Dataset | None:
     """Return the newest dataset of a name that can be used: its id, its file's name or the stem."""
-    ready = select(Dataset).where(Dataset.workspace_id == workspace_id, Dataset.status == "ready")
-    exact = session.scalar(ready.where(Dataset.id == name))
-    if exact is not None:
-        return exact
+    return next(iter(ready_datasets(session, workspace_id, name)), None)
+
+
+def ready_datasets(session: Session, workspace_id: str, name: str) -> list[Dataset]:
+    """Return all datasets of a name that can be used, the one that runs use first."""
+    ours = (Dataset.workspace_id == workspace_id, Dataset.status == "ready")
     # The stem is compared here: names have different extensions.
-    alike = ready.where(Dataset.file_name.startswith(name, autoescape=True))
-    found = session.scalars(alike.order_by(Dataset.created_at.desc(), Dataset.id)).all()
-    for dataset in sorted(found, key=lambda each: each.file_name != name):
-        if name in (dataset.file_name, dataset.file_name.removesuffix(f".{dataset.extension}")):
-            return dataset
-    return None
+    alike = or_(Dataset.id == name, Dataset.file_name.startswith(name, autoescape=True))
+    query = select(Dataset).where(*ours, alike)
+    newest_first = session.scalars(query.order_by(Dataset.created_at.desc(), Dataset.id))
+    found = [each for each in newest_first if name in _names(each)]
+    return sorted(found, key=lambda each: _names(each).index(name))
+
+
+def stem(dataset: Dataset) -> str:
+    """Return the name of the file without its extension, as configs have it."""
+    return dataset.file_name[: -len(dataset.extension) - 1]
+
+
+def _names(dataset: Dataset) -> tuple[str, str, str]:
+    """Return the names by which runs find a dataset, the most exact one first."""
+    return dataset.id, dataset.file_name, stem(dataset)
 
 
 def shown(dataset: Dataset) -> dict[str, Any]:

@@ -62,12 +62,12 @@ async def upload(request: Request) -> Response:
         _check_length(request)
         async with _form(request) as form:
             name, file = _file(request, form)
-            await run_in_threadpool(_store, request, name, file)
+            done = await run_in_threadpool(_store, request, name, file)
     except Refused as error:
         if error.status not in (409, 413, 422, 507):
             raise
         return await run_in_threadpool(look, request, show_datasets, error)
-    return go_to(f"{request.url.path}?done=uploaded")
+    return go_to(f"{request.url.path}?done={done}")
 
 
 def _check_length(request: Request) -> None:
@@ -105,7 +105,8 @@ def _file(request: Request, form: FormData) -> tuple[str, BinaryIO]:
     return file.filename, file.file
 
 
-def _store(request: Request, name: str, file: BinaryIO) -> None:
+def _store(request: Request, name: str, file: BinaryIO) -> str:
+    """Keep the dataset; return what was done, as the page calls it."""
     settings: Settings = request.app.state.settings
     database = database_of(request)
     dataset = _record(request, settings, database, name, _size(file))
@@ -116,6 +117,9 @@ def _store(request: Request, name: str, file: BinaryIO) -> None:
             part.write(block)
         part.finish()
     complete(database, request.app.state.checks, files, dataset, {})
+    with database.reading() as session:
+        alike = records.ready_datasets(session, dataset.workspace_id, records.stem(dataset))
+    return "replaced" if len(alike) > 1 else "uploaded"
 
 
 def _record(

@@ -193,10 +193,11 @@ def test_a_name_that_another_dataset_has_is_said(
     rows(1)
     platform.answers["GET", DATASETS] = listed("rows.jsonl", "other.jsonl")
     assert "another dataset" not in osmosis("dataset", "upload", "rows.jsonl")[2]
-    platform.answers["GET", DATASETS] = listed("rows.jsonl", "rows.jsonl")
-    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
-    assert (status, out.splitlines()[0]) == (0, "uploaded rows.jsonl (1 row), ready")
-    assert "another dataset of this name (d2): runs use the newest" in err
+    for other in ("rows.jsonl", "rows.csv"):
+        platform.answers["GET", DATASETS] = listed("rows.jsonl", other)
+        status, out, err = osmosis("dataset", "upload", "rows.jsonl")
+        assert (status, out.splitlines()[0]) == (0, "uploaded rows.jsonl (1 row), ready")
+        assert f"another dataset of this name, {other} (d2): runs use the newest" in err
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,8 @@ def test_a_dataset_is_uploaded_by_a_form(browser: Browser, platform_server: Plat
     assert (found.status, found.row_count, found.file_size) == ("ready", 3, len(rows))
     kept = platform_server.settings.data / "datasets" / found.id / "rows.jsonl"
     assert kept.read_bytes() == rows
+    again = upload(browser, "sums.CSV", b"system_prompt,user_prompt\na,b\n")
+    assert "in place of an older one of its name" in browser.get(again.headers["location"]).text
 
 
 def test_what_is_no_dataset_is_refused_on_the_page(browser: Browser) -> None:
