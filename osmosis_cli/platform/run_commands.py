@@ -31,6 +31,7 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) ->
 
 
 run_argument = click.argument("name", metavar="NAME-OR-ID", callback=_checked_name)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _LIMIT = 20
 

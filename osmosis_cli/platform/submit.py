@@ -22,7 +22,7 @@ from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
 from .findings import Finding, Severity, in_order, refusal, warning
 from .preflight_options import Preflight, preflight_options
-from .run_commands import json_option, may_ask
+from .run_commands import json_option, may_ask, yes_option
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
@@ -69,7 +69,7 @@ def _submit_command(kind: RunKind) -> click.Command:
         type=click.Path(path_type=Path),
         shell_complete=complete_files,
     )
-    @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+    @yes_option
     @preflight_options
     @json_option
     def command(path: Path, yes: bool, preflight: Preflight, as_json: bool) -> None:

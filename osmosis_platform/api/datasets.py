@@ -15,6 +15,7 @@ from ..datasets.completion import complete
 from ..datasets.files import DatasetFiles
 from ..datasets.upload_urls import upload_document
 from ..errors import Refused
+from ..execution.deletion import delete_dataset
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields, Page, page_document
 from ..http.validation import refused_fields
@@ -103,10 +104,15 @@ def _complete(call: Call[Completion, None]) -> Answer:
 
 def _abort(call: Call[None, None]) -> Answer:
     dataset = _unfinished(call)
-    call.session.delete(dataset)
-    call.session.flush()
-    _files(call, dataset).remove()
+    delete_dataset(call.session, call.settings.data, dataset)
     return Answer({"id": dataset.id, "status": "aborted"})
+
+
+def _delete(call: Call[None, None]) -> Answer:
+    dataset = records.find_named(call.session, call.workspace.id, call.path["id"])
+    answer = {"id": dataset.id, "file_name": dataset.file_name, "deleted": True}
+    delete_dataset(call.session, call.settings.data, dataset)
+    return Answer(answer)
 
 
 def _list(call: Call[None, Page]) -> Answer:
@@ -141,4 +147,5 @@ DATASETS = (
         "POST", f"{ONE}/complete", _complete, Needs.WRITE, body=Completion, in_transaction=False
     ),
     Endpoint("POST", f"{ONE}/abort", _abort, Needs.WRITE),
+    Endpoint("DELETE", ONE, _delete, Needs.WRITE),
 )

@@ -15,6 +15,7 @@ from pytest_osmosis.dataset.sampling import sample_size
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
+from ..execution.deletion import delete_run
 from ..execution.orders import SAMPLE
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..http.fields import Fields, Page, page_document
@@ -73,6 +74,7 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
         Endpoint("GET", f"{one}/logs", about(_logs), query=LogPage),
         Endpoint("GET", f"{one}/report", about(_report)),
         Endpoint("POST", f"{one}/stop", about(_stop), Needs.WRITE),
+        Endpoint("DELETE", one, about(_delete), Needs.WRITE),
     )
 
 
@@ -196,6 +198,11 @@ def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
 
 def _stop(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
     return Answer(wire.summary(records.stop(call.session, kind, run), _pages(call)))
+
+
+def _delete(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+    delete_run(call.session, call.settings.data, kind, run)
+    return Answer({"id": run.id, "name": run.name, "deleted": True})
 
 
 def _pages(call: Call[Any, Any]) -> str:

@@ -80,7 +80,7 @@ def serve_command(
           --public-url https://osmosis.example.com
     """
     from ..app import create_app
-    from ..datasets.records import remove_abandoned
+    from ..execution import deletion
     from ..operations import logs
     from ..settings import Limits, Settings
 
@@ -99,7 +99,7 @@ def serve_command(
     with opened(place, SILENCE_S) as database, _with_its_key(folder):
         _close_to_others(folder)
         vault = _vault(folder, database)
-        remove_abandoned(database, folder)
+        deletion.sweep(database, folder)
         bound = _bind(host, port)
         with bound:
             _say(bound, public_url, folder, as_json=as_json)

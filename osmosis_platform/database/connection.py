@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
 BUSY_TIMEOUT_MS = 10_000
@@ -80,6 +81,15 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def lock(session: Session, row: object) -> bool:
+    """Read a row as it is now, and keep it so in this transaction; return whether it is there."""
+    try:
+        session.refresh(row, with_for_update=True)
+    except InvalidRequestError:  # another transaction has deleted it
+        return False
+    return True
 
 
 def _tune_sqlite(engine: Engine) -> None:

@@ -176,7 +176,7 @@ class Dataset(Base):
     extension: Mapped[str] = mapped_column(String(16))
     file_size: Mapped[int] = mapped_column(BigInteger)
     status: Mapped[str] = mapped_column(String(16), default="uploading")
-    """`uploading`, `ready`, or `failed`."""
+    """`uploading`, `ready`, `failed`, or `deleted`."""
     row_count: Mapped[int | None]
     error: Mapped[str | None] = mapped_column(Text)
     """Why it failed."""

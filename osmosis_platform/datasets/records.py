@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import CallerWorkspace
-from ..database.connection import Database
 from ..database.models import Dataset, now
 from ..errors import Refused, not_found
 from ..settings import Limits
 from ..timestamps import timestamp
-from .files import DatasetFiles
 
+DELETED = "deleted"
+"""The status of a dataset of which only the row is left, for runs that have ended."""
+LISTED = Dataset.status != DELETED
+READY = Dataset.status == "ready"
 KEPT = timedelta(days=7)
 """For so long an upload that was begun may go on."""
 
@@ -33,8 +34,7 @@ def create(
     limits: Limits,
 ) -> Dataset:
     """Record a dataset whose file is going to be uploaded."""
-    ours = Dataset.workspace_id == workspace.id
-    if (session.scalar(select(func.count()).where(ours)) or 0) >= limits.datasets:
+    if count(session, workspace.id) >= limits.datasets:
         message = f"the workspace has {limits.datasets} datasets, which is the limit"
         raise Refused(409, "too_many", message)
     is_simple = file_size <= limits.simple_upload_bytes
@@ -53,41 +53,75 @@ def create(
 
 def find(session: Session, workspace_id: str, dataset_id: str) -> Dataset:
     """Return a dataset of the workspace."""
-    dataset = session.get(Dataset, dataset_id)
-    if dataset is None or dataset.workspace_id != workspace_id:
+    dataset = session.scalar(_newest_first(workspace_id, LISTED).where(Dataset.id == dataset_id))
+    if dataset is None:
         raise not_found("dataset")
     return dataset
+
+
+def find_named(session: Session, workspace_id: str, name: str) -> Dataset:
+    """Return the one dataset of the workspace with this id, or file name, or stem of that."""
+    found = _of_name(session, workspace_id, name, LISTED)
+    if not found:
+        raise not_found("dataset")
+    if len(found) > 1 and found[0].id != name:
+        ids = [dataset.id for dataset in found]
+        told = f"{len(found)} datasets have this name: give the id of one ({', '.join(ids)})"
+        raise Refused(409, "ambiguous", told, details={"ids": ids})
+    return found[0]
 
 
 def newest(
     session: Session, workspace_id: str, *, limit: int, offset: int
 ) -> tuple[Sequence[Dataset], int]:
     """Return some datasets of the workspace, the newest first, and how many there are."""
-    ours = Dataset.workspace_id == workspace_id
-    query = select(Dataset).where(ours).order_by(Dataset.created_at.desc(), Dataset.id)
-    total = session.scalar(select(func.count()).where(ours)) or 0
-    return session.scalars(query.limit(limit).offset(offset)).all(), total
+    query = _newest_first(workspace_id, LISTED)
+    found = session.scalars(query.limit(limit).offset(offset)).all()
+    return found, count(session, workspace_id)
+
+
+def count(session: Session, workspace_id: str) -> int:
+    """Return how many datasets the workspace has."""
+    ours = (Dataset.workspace_id == workspace_id, LISTED)
+    return session.scalar(select(func.count()).select_from(Dataset).where(*ours)) or 0
 
 
 def ready_dataset(session: Session, workspace_id: str, name: str) -> Dataset | None:
-    """Return the newest dataset of a name that can be used: its id, its file's name or the stem."""
-    return next(iter(ready_datasets(session, workspace_id, name)), None)
+    """Return the newest dataset of a name that can be used: its id, its file's name or the stem.
+
+    It is not deleted before the transaction ends.
+    """
+    for dataset in ready_datasets(session, workspace_id, name):
+        held = _newest_first(workspace_id, READY).where(Dataset.id == dataset.id)
+        if session.scalar(held.with_for_update(read=True)) is not None:
+            return dataset
+    return None
 
 
 def ready_datasets(session: Session, workspace_id: str, name: str) -> list[Dataset]:
     """Return all datasets of a name that can be used, the one that runs use first."""
-    ours = (Dataset.workspace_id == workspace_id, Dataset.status == "ready")
-    # The stem is compared here: names have different extensions.
-    alike = or_(Dataset.id == name, Dataset.file_name.startswith(name, autoescape=True))
-    query = select(Dataset).where(*ours, alike)
-    newest_first = session.scalars(query.order_by(Dataset.created_at.desc(), Dataset.id))
-    found = [each for each in newest_first if name in _names(each)]
-    return sorted(found, key=lambda each: _names(each).index(name))
+    return _of_name(session, workspace_id, name, READY)
 
 
 def stem(dataset: Dataset) -> str:
     """Return the name of the file without its extension, as configs have it."""
     return dataset.file_name[: -len(dataset.extension) - 1]
+
+
+def _newest_first(workspace_id: str, condition: ColumnElement[bool]) -> Select[Dataset]:
+    query = select(Dataset).where(Dataset.workspace_id == workspace_id, condition)
+    return query.order_by(Dataset.created_at.desc(), Dataset.id)
+
+
+def _of_name(
+    session: Session, workspace_id: str, name: str, condition: ColumnElement[bool]
+) -> list[Dataset]:
+    """Return those that meet a condition and have a name, the most exact one and newest first."""
+    # The stem is compared here: names have different extensions.
+    alike = or_(Dataset.id == name, Dataset.file_name.startswith(name, autoescape=True))
+    found = session.scalars(_newest_first(workspace_id, condition).where(alike))
+    named = [dataset for dataset in found if name in _names(dataset)]
+    return sorted(named, key=lambda dataset: _names(dataset).index(name))
 
 
 def _names(dataset: Dataset) -> tuple[str, str, str]:
@@ -110,12 +144,7 @@ def shown(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def remove_abandoned(database: Database, data: Path) -> int:
-    """Remove uploads that were begun a week ago; return how many."""
+def abandoned(session: Session) -> Sequence[Dataset]:
+    """Return uploads that were begun a week ago."""
     query = select(Dataset).where(Dataset.status == "uploading", Dataset.created_at < now() - KEPT)
-    with database.writing() as session:
-        found = session.scalars(query).all()
-        for dataset in found:
-            session.delete(dataset)
-            DatasetFiles(data, dataset.id, dataset.extension).remove()
-    return len(found)
+    return session.scalars(query).all()

@@ -95,6 +95,13 @@ class Claims:
                 run.executed_by = None
                 run.lease_until = self._clock(session)
 
+    def release(self, run_id: str) -> None:
+        """Note that nothing of a run that was stopped goes on any more."""
+        with self.database.writing() as session:
+            run = session.get(Run, run_id, with_for_update=True)
+            if run is not None and run.executed_by == self.owner:
+                run.lease_until = None
+
     def owns(self, run: Run) -> bool:
         """Return whether a run is executed by this scheduler, and has not ended."""
         return run.executed_by == self.owner and run.status == "running"

@@ -17,6 +17,7 @@ from osmosis_ai.platform.answers import ENDED
 from ..database.connection import Database
 from ..database.models import Run, now
 from ..locks import locked_if_free
+from . import deletion
 from .room import Room
 
 _IMPORTING = timedelta(hours=1)
@@ -33,7 +34,8 @@ class Cleaning:
     keep_days: int
 
     def sweep(self) -> None:
-        """Look at the folder of every run."""
+        """Look at the folder of every run, and at what was deleted."""
+        deletion.sweep(self.database, self.data)
         for folder in sorted(self.data.absolute().glob("runs/*/")):
             try:
                 self._look_at(Room(folder))

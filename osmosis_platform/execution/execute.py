@@ -57,6 +57,7 @@ def execute(services: Services, run_id: str) -> None:
             services.claims.give_back(run_id)
         elif error.reason == "stopped":
             record.say("everything of the run was ended; what was finished is kept", step="stop")
+            services.claims.release(run_id)
     except SQLAlchemyError as error:
         # The lease ends, and the run is taken again, unless what was to be written is at fault.
         is_expected = not isinstance(error, DataError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import PurePath
 from typing import BinaryIO
@@ -22,6 +22,7 @@ from ..datasets import records
 from ..datasets.completion import complete
 from ..datasets.files import DatasetFiles
 from ..errors import Refused
+from ..execution import deletion
 from ..http.bodies import CLOSE, content_length
 from ..http.values import check_size, checked_extension, is_file_name
 from ..settings import Settings
@@ -51,6 +52,13 @@ def show_datasets(visit: Visit) -> Response:
         suffixes_shown=SUFFIXES_SHOWN,
         largest=min(limits.simple_upload_bytes, limits.dataset_bytes),
     )
+
+
+def delete_dataset(visit: Visit, fields: Mapping[str, str]) -> Response:
+    """Delete one."""
+    dataset = records.find(visit.session, visit.workspace.id, visit.request.path_params["id"])
+    deletion.delete_dataset(visit.session, visit.settings.data, dataset)
+    return go_to(f"{visit.path('datasets')}?done=deleted")
 
 
 @page

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from ..database.models import Run, RunLog, now
 from ..errors import Refused
+from ..execution import deletion
 from ..runs import logs, records
 from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
 from .live import Part, Update
@@ -81,6 +82,14 @@ def stop_run(visit: Visit, fields: Mapping[str, str]) -> Response:
     kind, run = find_run(visit)
     records.stop(visit.session, kind, run)
     return go_to(f"{visit.path('runs', run.name)}?done=stopped")
+
+
+def delete_run(visit: Visit, fields: Mapping[str, str]) -> Response:
+    """Delete it."""
+    kind, run = find_run(visit)
+    deletion.delete_run(visit.session, visit.settings.data, kind, run)
+    more = "&kind=training" if kind is TRAINING else ""
+    return go_to(f"{visit.path('runs')}?done=deleted{more}")
 
 
 def find_run(visit: Visit, name: str | None = None) -> tuple[RunKind, Run]:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, defer
 from osmosis_ai.platform.answers import ENDED
 
 from ..accounts.tokens import Caller, CallerWorkspace
+from ..database.connection import lock
 from ..database.models import Dataset, Run, now
 from ..errors import Refused, not_found
 from ..identifiers import new_run_name
@@ -71,9 +72,9 @@ def count_going_on(session: Session, caller: Caller) -> int:
     return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
 
 
-def going_on(session: Session, condition: ColumnElement[bool]) -> Sequence[Run]:
-    """Return the runs that meet a condition and have not ended."""
-    query = select(Run).where(condition, UNDER_WAY).order_by(Run.created_at)
+def going_on(session: Session, *conditions: ColumnElement[bool]) -> Sequence[Run]:
+    """Return the runs that meet conditions and have not ended."""
+    query = select(Run).where(*conditions, UNDER_WAY).order_by(Run.created_at)
     return session.scalars(query).all()
 
 
@@ -81,8 +82,7 @@ def stop_all(session: Session, user_id: str) -> int:
     """Stop the runs of a user that go on; return how many there were."""
     going = going_on(session, Run.creator_id == user_id)
     for run in going:
-        session.refresh(run, with_for_update=True)  # it may have ended since
-        if run.status not in ENDED:
+        if lock(session, run) and run.status not in ENDED:  # it may have ended since
             _stop(session, run)
     return len(going)
 
@@ -115,7 +115,8 @@ def newest(
 
 def stop(session: Session, kind: RunKind, run: Run) -> Run:
     """Stop a run; one that is stopped already stays as it is."""
-    session.refresh(run, with_for_update=True)  # it may end at this moment
+    if not lock(session, run):  # it may also end at this moment
+        raise not_found(kind.noun)
     if run.status == "stopped":
         return run
     if run.status in ENDED:

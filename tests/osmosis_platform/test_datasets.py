@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -12,9 +14,11 @@ from typing import Any, BinaryIO
 import httpx
 import pytest
 
+from osmosis_platform.database.models import Dataset, now
 from osmosis_platform.datasets import files
+from osmosis_platform.execution import deletion
 from osmosis_platform.settings import Limits
-from tests.platform_server import Account, PlatformServer, serving
+from tests.platform_server import Account, PlatformServer, serving, submission
 
 DATASETS = "/api/cli/datasets"
 ROW = b'{"system_prompt": "", "user_prompt": "a"}\n'
@@ -232,6 +236,114 @@ def test_an_aborted_upload_leaves_nothing(
     assert finish(owner, dataset).status_code == 404
     names = [each["id"] for each in owner.get(DATASETS).json()["datasets"]]
     assert dataset["id"] not in names
+
+
+def uploaded(client: httpx.Client, name: str = "rows.jsonl") -> dict[str, Any]:
+    """A dataset that can be used."""
+    dataset = create(client, ROW, name)
+    put(dataset["upload"]["presigned_url"], ROW)
+    found: dict[str, Any] = finish(client, dataset).json()
+    return found
+
+
+def names(client: httpx.Client) -> list[str]:
+    return [each["file_name"] for each in client.get(DATASETS).json()["datasets"]]
+
+
+def test_a_dataset_is_deleted_with_its_file_and_its_name_is_free(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
+    dataset = uploaded(client)
+    assert client.delete(f"{DATASETS}/rows").json() == {
+        "id": dataset["id"], "file_name": "rows.jsonl", "deleted": True
+    }  # fmt: skip
+    data = platform_server.settings.data
+    assert not (data / "datasets" / dataset["id"]).exists()
+    assert list((data / "deleting").iterdir()) == []
+    assert names(client) == ["my-dataset.jsonl"]
+    assert client.delete(f"{DATASETS}/rows").status_code == 404
+
+
+def test_a_dataset_of_a_run_that_goes_on_stays_and_of_one_that_has_ended_goes(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
+    dataset = uploaded(client)
+    run = platform_server.add_run(account=account, name="a-run", dataset_id=dataset["id"])
+    refused = client.delete(f"{DATASETS}/{dataset['id']}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
+    told = "rows.jsonl is used by runs that have not ended (a-run): stop them first"
+    assert refused.json()["error"] == told
+    assert stored(platform_server, dataset) == ["rows.jsonl"]
+    platform_server.set_run(run, status="stopped", completed_at=now())
+    assert client.delete(f"{DATASETS}/{dataset['id']}").status_code == 200
+    assert stored(platform_server, dataset) == []
+    assert names(client) == ["my-dataset.jsonl"]
+    shown = client.get("/api/cli/eval-runs/a-run").json()
+    assert shown["dataset"] == {"id": dataset["id"], "name": "my-dataset"}
+    for name in (dataset["id"], "rows", ""):
+        body = submission()
+        body["experiment_config"]["dataset"] = name or "x"
+        assert client.post("/api/cli/eval-runs", json=body).status_code == 422
+        assert client.delete(f"{DATASETS}/{name or 'x'}").status_code == 404
+
+
+def test_a_name_of_several_datasets_deletes_none_of_them(client: httpx.Client) -> None:
+    ids = {uploaded(client, name)["id"] for name in ("two.jsonl", "two.jsonl", "two.x.jsonl")}
+    refused = client.delete(f"{DATASETS}/two")
+    assert (refused.status_code, refused.json()["code"]) == (409, "ambiguous")
+    assert "2 datasets have this name: give the id of one" in refused.json()["error"]
+    first, second = refused.json()["details"]["ids"]
+    assert {first, second} < ids
+    assert client.delete(f"{DATASETS}/{first}").status_code == 200
+    assert client.delete(f"{DATASETS}/two.jsonl").json()["id"] == second
+
+
+def test_what_a_deletion_has_left_is_removed_later_and_what_it_has_not_decided_stays(
+    owner: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed, undecided, begun = uploaded(owner), uploaded(owner), create(owner, ROW)
+    data, database = platform_server.settings.data, platform_server.database
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "_remove", lambda folder: None)  # as after a kill
+        assert owner.delete(f"{DATASETS}/{killed['id']}").status_code == 200
+        with pytest.raises(ZeroDivisionError), database.writing() as session:
+            deletion.delete_dataset(session, data, session.get_one(Dataset, undecided["id"]))
+            raise ZeroDivisionError
+    unknown = data / "datasets" / "unknown"
+    unknown.mkdir()
+    with database.writing() as session:
+        session.get_one(Dataset, begun["id"]).created_at = now() - timedelta(days=8)
+    assert stored(platform_server, killed) == ["rows.jsonl"]
+    deletion.sweep(database, data)
+    assert [stored(platform_server, each) for each in (killed, undecided)] == [[], ["rows.jsonl"]]
+    assert undecided["id"] in [each["id"] for each in owner.get(DATASETS).json()["datasets"]]
+    assert not (data / "datasets" / begun["id"]).exists()
+    assert unknown.exists()
+    (marker,) = (data / "deleting").iterdir()
+    assert marker.name == f"datasets-{undecided['id']}"
+    os.utime(marker, (0, 0))
+    deletion.sweep(database, data)
+    assert not marker.exists()
+    assert stored(platform_server, undecided) == ["rows.jsonl"]
+
+
+def test_files_that_cannot_be_removed_are_logged_and_tried_again(
+    owner: httpx.Client,
+    platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    dataset, data = uploaded(owner), platform_server.settings.data
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "shutil", SimpleNamespace(rmtree=refuse))
+        assert owner.delete(f"{DATASETS}/{dataset['id']}").status_code == 200
+    assert f"datasets {dataset['id']} cannot be removed: Permission denied" in caplog.text
+    assert stored(platform_server, dataset) == ["rows.jsonl"]
+    deletion.sweep(platform_server.database, data)
+    assert stored(platform_server, dataset) == []
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import httpx
-from sqlalchemy import inspect
+from sqlalchemy import inspect, select
 
 from osmosis_platform.accounts.tokens import CallerWorkspace
-from osmosis_platform.database.models import Run
+from osmosis_platform.database.models import Dataset, Run, RunLog, now
+from osmosis_platform.execution.room import Room
 from osmosis_platform.runs import records
 from osmosis_platform.runs.kinds import EVALUATION
 from tests.platform_server import Account, PlatformServer, submission
@@ -69,6 +72,42 @@ def test_a_run_that_has_ended_cannot_be_stopped(
     run_id = platform_server.add_run(account=account, status="finished")
     answer = client.post(f"{EVALS}/{run_id}/stop", json={})
     assert (answer.status_code, answer.json()["code"]) == (409, "already_ended")
+
+
+def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
+    dataset = platform_server.add_dataset("other", account=account)
+    ours = {"account": account, "dataset_id": dataset}
+    later = now() + timedelta(minutes=1)
+    run_id = platform_server.add_run(status="running", name="a-run", lease_until=later, **ours)
+    other = platform_server.add_run(status="failed", name="other", **ours)
+    platform_server.add_log(run_id, "something")
+    room = Room.of_run(platform_server.settings.data, run_id)
+    for path in (room.kept / "journal", room.trained / "checkpoint"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    def refused() -> tuple[int, str]:
+        answer = client.delete(f"{EVALS}/a-run")
+        return answer.status_code, answer.json()["error"]
+
+    assert refused() == (409, "the evaluation a-run is running: stop it first")
+    platform_server.set_run(run_id, status="stopped", completed_at=now())
+    ending = "processes of the evaluation a-run are ending: try again in some seconds"
+    assert refused() == (409, ending)
+    platform_server.set_run(run_id, lease_until=now())
+    assert client.delete(f"/api/cli/datasets/{dataset}").status_code == 200
+    answer = client.delete(f"{EVALS}/a-run")
+    assert answer.json() == {"id": run_id, "name": "a-run", "deleted": True}
+    assert not room.folder.exists()
+    assert client.get(f"{EVALS}/{run_id}").status_code == 404
+    with platform_server.database.reading() as session:
+        assert session.scalar(select(RunLog.id).where(RunLog.run_id == run_id)) is None
+        assert session.get(Dataset, dataset) is not None  # the other run's
+    assert client.delete(f"{EVALS}/{other}").status_code == 200
+    with platform_server.database.reading() as session:
+        assert session.get(Dataset, dataset) is None
 
 
 def test_the_token_says_who_asks_and_ends_when_it_is_revoked(

@@ -232,6 +232,7 @@ def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> N
     run = submitted.execute()
     assert run.status == "stopped"
     assert run.report["summary"]["total_runs"] == 2
+    assert run.lease_until is None  # it can be deleted
     assert "info stop: everything of the run was ended" in submitted.log
     assert not submitted.room.source.exists()
 

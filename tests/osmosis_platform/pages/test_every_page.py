@@ -39,12 +39,14 @@ def me(mine: Account, log_in: Callable[[Account], Browser]) -> Browser:
 
 
 @pytest.fixture(scope="module")
-def path(mine: Account) -> Callable[[Route], str]:
+def path(mine: Account, platform_server: PlatformServer) -> Callable[[Route], str]:
     """Fill a route's path with objects of that user."""
+    dataset = platform_server.add_dataset(account=mine)
+    ids = {"tokens": mine.token_id, "members": mine.user_id, "datasets": dataset}
 
     def path(route: Route) -> str:
-        id_ = mine.token_id if "/tokens/" in route.path else mine.user_id
-        return route.path.format(workspace=mine.workspace, name="my-run", id=id_)
+        kind = route.path.partition("/{id}")[0].rpartition("/")[2]
+        return route.path.format(workspace=mine.workspace, name="my-run", id=ids.get(kind))
 
     return path
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from osmosis_platform.database.models import Dataset, Member, StoredSecret
+from osmosis_platform.database.models import Dataset, Member, StoredSecret, now
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from tests.platform_server import Account, PlatformServer
 
@@ -166,6 +166,29 @@ def test_a_dataset_is_uploaded_by_a_form(browser: Browser, platform_server: Plat
     assert kept.read_bytes() == rows
     again = upload(browser, "sums.CSV", b"system_prompt,user_prompt\na,b\n")
     assert "in place of an older one of its name" in browser.get(again.headers["location"]).text
+
+
+def test_a_dataset_is_deleted_once_its_runs_have_ended(
+    browser: Browser, viewer: Browser, platform_server: PlatformServer
+) -> None:
+    account = browser.account
+    dataset = platform_server.add_dataset("<b>sums", account=account)
+    run = platform_server.add_run(account=account, name="my-run", dataset_id=dataset)
+    path = f"datasets/{dataset}/delete"
+    assert browser.get("datasets").text.count("Delete this dataset") == 2
+    refused = browser.post(path)
+    assert refused.status_code == 409
+    assert "&lt;b&gt;sums.jsonl is used by runs that have not ended (my-run)" in refused.text
+    assert viewer.post(path).status_code == 403
+    platform_server.set_run(run, status="finished", completed_at=now())
+    deleted = browser.post(path)
+    assert (deleted.status_code, deleted.headers["location"].rpartition("?")[2]) == (
+        303, "done=deleted"
+    )  # fmt: skip
+    page = browser.get("datasets?done=deleted").text
+    assert ("sums.jsonl" in page, "Deleted." in page) == (False, True)
+    assert browser.get("runs/my-run").status_code == 200
+    assert browser.post(path).status_code == 404
 
 
 def test_what_is_no_dataset_is_refused_on_the_page(browser: Browser) -> None:

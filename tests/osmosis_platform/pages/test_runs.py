@@ -208,6 +208,29 @@ def test_a_run_is_stopped_once_and_by_who_may(
     assert "has ended already" in again.text
 
 
+def test_a_run_that_has_ended_is_deleted_by_who_may(
+    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+) -> None:
+    account = browser.account
+    name = f"looks-at-{account.workspace}"
+    viewer = log_in(platform_server.add_user(name, workspace=account.workspace, role="viewer"))
+    for kind, more in {"evaluation": "", "training": "&kind=training"}.items():
+        run = platform_server.add_run(kind, account=account, name=f"{kind}-run", status="running")
+        assert "Delete this run" not in browser.get(f"runs/{kind}-run").text
+        refused = browser.post(f"runs/{kind}-run/delete")
+        assert (refused.status_code, "is running: stop it first" in refused.text) == (409, True)
+        platform_server.set_run(run, status="finished", completed_at=now())
+        page = browser.get(f"runs/{kind}-run").text
+        assert ("Delete this run" in page, "Stop this run" in page) == (True, False)
+        assert ("what the trainer has left" in page) == (kind == "training")
+        assert "Delete this run" not in viewer.get(f"runs/{kind}-run").text
+        assert viewer.post(f"runs/{kind}-run/delete").status_code == 403
+        deleted = browser.post(f"runs/{kind}-run/delete")
+        assert deleted.headers["location"].endswith(f"/runs?done=deleted{more}")
+        assert "Deleted." in browser.get(deleted.headers["location"]).text
+        assert browser.get(f"runs/{kind}-run").status_code == 404
+
+
 def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None:
     for query in ("done=<b>hacked", "done=x", "kind=<b>hacked", "config=<b>hacked&offset=-1"):
         assert "hacked" not in browser.get(f"runs?{query}").text.replace("%3Cb%3Ehacked", "")

@@ -1,0 +1,108 @@
+"""Deleting datasets and runs: first their rows, in the transaction of the caller, then their files.
+
+A marker is on disk before the transaction ends: where the process dies in between, it says which
+files are left, and the sweep removes them. A folder that merely has no row is left alone, since the
+platform may have been started with another database.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from pathlib import Path
+
+from sqlalchemy import event, select
+from sqlalchemy.orm import Session
+
+from osmosis_ai.platform.answers import ENDED
+
+from ..accounts.removal import remove_runs
+from ..database.connection import Database, lock
+from ..database.models import Dataset, Run, now
+from ..datasets.records import DELETED, abandoned
+from ..errors import Refused, not_found
+from ..runs import records
+from ..runs.kinds import RunKind
+
+_MARKERS = "deleting"
+_TABLES: dict[str, type[Dataset | Run]] = {"datasets": Dataset, "runs": Run}
+"""By the folder that has the files, each in one named by the id of its row."""
+_UNDECIDED_S = 3600.0
+"""How long a marker is kept whose row is still there: its transaction may go on."""
+_log = logging.getLogger(__name__)
+
+
+def delete_dataset(session: Session, data: Path, dataset: Dataset) -> None:
+    """Delete a dataset; refuse one of runs that have not ended.
+
+    Its row stays, without its name, for runs that have ended.
+    """
+    if not lock(session, dataset):
+        raise not_found("dataset")
+    ours = (Run.workspace_id == dataset.workspace_id, Run.dataset_id == dataset.id)
+    if going := records.going_on(session, *ours):
+        names = ", ".join(run.name for run in going[:3]) + (", …" if len(going) > 3 else "")
+        told = f"{dataset.file_name} is used by runs that have not ended ({names}): stop them first"
+        raise Refused(409, "in_use", told, details={"runs": [run.name for run in going]})
+    _remove_later(session, data / "datasets" / dataset.id)
+    if session.scalar(select(Run.id).where(*ours).limit(1)) is None:
+        session.delete(dataset)
+    else:
+        dataset.status, dataset.file_name, dataset.error = DELETED, "", None
+
+
+def delete_run(session: Session, data: Path, kind: RunKind, run: Run) -> None:
+    """Delete a run that has ended, with its log and report; refuse one whose processes may live."""
+    if not lock(session, run):
+        raise not_found(kind.noun)
+    details = {"status": run.status}
+    if run.status not in ENDED:
+        told = f"the {kind.noun} {run.name} is {run.status}: stop it first"
+        raise Refused(409, "not_ended", told, details=details)
+    if run.lease_until is not None and run.lease_until > now():
+        told = f"processes of the {kind.noun} {run.name} are ending: try again in some seconds"
+        raise Refused(409, "ending", told, details=details)
+    dataset = run.dataset
+    _remove_later(session, data / "runs" / run.id)
+    remove_runs(session, [run.id])
+    others = (Run.workspace_id == dataset.workspace_id, Run.dataset_id == dataset.id)
+    if dataset.status == DELETED and session.scalar(select(Run.id).where(*others)) is None:
+        session.delete(dataset)
+
+
+def sweep(database: Database, data: Path) -> None:
+    """Remove what deletions have left, and uploads that were begun a week ago."""
+    with database.writing() as session:
+        for dataset in abandoned(session):
+            delete_dataset(session, data, dataset)
+    for marker in sorted((data / _MARKERS).glob("*-*")):
+        kind, _, row_id = marker.name.partition("-")
+        with database.reading() as session:
+            table = _TABLES[kind]
+            status = session.scalar(select(table.status).where(table.id == row_id))
+        if status in (None, DELETED):
+            _remove(data / kind / row_id)
+        elif marker.stat().st_mtime < time.time() - _UNDECIDED_S:
+            marker.unlink()
+
+
+def _remove_later(session: Session, folder: Path) -> None:
+    """Remove a folder once the transaction has ended well."""
+    marker = _marker_of(folder)
+    marker.parent.mkdir(mode=0o700, exist_ok=True)
+    marker.touch(mode=0o600)
+    event.listen(session, "after_commit", lambda _: _remove(folder), once=True)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        _marker_of(folder).unlink(missing_ok=True)
+    except OSError as error:  # the next sweep tries again
+        _log.error("%s %s cannot be removed: %s", folder.parent.name, folder.name, error.strerror)
+
+
+def _marker_of(folder: Path) -> Path:
+    return folder.parent.parent / _MARKERS / f"{folder.parent.name}-{folder.name}"
