@@ -82,12 +82,19 @@ class Runs:
 
     def report(self, name: str, file: IO[bytes]) -> int:
         """Write its JSON report into a file, and return the size."""
-        subject = f"report of {self.kind.subject(name)}"
-        return self._client.download(self._path(name, "report"), file, subject=subject)
+        return self._download(name, "report", file)
+
+    def conversations(self, name: str, file: IO[bytes]) -> int:
+        """Write its conversations into a file, a line of JSON each, and return the size."""
+        return self._download(name, "conversations", file)
 
     def record(self, answer: Mapping[str, Any]) -> RunRecord:
         """Return the run that an answer tells of."""
         return run_record(answer, self.kind.key)
+
+    def _download(self, name: str, part: str, file: IO[bytes]) -> int:
+        subject = f"{part} of {self.kind.subject(name)}"
+        return self._client.download(self._path(name, part), file, subject=subject)
 
     def _path(self, *segments: str) -> str:
         return cli_path(self.kind.segment, *segments)

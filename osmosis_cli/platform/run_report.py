@@ -1,12 +1,14 @@
-"""`osmosis eval download`: the report of a submitted evaluation, as a local one has it."""
+"""`osmosis eval download`: report and conversations of an evaluation, as a local one has them."""
 
 from __future__ import annotations
 
 import json
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
@@ -17,15 +19,13 @@ from ..errors import CommandError
 from ..shared_options import complete_files
 from .run_commands import json_option, run_argument, runs_of
 
-if TYPE_CHECKING:
-    from osmosis_ai.platform.client import PlatformError
-
 EPILOG = """\b
 Examples:
   osmosis eval download calm-otter-17
-  osmosis eval download calm-otter-17 -o results.json
+  osmosis eval download calm-otter-17 -o results.json --conversations
   osmosis eval report results.json
 """
+_BLOCK = 1024 * 1024
 _ODD = re.compile(r"[^\w.-]+", re.ASCII)
 
 
@@ -39,62 +39,81 @@ _ODD = re.compile(r"[^\w.-]+", re.ASCII)
     shell_complete=complete_files,
     help="Where to (default: the run's name with .json, which must not be there).",
 )
+@click.option(
+    "--conversations",
+    "with_conversations",
+    is_flag=True,
+    help="Its conversations too, in NAME.trajectories.jsonl beside the report.",
+)
 @json_option
-def eval_download_command(name: str, output: Path | None, as_json: bool) -> None:
+def eval_download_command(
+    name: str, output: Path | None, with_conversations: bool, as_json: bool
+) -> None:
     """Download the JSON report of an evaluation on the platform.
 
     It is the one that `osmosis eval -o` writes: `osmosis eval report`, `compare` and `merge` take
-    it.
+    it. With its conversations, `osmosis eval report` shows these too; a platform keeps them for
+    some time after the end of an evaluation.
     """
+    from pytest_osmosis.reports.saved_conversations import beside
+
     path = output or Path(_ODD.sub("-", name).lstrip("-.") + ".json")
-    if output is None and path.exists():
-        raise click.UsageError(f"{path} is there already: name another file with -o")
-    with tempfile.TemporaryFile() as file:
-        size = _fetch(name, file)
-        _keep(file, path)
+    for taken in (path, beside(path)) if output is None else ():
+        if taken.exists():
+            raise click.UsageError(f"{taken} is there already: name another file with -o")
+    with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as said:
+        with runs_of(EVALUATION) as runs, _told(name):
+            sizes = {path: runs.report(name, file)}
+            if with_conversations:
+                sizes[beside(path)] = runs.conversations(name, said)
+        _check(file)
+        for source, target in zip((file, said), sizes, strict=False):
+            _keep(source, target)
     if as_json:
-        click.echo(json.dumps({"path": str(path), "bytes": size}))
+        report, *more = [{"path": str(path), "bytes": size} for path, size in sizes.items()]
+        click.echo(json.dumps({**report, **({"conversations": more[0]} if more else {})}))
         return
-    click.echo(f"{printable(str(path))}: {size:,} bytes; show it: osmosis eval report {path}")
+    for target, size in sizes.items():
+        then = f"; show it: osmosis eval report {path}" if target == path else ""
+        click.echo(f"{printable(str(target))}: {size:,} bytes{then}")
 
 
-def _fetch(name: str, file: IO[bytes]) -> int:
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Say why something is not there: in the platform's words where it has an API for it."""
     from osmosis_ai.platform.client import PlatformError
 
-    with runs_of(EVALUATION) as runs:
-        try:
-            return runs.report(name, file)
-        except PlatformError as error:
-            if error.status != 404:
-                raise
-            raise CommandError(
-                _no_report(name, error), code=error.code, details=error.document()
-            ) from None
+    try:
+        yield
+    except PlatformError as error:
+        if error.status != 404:
+            raise
+        why = error.said if error.server_code else str(error)
+        told = f"{why}; what is known of it: osmosis eval info {name}"
+        if error.server_code == "not_found":
+            told = str(error)
+        raise CommandError(told, code=error.code, details=error.document()) from None
 
 
-def _no_report(name: str, error: PlatformError) -> str:
-    """Why there is none: in the platform's words where it has an API for it."""
-    if error.server_code == "not_found":
-        return str(error)
-    why = error.said if error.server_code else str(error)
-    return f"{why}; what is known of it: osmosis eval info {name}"
-
-
-def _keep(file: IO[bytes], path: Path) -> None:
-    """Write the report to its place, if it is one."""
+def _check(file: IO[bytes]) -> None:
+    """Raise CommandError where a file is no report."""
     from pytest_osmosis.reports.json_reader import result_of
-    from pytest_osmosis.storage.atomic_write import write_whole
 
     file.seek(0)
-    content = file.read()
     try:
-        result_of(json.loads(content))
+        result_of(json.load(file))
     except (ValueError, RecursionError):
         raise CommandError(
             "what the platform sent is no report of an evaluation; nothing was written",
             code="bad_answer",
         ) from None
+
+
+def _keep(file: IO[bytes], path: Path) -> None:
+    from pytest_osmosis.storage.atomic_write import write_whole
+
+    file.seek(0)
     try:
-        write_whole(path, content)
+        write_whole(path, iter(lambda: file.read(_BLOCK), b""))
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}", code="output") from None

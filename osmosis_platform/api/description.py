@@ -94,7 +94,8 @@ def _operation(
         name = schemas[endpoint.query]["$ref"].rpartition("/")[2]
         parameters += _query_parameters(definitions[name])
     statuses = ("200", "201") if endpoint.method == "POST" else ("200",)
-    found: dict[str, Any] = {"parameters": parameters, "responses": _responses(*statuses)}
+    responses = _responses(*statuses, media_type=endpoint.media_type)
+    found: dict[str, Any] = {"parameters": parameters, "responses": responses}
     if endpoint.needs is not Needs.NOTHING:
         found["security"] = [{"token": []}]
     if endpoint.body is not None:
@@ -118,8 +119,9 @@ def _query_parameters(model: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(*statuses: str) -> dict[str, Any]:
-    done = {"application/json": {"schema": {"type": "object"}}}
+def _responses(*statuses: str, media_type: str = "application/json") -> dict[str, Any]:
+    kind = "object" if media_type == "application/json" else "string"
+    done = {media_type: {"schema": {"type": kind}}}
     error = {"application/json": {"schema": {"$ref": _REFERENCE.format(model="Error")}}}
     return {
         **{status: {"description": "Done.", "content": done} for status in statuses},

@@ -15,9 +15,10 @@ from pytest_osmosis.dataset.sampling import sample_size
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
+from ..execution.conversations import open_conversations
 from ..execution.deletion import delete_run
 from ..execution.orders import SAMPLE
-from ..http.endpoints import Answer, Call, Endpoint, Needs
+from ..http.endpoints import Answer, Call, Endpoint, FileAnswer, Handler, Needs
 from ..http.fields import Fields, Page, page_document
 from ..http.validation import refused_fields
 from ..runs import logs, records, wire
@@ -59,8 +60,8 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
     every = f"/api/cli/{kind.segment}"
     one = f"{every}/{{name}}"
 
-    def about(handler: Callable[[RunKind, Any, Run], Answer]) -> Callable[[Any], Answer]:
-        def handle(call: Call[Any, Any]) -> Answer:
+    def about(handler: Callable[[RunKind, Any, Run], Answer | FileAnswer]) -> Handler:
+        def handle(call: Call[Any, Any]) -> Answer | FileAnswer:
             run = records.find(call.session, kind, call.workspace, call.path["name"])
             return handler(kind, call, run)
 
@@ -73,6 +74,9 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
         Endpoint("GET", f"{one}/metrics", about(_metrics)),
         Endpoint("GET", f"{one}/logs", about(_logs), query=LogPage),
         Endpoint("GET", f"{one}/report", about(_report)),
+        Endpoint(
+            "GET", f"{one}/conversations", about(_conversations), media_type="application/x-ndjson"
+        ),
         Endpoint("POST", f"{one}/stop", about(_stop), Needs.WRITE),
         Endpoint("DELETE", one, about(_delete), Needs.WRITE),
     )
@@ -194,6 +198,15 @@ def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
         message = f"the {kind.noun} {run.name} has no report: it is {run.status}"
         raise Refused(404, "no_report", message, details={"status": run.status})
     return Answer(run.report)
+
+
+def _conversations(kind: RunKind, call: Call[None, None], run: Run) -> FileAnswer:
+    found = open_conversations(call.session, call.vault, call.settings.data, run)
+    if found is None:
+        why = f"it is {run.status}, or they were removed some time after its end"
+        message = f"the {kind.noun} {run.name} has no conversations here: {why}"
+        raise Refused(404, "no_conversations", message, details={"status": run.status})
+    return FileAnswer(found.lines())
 
 
 def _stop(kind: RunKind, call: Call[None, None], run: Run) -> Answer:

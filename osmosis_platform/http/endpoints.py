@@ -6,7 +6,7 @@ transaction, which is rolled back when the handler refuses.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ..accounts.tokens import Caller, CallerWorkspace, note_use
@@ -91,7 +91,14 @@ class Answer:
     status: int = 200
 
 
-Handler = Callable[[Any], Answer]
+@dataclass(frozen=True, slots=True)
+class FileAnswer:
+    """A file that is sent back in pieces."""
+
+    pieces: Iterator[bytes]
+
+
+Handler = Callable[[Any], Answer | FileAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ class Endpoint:
     query: type[BaseModel] | None = None
     in_transaction: bool = True
     """False where the handler takes long and opens its own."""
+    media_type: str = "application/json"
 
     def route(self) -> Route:
         """Return it as Starlette wants it."""
@@ -123,6 +131,8 @@ class Endpoint:
             answer = await run_in_threadpool(
                 self._handle, request, body=body, query=query, caller=caller, workspace=workspace
             )
+            if isinstance(answer, FileAnswer):
+                return StreamingResponse(answer.pieces, media_type=self.media_type)
             return JSONResponse(answer.document, status_code=answer.status)
 
         return respond
@@ -176,7 +186,7 @@ class Endpoint:
         query: BaseModel | None,
         caller: Caller | None,
         workspace: CallerWorkspace | None,
-    ) -> Answer:
+    ) -> Answer | FileAnswer:
         state = request.app.state
         call = Call(
             database=state.database,

@@ -6,7 +6,6 @@ What a model wrote is in it. Its scripts can read no cookie and no page of ours,
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,19 +15,14 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from osmosis_ai.secret import Redactor
-
 from ..database.models import Run
 from ..errors import Refused
-from ..execution.growing_file import open_written
-from ..execution.room import Room
-from ..vault.records import resolve
+from ..execution.conversations import open_conversations
 from .run_page import attachment, find_run, report_of
 from .visits import Visit
 
 _KEPT = 4
 _KEPT_BYTES = 16 * 1024 * 1024
-_CONVERSATIONS = ".trajectories.jsonl"
 _MOST_BYTES = 256 * 1024 * 1024
 """Of conversations that are looked through for a page."""
 
@@ -79,35 +73,30 @@ def _page(visit: Visit) -> str:
 
 
 def _conversations(visit: Visit, run: Run) -> str:
-    """Return what was said in the run, where this machine has it; without values of its secrets."""
-    report = Room.of_run(visit.settings.data, run.id).report
-    try:
-        with open_written(report.with_name(f"{report.stem}{_CONVERSATIONS}")) as file:
-            if os.fstat(file.fileno()).st_size > _MOST_BYTES:
-                return ""
-            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
-    except FileNotFoundError:
+    """Return what was said in the run, where this machine has it and it is not too much."""
+    found = open_conversations(visit.session, visit.vault, visit.settings.data, run)
+    if found is None:
         return ""
-    names = run.submission.get("secrets", {}).get("required", [])
-    secrets, _ = resolve(visit.session, visit.vault, run.workspace_id, run.creator_id, names)
-    return Redactor(secrets)(text)
+    with found.file:
+        return "" if found.size > _MOST_BYTES else b"".join(found.lines()).decode()
 
 
 def _rendered(report: dict[str, Any], conversations: str) -> str:
     from pytest_osmosis.reports import html
     from pytest_osmosis.reports.json_reader import UnreadableReport
+    from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.reports.saved_report import read_saved
 
     with TemporaryDirectory(prefix="osmosis-report-") as folder:
         path = Path(folder) / "report.json"
         path.write_text(json.dumps(report), "utf-8")
-        beside = path.with_name(f"{path.stem}{_CONVERSATIONS}")
-        beside.write_text(conversations, "utf-8")
+        said = beside(path)
+        said.write_text(conversations, "utf-8")
         try:
             try:
                 saved = read_saved(path)
             except UnreadableReport:  # perhaps for what a program of the run wrote beside it
-                beside.unlink()
+                said.unlink()
                 saved = read_saved(path)
         except UnreadableReport:
             told = "the report is not one that this version reads"

@@ -42,6 +42,13 @@ def test_the_document_is_served_whole_and_its_references_lead_somewhere(
     assert {"EvalSubmission", "TrainingSubmission", "NewSecret", "Error"} <= set(schemas)
 
 
+def test_conversations_are_described_as_lines() -> None:
+    call = description()["paths"]["/api/cli/eval-runs/{name}/conversations"]["get"]
+    assert call["responses"]["200"]["content"] == {
+        "application/x-ndjson": {"schema": {"type": "string"}}
+    }
+
+
 def test_what_a_call_needs_is_in_the_document() -> None:
     calls = description()["paths"]
     submit = calls["/api/cli/eval-runs"]["post"]

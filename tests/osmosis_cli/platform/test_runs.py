@@ -16,6 +16,7 @@ import pytest
 from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
+from osmosis_cli.platform import connection
 from pytest_osmosis.reports.json_writer import write
 from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
 from tests.made_results import result_of, suite_of
@@ -624,6 +625,33 @@ def test_a_downloaded_report_is_one_that_the_commands_take(
     assert osmosis("eval", "report", str(path))[0] == 0
     status, out, _ = osmosis("eval", "download", "x", "-o", str(path), "--json")
     assert json.loads(out) == {"path": str(path), "bytes": len(content)}
+
+
+def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_them(
+    osmosis: Command, platform: FakePlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/agents")
+    write(result_of(suite_of([[1.0, 0.0]])), tmp_path / "x.json")
+    report = (tmp_path / "x.json").read_bytes()
+    said = b'{"row_index": 0, "run_index": 0, "messages": []}\n'
+    platform.answers["GET", f"{EVALS}/x/report"] = lambda request: (200, report)
+    words = ("eval", "download", "x", "--conversations")
+    (tmp_path / "x.json").rename("x.trajectories.jsonl")
+    assert "x.trajectories.jsonl is there already: name another file" in osmosis(*words)[2]
+    (tmp_path / "x.trajectories.jsonl").unlink()
+    gone = {"error": "the evaluation x has no conversations here", "code": "no_conversations"}
+    platform.answers["GET", f"{EVALS}/x/conversations"] = lambda request: (404, gone)
+    status, out, err = osmosis(*words)
+    assert (status, out, gone["error"] in err) == (1, "", True)
+    assert not list(tmp_path.iterdir())
+    platform.answers["GET", f"{EVALS}/x/conversations"] = lambda request: (200, said)
+    status, out, _ = osmosis(*words)
+    assert (status, out.splitlines()[1]) == (0, f"x.trajectories.jsonl: {len(said)} bytes")
+    assert (tmp_path / "x.trajectories.jsonl").read_bytes() == said
+    assert (tmp_path / "x.json").read_bytes() == report
+    status, out, _ = osmosis(*words, "-o", "y.json", "--json")
+    assert json.loads(out)["conversations"] == {"path": "y.trajectories.jsonl", "bytes": len(said)}
 
 
 def test_a_platform_without_reports_says_so_in_one_sentence(

@@ -184,7 +184,7 @@ def test_a_submitted_evaluation_has_the_figures_of_a_local_one(
     shown = osmosis("eval", "info", name, "--watch")
     assert f"{name}  finished" in shown
     assert f"commit      {git(workspace, 'rev-parse', 'HEAD')}" in shown
-    osmosis("eval", "download", name, "-o", "theirs.json")
+    osmosis("eval", "download", name, "-o", "theirs.json", "--conversations")
     environment = {**os.environ, "SOME_KEY": SECRET}
     words = ["eval", config, "--rows", "@theirs.json", "-o", "ours.json"]
     subprocess.run(
@@ -197,6 +197,9 @@ def test_a_submitted_evaluation_has_the_figures_of_a_local_one(
     theirs, ours = (json.loads(Path(file).read_text()) for file in ("theirs.json", "ours.json"))
     assert theirs["summary"]["eval_fns"] == ours["summary"]["eval_fns"]
     assert [_runs(row) for row in theirs["rows"]] == [_runs(row) for row in ours["rows"]]
+    lines = Path("theirs.trajectories.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["row_index"] for line in lines) == [0, 1, 2, 3, 4]
+    assert SECRET not in "".join(lines)
     assert theirs["config"]["data"] == theirs["config"]["name"] == "datasets/answers.jsonl"
     assert theirs["config"]["data_sha256"] == ours["config"]["data_sha256"]
     for path in (tmp_path / "data" / "runs").rglob("*"):

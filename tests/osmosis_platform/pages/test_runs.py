@@ -9,7 +9,10 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from osmosis_platform.database.models import RunLog, now
+from osmosis_platform.execution import conversations
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.run_figures import metrics_of
 from pytest_osmosis.reports.json_writer import report_of
@@ -146,7 +149,7 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
 
 
 def test_a_report_has_the_conversations_without_secrets_and_is_there_without_them(
-    browser: Browser, platform_server: PlatformServer
+    browser: Browser, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submission = {
         "experiment_config": {
@@ -173,6 +176,23 @@ def test_a_report_has_the_conversations_without_secrets_and_is_there_without_the
     assert said[0] > said[1] == said[2]
     assert "What is it? ***" in conversations_of(texts[0])
     assert conversations_of(texts[1]) == conversations_of(texts[2]) == ""
+    told, odd, link = (
+        browser.client.get(
+            f"/api/cli/eval-runs/{name}/conversations", headers=browser.account.headers
+        )
+        for name in ("told-run", "odd-run", "link-run")
+    )
+    assert told.headers["content-type"] == "application/x-ndjson"
+    assert told.json() == {**line, "messages": [{**messages[0], "content": "What is it? ***"}]}
+    assert odd.text == "no line of a conversation\n"
+    assert (link.status_code, link.json()["code"]) == (404, "no_conversations")
+    assert "told-run has" not in link.text
+    beside[0].write_bytes(b"one\n" + b"sk-0123456789" * 10)
+    monkeypatch.setattr(conversations, "_LINE_BYTES", 100)
+    cut = browser.client.get(
+        "/api/cli/eval-runs/told-run/conversations", headers=browser.account.headers
+    )
+    assert cut.text == "one\n"
 
 
 def conversations_of(page: str) -> str:
