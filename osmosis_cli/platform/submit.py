@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from .commit_facts import CommitFacts
 
+_NO_DATASET = "dataset"
+"""The code of a warning: a platform may have datasets that it does not list."""
 _LABELS = {
     Severity.WARNING: ("warning", "yellow"),
     Severity.NOT_CHECKED: ("not checked", None),
@@ -103,9 +105,7 @@ def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
 def _commit(file: ConfigFile[RunConfig]) -> CommitFacts:
     from .commit_facts import commit_facts
 
-    commit = commit_facts(Path.cwd(), file.config.experiment)
-    _refuse(commit.findings)
-    return commit
+    return commit_facts(Path.cwd(), file.config.experiment)
 
 
 @contextmanager
@@ -114,6 +114,7 @@ def _describing(commit: CommitFacts) -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
+        _refuse(commit.findings)
         what = f"what would run is {commit.described} ({commit.repository})"
         found = [f"{_LABELS[each.severity][0]}: {each}" for each in in_order(commit.findings)]
         raise click.UsageError("\n  ".join([error.message, what, *found])) from None
@@ -140,9 +141,9 @@ def _planned(
         missing = [name for name in required if name not in scopes]
         config = [warning("config", str(problem)) for problem in file.warnings]
         found = [*_missing(missing), *config, *commit.findings]
-        _refuse(found)
-        if asks:  # else the answer to the submission says it as early
+        if asks or _refused(found):  # else the answer to the submission says it as early
             found += _dataset_findings(client, file.config.experiment.dataset)
+        _refuse(found)
         found = in_order([*_tried(file, commit, preflight, is_silent=is_silent), *found])
         _refuse(found)
         plan = Plan(kind=kind, file=file, commit=commit, scopes=scopes, findings=found)
@@ -182,21 +183,26 @@ def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
 
     if is_missing(client, name):
         yield warning(
-            "dataset",
+            _NO_DATASET,
             f"the platform lists no dataset {printable(name)!r}",
             "upload it with `osmosis dataset upload FILE`",
         )
 
 
+def _refused(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity is Severity.REFUSED]
+
+
 def _refuse(findings: Sequence[Finding]) -> None:
-    """Raise CommandError with every finding that forbids to send."""
-    refused = [finding for finding in findings if finding.severity is Severity.REFUSED]
+    """Raise CommandError with every finding that forbids to send, and what else is missing."""
+    refused = _refused(findings)
     if not refused:
         return
     findings = in_order(findings)
+    missing = [*refused, *(finding for finding in findings if finding.code == _NO_DATASET)]
     raise CommandError(
-        "\n".join(["nothing was submitted", *(f"  {finding}" for finding in refused)])
-        if len(refused) > 1
+        "\n".join(["nothing was submitted", *(f"  {finding}" for finding in missing)])
+        if len(missing) > 1
         else f"{refused[0]}; nothing was submitted",
         code=refused[0].code,
         details={"findings": [finding.document() for finding in findings]},

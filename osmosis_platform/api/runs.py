@@ -112,28 +112,28 @@ def _checked_needs(kind: RunKind, call: Call[Submission, None]) -> Dataset:
         raise Refused(409, "too_many", told)
     name = call.body.section["experiment_config"]["dataset"]
     dataset = ready_dataset(call.session, call.workspace.id, name)
+    if dataset is not None and kind is EVALUATION:
+        _check_size(call, dataset)
+    required = call.body.required_secrets
+    secrets = missing(call.session, call.workspace.id, call.caller.user_id, required)
+    told = ""
+    if secrets:
+        told = (
+            f"secrets.required: there is no secret {', '.join(secrets)}; "
+            "set each with `osmosis secret set NAME`"
+        )
     if dataset is None:
         raise Refused(
             422,
             "dataset_not_found",
             "experiment_config.dataset: the workspace has no dataset of this name that is ready; "
-            "upload one with `osmosis dataset upload`",
+            f"upload one with `osmosis dataset upload`{f'. {told}' if told else ''}",
             field="experiment_config.dataset",
+            details={"missing": secrets},
         )
-    if kind is EVALUATION:
-        _check_size(call, dataset)
-    names = missing(
-        call.session, call.workspace.id, call.caller.user_id, call.body.required_secrets
-    )
-    if names:
-        raise Refused(
-            422,
-            "missing_secrets",
-            f"secrets.required: there is no secret {', '.join(names)}; "
-            "set each with `osmosis secret set NAME`",
-            field="secrets.required",
-            details={"missing": names},
-        )
+    if told:
+        field, details = "secrets.required", {"missing": secrets}
+        raise Refused(422, "missing_secrets", told, field=field, details=details)
     return dataset
 
 

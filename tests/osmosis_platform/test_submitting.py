@@ -158,6 +158,15 @@ def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.C
     assert client.get(EVALS).json()["total_count"] == 1
 
 
+def test_a_dataset_and_secrets_that_are_missing_are_told_together(owner: httpx.Client) -> None:
+    body = {**experiment(dataset="gone"), "secrets": {"required": ["A_KEY", "B_KEY"]}}
+    refused = owner.post(EVALS, json=body).json()
+    assert refused["code"] == "dataset_not_found"
+    assert "no dataset of this name" in refused["error"]
+    assert "there is no secret A_KEY, B_KEY; set each with" in refused["error"]
+    assert refused["details"] == {"missing": ["A_KEY", "B_KEY"]}
+
+
 def test_a_dataset_is_found_by_id_file_name_and_stem_when_it_is_ready(
     client: httpx.Client, platform_server: PlatformServer, account: Account
 ) -> None:

@@ -373,7 +373,7 @@ def test_a_pinned_commit_must_be_on_the_origin(osmosis: Command, platform: FakeP
         f"Error: the origin does not have the commit {here}: push it with `git push`, or correct "
         "experiment.commit_sha; nothing was submitted\n"
     )
-    assert not platform.requests
+    assert not bodies(platform)
     (own / CONFIG).write_text(pin.replace("PIN", pushed))
     status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
     assert status == 0
@@ -399,6 +399,23 @@ def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
     assert [finding["code"] for finding in error["details"]["findings"]] == [
         "missing_secrets", "dirty_tree",
     ]  # fmt: skip
+
+
+def test_all_that_is_missing_is_told_at_once(osmosis: Command, platform: FakePlatform, own: Path):
+    (own / CONFIG).write_text(EVAL.replace("[]", '["A_KEY"]'))
+    platform.answers["GET", SECRETS] = secrets()
+    platform.answers["GET", "/api/cli/datasets"] = {"datasets": [], "has_more": False}
+    git(own, "update-ref", "-d", "HEAD")
+    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert (status, out) == (1, "")
+    first, *lacks = err.splitlines()
+    assert first == "Error: nothing was submitted"
+    assert [lack.partition(":")[0].strip() for lack in lacks] == [
+        "the platform does not have the secret A_KEY",
+        "the workspace has no commit yet, and a platform runs what is committed",
+        "the platform lists no dataset 'my-dataset'",
+    ]
+    assert not bodies(platform)
 
 
 def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
@@ -431,7 +448,7 @@ def test_a_work_tree_that_no_platform_can_find_is_refused(
     error = json.loads(err)["error"]
     assert (status, out, error["code"]) == (1, "", code)
     assert said in error["message"]
-    assert not platform.requests
+    assert not bodies(platform)
 
 
 # ---- what is tried on this machine
