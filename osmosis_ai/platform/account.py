@@ -36,6 +36,8 @@ class Identity:
     workspace: str = ""
     """Empty for a token that is for no workspace in particular."""
     role: str = ""
+    clone_folder: str = ""
+    """The folder of this machine that the platform clones the workspace from, if it is one."""
     token_id: str = ""
     expires_at: str
     """As the platform wrote it: an ISO date with a time."""
@@ -52,6 +54,7 @@ def verify(client: PlatformClient) -> Identity:
         user=user_of(table_of(answer, "user")),
         workspace=text_or_empty(workspace, "name"),
         role=text_or_empty(workspace, "role"),
+        clone_folder=text_or_empty(workspace, "clone_folder"),
         token_id=text_or_empty(answer, "token_id"),
         expires_at=expires,
     )

@@ -52,6 +52,11 @@ class GitFacts:
     """Whether the origin has a branch, as far as is known here."""
 
     @property
+    def is_pushed(self) -> bool:
+        """Whether the origin has what is checked out as the newest of its default branch."""
+        return not self.unpushed and self.branch == self.default_branch
+
+    @property
     def is_dirty(self) -> bool:
         """Whether there are changes that are in no commit."""
         return bool(self.changed)
@@ -112,7 +117,7 @@ def find_commit(root: Path, name: str) -> PinnedCommit:
 
     Raise GitError where the digits are those of several commits.
     """
-    commit = _commit(root, name)
+    commit = find_here(root, name)
     if commit:
         words = ("--count=1", "--format=%(refname)", f"--contains={commit}", ORIGIN)
         if ask(root, "for-each-ref", *words).out.strip():
@@ -220,8 +225,11 @@ def _default_branch(root: Path) -> str | None:
     return next((name for name in _USUAL_BRANCHES if name in names), None)
 
 
-def _commit(root: Path, name: str) -> str | None:
-    """The full hash of a commit that the work tree has."""
+def find_here(root: Path, name: str) -> str | None:
+    """Return the full hash of a commit, where the work tree has it.
+
+    Raise GitError where the digits are those of several commits.
+    """
     answer = ask(root, "rev-parse", "--verify", f"{name}^{{commit}}")
     if answer.status and _is_ambiguous(root, name):
         raise GitError(

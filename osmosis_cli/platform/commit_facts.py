@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from .findings import Finding, Severity, not_checked, refusal, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_models import Experiment
-    from osmosis_ai.platform.git import GitFacts, PinnedCommit
+    from osmosis_ai.platform.git import GitFacts
 
 _SHOWN = 3
 
@@ -39,30 +40,50 @@ class CommitFacts:
         return not any(finding.severity is Severity.WARNING for finding in self.findings)
 
 
-def commit_facts(start: Path, experiment: Experiment) -> CommitFacts:
-    """Return what a run of the workspace around a directory uses; raise CommandError."""
-    from osmosis_ai.platform.git import find_commit, newest_known, read_facts
-    from osmosis_ai.platform.workspace import WorkspaceError
+def read_work_tree(start: Path) -> GitFacts:
+    """Return what git tells of the work tree around a directory; raise CommandError."""
+    from osmosis_ai.platform.git import read_facts
 
-    pinned = experiment.commit_sha
-    try:
-        facts = read_facts(start)
-        commit = find_commit(facts.root, pinned) if pinned else None
-        branch = experiment.branch or facts.default_branch
-        newest = newest_known(facts.root, branch) if branch else None
-    except WorkspaceError as error:
-        raise CommandError(str(error), code=error.code) from None
-    if commit:
-        found = _pinned_findings(facts, commit)
-    else:
-        found = _unpinned_findings(facts, experiment.branch, is_known=newest is not None)
+    with _git_errors():
+        return read_facts(start)
+
+
+def commit_facts(facts: GitFacts, experiment: Experiment, *, is_cloned_here: bool) -> CommitFacts:
+    """Return what a run of a work tree uses; raise CommandError.
+
+    `is_cloned_here`: the platform clones the work tree itself, so nothing has to be pushed.
+    """
+    from osmosis_ai.platform.git import find_here, newest_known
+
+    pinned, branch = experiment.commit_sha, experiment.branch
+    with _git_errors():
+        if is_cloned_here:
+            newest = find_here(facts.root, f"refs/heads/{branch}") if branch else facts.head
+            findings = [*_findings_here(facts, experiment, newest)]
+            what = f"the newest on {_named(branch)}" if branch else "checked out"
+            described = f"{(newest or '')[:12]}, {what} here"
+        else:
+            branch = branch or facts.default_branch
+            newest = newest_known(facts.root, branch) if branch else None
+            findings = [*_findings_there(facts, experiment, newest), *_unpushed_findings(facts)]
+            described = _newest(branch, newest)
     return CommitFacts(
         root=facts.root,
         repository=facts.repository,
         pinned=pinned,
-        described=f"{pinned}, pinned" if pinned else _newest(branch, newest),
-        findings=(*found, *_work_tree_findings(facts)),
+        described=f"{pinned}, pinned" if pinned else described,
+        findings=(*findings, *_dirty_findings(facts, is_cloned_here=is_cloned_here)),
     )
+
+
+@contextmanager
+def _git_errors() -> Iterator[None]:
+    from osmosis_ai.platform.workspace import WorkspaceError
+
+    try:
+        yield
+    except WorkspaceError as error:
+        raise CommandError(str(error), code=error.code) from None
 
 
 def _newest(branch: str | None, commit: str | None) -> str:
@@ -74,35 +95,68 @@ def _named(branch: str | None) -> str:
     return printable(branch) if branch else "the default branch"
 
 
-def _pinned_findings(facts: GitFacts, pinned: PinnedCommit) -> Iterator[Finding]:
-    from osmosis_ai.platform.git import OnOrigin
+def _findings_here(
+    facts: GitFacts, experiment: Experiment, newest: str | None
+) -> Iterator[Finding]:
+    from osmosis_ai.platform.git import find_here
 
-    if pinned.on_origin is OnOrigin.NO:
+    pinned, branch = experiment.commit_sha, experiment.branch
+    if facts.head is None:
+        yield _no_commit("`git add` and `git commit` what is to run")
+    elif pinned and (commit := find_here(facts.root, pinned)):
+        yield from _other_commit(facts, pinned, commit)
+    elif pinned:
+        yield refusal(
+            "commit_unknown",
+            f"the workspace has no commit {pinned}",
+            "correct experiment.commit_sha",
+        )
+    elif newest is None:
+        yield refusal(
+            "unknown_branch",
+            f"the workspace has no branch {_named(branch)}",
+            "correct experiment.branch",
+        )
+    elif branch and branch != facts.branch:
+        yield _other_branch(facts, branch, "check it out, or correct experiment.branch")
+
+
+def _findings_there(
+    facts: GitFacts, experiment: Experiment, newest: str | None
+) -> Iterator[Finding]:
+    from osmosis_ai.platform.git import OnOrigin, find_commit
+
+    pinned = experiment.commit_sha
+    if pinned is None:
+        yield from _unpinned_findings(facts, experiment.branch, is_known=newest is not None)
+        return
+    found = find_commit(facts.root, pinned)
+    if found.on_origin is OnOrigin.NO:
         yield refusal(
             "commit_not_pushed",
-            f"the origin does not have the commit {pinned.name}",
+            f"the origin does not have the commit {pinned}",
             "push it with `git push`, or correct experiment.commit_sha",
         )
-    if pinned.on_origin is OnOrigin.UNKNOWN:
+    if found.on_origin is OnOrigin.UNKNOWN:
         yield not_checked(
             "commit_unknown",
-            f"whether the origin has the commit {pinned.name} is not known",
-            pinned.reason,
+            f"whether the origin has the commit {pinned} is not known",
+            found.reason,
         )
-    if pinned.commit and facts.head and pinned.commit != facts.head:
+    yield from _other_commit(facts, pinned, found.commit)
+
+
+def _other_commit(facts: GitFacts, pinned: str, commit: str | None) -> Iterator[Finding]:
+    if commit and facts.head and commit != facts.head:
         yield warning(
-            "other_commit", f"what runs is {pinned.name}, and checked out is {facts.head[:12]}"
+            "other_commit", f"what runs is {pinned}, and checked out is {facts.head[:12]}"
         )
 
 
 def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -> Iterator[Finding]:
     wanted = branch or facts.default_branch or facts.branch
     if facts.head is None:
-        yield refusal(
-            "no_commit",
-            "the workspace has no commit yet, and a platform runs what is committed",
-            "`git add`, `git commit` and `git push` what is to run",
-        )
+        yield _no_commit("`git add`, `git commit` and `git push` what is to run")
     elif branch and not is_known:
         yield warning(
             "unknown_branch",
@@ -110,16 +164,29 @@ def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -
             "push it, or `git fetch` where it was pushed from elsewhere",
         )
     elif facts.branch is None or facts.branch != wanted:
-        here = f"{printable(facts.branch)} is" if facts.branch else "no branch is"
-        yield warning(
-            "feature_branch",
-            f"what runs is {_named(wanted)}, and {here} checked out",
+        yield _other_branch(
+            facts,
+            wanted,
             f"merge into {_named(wanted)}, or name another pushed branch with experiment.branch, "
             "or a pushed commit with experiment.commit_sha",
         )
 
 
-def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:
+def _no_commit(cure: str) -> Finding:
+    return refusal(
+        "no_commit",
+        "the workspace has no commit yet, and a platform runs what is committed",
+        cure,
+    )
+
+
+def _other_branch(facts: GitFacts, branch: str | None, cure: str) -> Finding:
+    here = f"{printable(facts.branch)} is" if facts.branch else "no branch is"
+    what = f"what runs is {_named(branch)}, and {here} checked out"
+    return warning("feature_branch", what, cure)
+
+
+def _unpushed_findings(facts: GitFacts) -> Iterator[Finding]:
     if facts.unpushed and not facts.is_known_there:
         yield warning(
             "unpushed",
@@ -132,6 +199,9 @@ def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:
         yield warning(
             "unpushed", f"{commits} not pushed, and what is not pushed does not run", "`git push`"
         )
+
+
+def _dirty_findings(facts: GitFacts, *, is_cloned_here: bool) -> Iterator[Finding]:
     if facts.is_dirty:
         count = len(facts.changed)
         files = "1 file differs" if count == 1 else f"{count} files differ"
@@ -140,5 +210,5 @@ def _work_tree_findings(facts: GitFacts) -> Iterator[Finding]:
         yield warning(
             "dirty_tree",
             f"{files} from the commit ({names}{more}); what runs is the commit",
-            "commit and push what is meant to run",
+            f"commit {'' if is_cloned_here else 'and push '}what is meant to run",
         )

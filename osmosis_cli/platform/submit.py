@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
+from .commit_facts import commit_facts, read_work_tree
 from .findings import Finding, Severity, in_order, refusal, warning
 from .preflight_options import Preflight, preflight_options
 from .run_commands import json_option, may_ask, yes_option
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
     from osmosis_ai.platform.config_file import ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
+    from osmosis_ai.platform.git import GitFacts
 
     from .commit_facts import CommitFacts
 
@@ -76,10 +78,10 @@ def _submit_command(kind: RunKind) -> click.Command:
     @json_option
     def command(path: Path, yes: bool, preflight: Preflight, as_json: bool) -> None:
         file = _load(kind, path)
-        commit = _commit(file)
-        with _describing(commit):
+        facts = read_work_tree(Path.cwd())
+        with _describing(facts, file):
             may_ask(yes=yes, as_json=as_json)
-        with _planned(kind, file, commit, preflight, is_silent=as_json, asks=not yes) as planned:
+        with _planned(kind, file, facts, preflight, is_silent=as_json, asks=not yes) as planned:
             plan, client = planned
             if not as_json:
                 _show(plan, client.origin)
@@ -102,29 +104,43 @@ def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
         raise unusable([error]) from None
 
 
-def _commit(file: ConfigFile[RunConfig]) -> CommitFacts:
-    from .commit_facts import commit_facts
-
-    return commit_facts(Path.cwd(), file.config.experiment)
-
-
 @contextmanager
-def _describing(commit: CommitFacts) -> Iterator[None]:
+def _describing(facts: GitFacts, file: ConfigFile[RunConfig]) -> Iterator[None]:
     """Have a wrong use of the command say what would run, as the question would."""
+    from .connection import connect
+
     try:
         yield
     except click.UsageError as error:
+        is_cloned_here = False
+        with suppress(CommandError):
+            if not facts.is_pushed:
+                with connect(facts.repository) as client:
+                    is_cloned_here = _clones(client, facts.root)
+        commit = commit_facts(facts, file.config.experiment, is_cloned_here=is_cloned_here)
         _refuse(commit.findings)
         what = f"what would run is {commit.described} ({commit.repository})"
         found = [f"{_LABELS[each.severity][0]}: {each}" for each in in_order(commit.findings)]
         raise click.UsageError("\n  ".join([error.message, what, *found])) from None
 
 
+def _clones(client: PlatformClient, root: Path) -> bool:
+    """Return whether the platform says that it clones this work tree."""
+    from osmosis_ai.platform.account import verify
+    from osmosis_ai.platform.client import PlatformError
+
+    try:
+        folder = verify(client).clone_folder
+    except PlatformError:  # what is sent next says what is wrong
+        return False
+    return bool(folder) and Path(folder).resolve() == root
+
+
 @contextmanager
 def _planned(
     kind: RunKind,
     file: ConfigFile[RunConfig],
-    commit: CommitFacts,
+    facts: GitFacts,
     preflight: Preflight,
     *,
     is_silent: bool,
@@ -135,7 +151,9 @@ def _planned(
 
     from .connection import connect
 
-    with connect(commit.repository) as client:
+    with connect(facts.repository) as client:
+        is_cloned_here = not facts.is_pushed and _clones(client, facts.root)
+        commit = commit_facts(facts, file.config.experiment, is_cloned_here=is_cloned_here)
         required = file.config.secrets.required if file.config.secrets else []
         scopes = resolve_secrets(client, required)
         missing = [name for name in required if name not in scopes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..accounts.tokens import Caller, revoke
+from ..database.models import Workspace
 from ..errors import Refused
 from ..http.endpoints import Answer, Call, Endpoint, Needs
 from ..timestamps import timestamp
@@ -25,8 +26,19 @@ def who(caller: Caller) -> dict[str, Any]:
 
 def _verify(call: Call[None, None]) -> Answer:
     caller = call.caller
-    expires_at = timestamp(caller.expires_at)
-    return Answer({**who(caller), "expires_at": expires_at, "token_id": caller.token_id})
+    answer = {**who(caller), "expires_at": timestamp(caller.expires_at)}
+    if "workspace" in answer and (folder := _clone_folder(call)):
+        answer["workspace"]["clone_folder"] = folder
+    return Answer({**answer, "token_id": caller.token_id})
+
+
+def _clone_folder(call: Call[None, None]) -> str | None:
+    """Return the folder that the workspace is cloned from, for clients of this machine alone."""
+    workspace = call.caller.workspace
+    if workspace is None or call.client:
+        return None
+    url = call.session.get_one(Workspace, workspace.id).clone_url
+    return url if url is not None and url.startswith("/") else None
 
 
 def _revoke_token(call: Call[None, None]) -> Answer:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import httpx
 from sqlalchemy import inspect, select
 
 from osmosis_platform.accounts.tokens import CallerWorkspace
-from osmosis_platform.database.models import Dataset, Run, RunLog, now
+from osmosis_platform.database.models import Dataset, Run, RunLog, Workspace, now
 from osmosis_platform.execution.room import Room
 from osmosis_platform.runs import records
 from osmosis_platform.runs.kinds import EVALUATION
@@ -108,6 +109,20 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
     assert client.delete(f"{EVALS}/{other}").status_code == 200
     with platform_server.database.reading() as session:
         assert session.get(Dataset, dataset) is None
+
+
+def test_who_asks_from_this_machine_is_told_the_folder_that_is_cloned(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
+    def told(**headers: str) -> dict[str, Any]:
+        found: dict[str, Any] = client.get("/api/cli/verify", headers=headers).json()["workspace"]
+        return found
+
+    for url, folder in ((None, None), ("https://x/a/b", None), ("/srv/agents", "/srv/agents")):
+        with platform_server.database.writing() as session:
+            session.get_one(Workspace, account.workspace_id).clone_url = url
+        assert told().get("clone_folder") == folder
+    assert "clone_folder" not in told(**{"X-Forwarded-For": "203.0.113.9"})
 
 
 def test_the_token_says_who_asks_and_ends_when_it_is_revoked(

@@ -358,6 +358,71 @@ def test_the_branch_that_a_config_names_is_sent_and_said(
     assert "warning: " not in osmosis("eval", "submit", CONFIG, "--yes")[1]
 
 
+def cloned_from(folder: Path) -> dict[str, Any]:
+    """What a platform on this machine says of a token of a workspace that it clones from there."""
+    workspace = {"id": "w", "name": "agents", "role": "owner", "clone_folder": str(folder)}
+    return {"user": {"id": "u"}, "workspace": workspace, "expires_at": "2027-01-01T00:00:00Z"}
+
+
+def test_nothing_has_to_be_pushed_where_the_platform_clones_the_work_tree_itself(
+    osmosis: Command, platform: FakePlatform, own: Path, tmp_path: Path
+):
+    git(own, "checkout", "--quiet", "-b", "a-feature")
+    (own / "more").write_text("x")
+    head = commit(own)
+    (own / "new").write_text("x")
+    (tmp_path / "link").symlink_to(own)
+    platform.answers["GET", "/api/cli/verify"] = cloned_from(tmp_path / "link")
+    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 0
+    assert f"  commit    {head[:12]}, checked out here (acme/agents)\n" in out
+    assert [line for line in out.splitlines() if line.startswith("warning: ")] == [
+        "warning: 1 file differs from the commit (new); what runs is the commit: commit what is "
+        "meant to run"
+    ]
+    status, _, err = osmosis("eval", "submit", CONFIG)
+    assert status == 2
+    assert f"what would run is {head[:12]}, checked out here (acme/agents)" in err
+    assert "push" not in err
+    platform.answers["GET", "/api/cli/verify"] = cloned_from(tmp_path)
+    assert "is not pushed" in osmosis("eval", "submit", CONFIG, "--yes")[1]
+
+
+def test_a_branch_must_be_in_the_work_tree_that_the_platform_clones(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    platform.answers["GET", "/api/cli/verify"] = cloned_from(own)
+    text = EVAL.replace("[secrets]", 'branch = "mine"\n[secrets]')
+    (own / CONFIG).write_text(text)
+    head = commit(own)[:12]
+    status, _, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 1
+    assert "the workspace has no branch mine: correct experiment.branch" in err
+    git(own, "branch", "mine")
+    _, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    assert f"  commit    {head}, the newest on mine here (acme/agents)\n" in out
+    assert "warning: what runs is mine, and main is checked out: check it out, or" in out
+    git(own, "switch", "--quiet", "mine")
+    assert "warning: " not in osmosis("eval", "submit", CONFIG, "--yes")[1]
+
+
+def test_a_pinned_commit_must_be_in_the_work_tree_that_the_platform_clones(
+    osmosis: Command, platform: FakePlatform, own: Path
+):
+    platform.answers["GET", "/api/cli/verify"] = cloned_from(own)
+    (own / "more").write_text("x")
+    first = commit(own)[:8]
+    (own / CONFIG).write_text(EVAL.replace("[secrets]", f'commit_sha = "{first}"\n[secrets]'))
+    head = commit(own)[:12]
+    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+    assert (status, f"  commit    {first}, pinned (acme/agents)\n" in out) == (0, True)
+    assert f"warning: what runs is {first}, and checked out is {head}\n" in out
+    (own / CONFIG).write_text((own / CONFIG).read_text().replace(first, "0123456789"))
+    status, _, err = osmosis("eval", "submit", CONFIG, "--yes")
+    assert status == 1
+    assert "the workspace has no commit 0123456789: correct experiment.commit_sha" in err
+
+
 # ---- what refuses
 
 
