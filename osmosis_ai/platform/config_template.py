@@ -6,7 +6,7 @@ Made from the models, so that it names every key that there is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -15,29 +15,32 @@ from .config_file import section_fields
 from .config_models import RunConfig
 
 ENV_EXAMPLE = 'LOG_LEVEL = "INFO"'
-SECRETS_EXAMPLE = 'required = ["OPENAI_API_KEY"]'
 
 
-def config_template(kind: type[RunConfig], experiment: Mapping[str, str], *, schema: str) -> str:
+def config_template(
+    kind: type[RunConfig],
+    values: Mapping[str, Mapping[str, Any]],
+    *,
+    secrets: Sequence[str],
+    schema: str,
+) -> str:
     """Return the text of a config file that can be used as it is.
 
-    `experiment` has the required values of its table; `schema` is where an editor finds the JSON
-    Schema, relative to the file.
+    `values` are those of its tables, at least the required ones of [experiment]; `schema` is where
+    an editor finds the JSON Schema, relative to the file.
     """
-    blocks = [f"#:schema {schema}", *_section("experiment", kind, experiment)]
+    blocks = [f"#:schema {schema}"]
     for name in kind.model_fields:
-        if name not in ("experiment", "advanced", "env", "secrets"):
-            blocks += _section(name, kind, {})
+        if name not in ("advanced", "env", "secrets"):
+            blocks += _section(name, kind, values.get(name, {}))
     blocks.append(f"# [env]\n# {ENV_EXAMPLE}  # Variables that are no secrets")
     comment = "Names of secrets, registered with `osmosis secret set`"
-    if kind.needs_secrets:
-        blocks.append(f"[secrets]\n{SECRETS_EXAMPLE}  # {comment}")
-    else:
-        blocks.append(f"# [secrets]\n# {SECRETS_EXAMPLE}  # {comment}")
+    off = "" if kind.needs_secrets else "# "
+    blocks.append(f"{off}[secrets]\n{off}required = {_toml([*secrets])}  # {comment}")
     return "\n\n".join(blocks) + "\n"
 
 
-def _section(name: str, kind: type[RunConfig], values: Mapping[str, str]) -> Iterator[str]:
+def _section(name: str, kind: type[RunConfig], values: Mapping[str, Any]) -> Iterator[str]:
     lines = [
         _line(key, field, values.get(key)) for key, field in section_fields(kind, name).items()
     ]
@@ -45,7 +48,7 @@ def _section(name: str, kind: type[RunConfig], values: Mapping[str, str]) -> Ite
     yield "\n".join([f"[{name}]", *(f"{line:<{width}}  # {comment}" for line, comment in lines)])
 
 
-def _line(key: str, field: FieldInfo, value: str | None) -> tuple[str, str]:
+def _line(key: str, field: FieldInfo, value: Any) -> tuple[str, str]:
     if value is not None:
         return f"{key} = {_toml(value)}", field.description or ""
     example = (field.examples or [""])[0]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from ..escaping import printable
 from .config_models import EvalConfig, RunConfig, TrainingConfig, json_schema
@@ -19,10 +20,6 @@ from .git_command import GitError, ask
 from .workspace import DATASETS, ROLLOUTS, NameRefused, WorkspaceError
 
 ROLLOUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_MODELS: dict[type[RunConfig], str] = {
-    EvalConfig: "openai/gpt-5-mini",
-    TrainingConfig: "Qwen/Qwen3.6-35B-A3B",
-}
 _PRIVATE = (".osmosis/", ".env")
 """Patterns; the names that they are about are the same without the slash."""
 _IGNORED = (*_PRIVATE, "__pycache__/")
@@ -40,8 +37,17 @@ def create_workspace(root: Path) -> list[Path]:
     return made + _ignore(root)
 
 
-def create_rollout(root: Path, name: str) -> list[Path]:
+def create_rollout(
+    root: Path,
+    name: str,
+    *,
+    model: str,
+    secrets: Sequence[str],
+    limit: int | None,
+) -> list[Path]:
     """Create a rollout with its two config files and a dataset; return the new files.
+
+    `model`, the secrets that it needs and `limit` are for the config of evaluations.
 
     Raise WorkspaceError for a wrong name, or when a file is there already; nothing is written.
     """
@@ -56,7 +62,10 @@ def create_rollout(root: Path, name: str) -> list[Path]:
             "{name}", name.lower()
         ),
         f"{DATASETS}/{name}.jsonl": _template("dataset.jsonl"),
-        **{f"{kind.folder}/{name}.toml": _config(kind, name) for kind in _MODELS},
+        f"{EvalConfig.folder}/{name}.toml": _config(EvalConfig, name, model, secrets, limit),
+        f"{TrainingConfig.folder}/{name}.toml": _config(
+            TrainingConfig, name, "Qwen/Qwen3.6-35B-A3B", ("OPENAI_API_KEY",)
+        ),
     }
     if there := [path for path in contents if (root / path).exists()]:
         raise WorkspaceError(f"choose another name; there already: {', '.join(there)}")
@@ -67,15 +76,25 @@ def create_rollout(root: Path, name: str) -> list[Path]:
     return made
 
 
-def _config(kind: type[RunConfig], name: str) -> str:
+def _config(
+    kind: type[RunConfig],
+    name: str,
+    model: str,
+    secrets: Sequence[str],
+    limit: int | None = None,
+) -> str:
     experiment = {
         "rollout": name,
         "entrypoint": "main.py",
-        "model_path": _MODELS[kind],
+        "model_path": model,
         "dataset": name,
     }
+    values: dict[str, dict[str, Any]] = {
+        "experiment": experiment,
+        "evaluation": {"limit": limit},
+    }
     schema = "../" + _schema_file(Path(), kind).name
-    return config_template(kind, experiment, schema=schema)
+    return config_template(kind, values, secrets=secrets, schema=schema)
 
 
 def _schema_file(root: Path, kind: type[RunConfig]) -> Path:

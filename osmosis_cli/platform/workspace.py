@@ -23,8 +23,9 @@ Examples:
   osmosis workspace switch acme
 """
 ROLLOUT_EPILOG = """\b
-Example:
+Examples:
   osmosis rollout init my-rollout
+  osmosis rollout init my-rollout --model embedded --limit 5
 """
 
 workspace_group = LazyGroup(
@@ -71,21 +72,47 @@ def workspace_init(as_json: bool) -> None:
 
 @click.command("init", epilog=ROLLOUT_EPILOG)
 @click.argument("name", metavar="NAME")
+@click.option(
+    "--model",
+    metavar="NAME",
+    default="openai/gpt-5-mini",
+    show_default=True,
+    help="The model in the config file of evaluations; embedded needs no key.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many rows that config file evaluates; left out, the platform draws some.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def rollout_init(name: str, as_json: bool) -> None:
+def rollout_init(name: str, model: str, limit: int | None, as_json: bool) -> None:
     """Create a rollout, its two config files and a dataset of five rows.
 
     It runs at once, against the embedded endpoint. Replaces no file.
     """
     from osmosis_ai.platform import skeleton, workspace
 
+    secrets = _key_of(model)
     refused = workspace.NameRefused
     with command_errors(workspace.WorkspaceError, code="workspace"), usage_errors(refused):
         root = workspace.find_root(Path.cwd())
-        made = skeleton.create_rollout(root, name)
+        made = skeleton.create_rollout(root, name, model=model, secrets=secrets, limit=limit)
     evaluate = f"osmosis eval -m rollouts/{name}/main.py:Answer -d datasets/{name}.jsonl"
     then = [f"{evaluate} --model embedded", f"osmosis eval check configs/eval/{name}.toml"]
+    if not secrets:
+        then = [f"osmosis eval configs/eval/{name}.toml"]
     _show(root, made, as_json=as_json, then=then)
+
+
+def _key_of(model: str) -> tuple[str, ...]:
+    """Return the variable that usually holds the key of a model; none where it needs none."""
+    from osmosis_ai.providers import key_variables, parse_model_name
+    from pytest_osmosis.spec import ModelSpec
+
+    with usage_errors(ValueError, where="--model: "):
+        provider = parse_model_name(model).provider
+    return () if ModelSpec(model).persona else key_variables(provider)[:1]
 
 
 def _work_tree() -> Path:

@@ -146,6 +146,39 @@ def test_a_new_rollout_passes_its_checks_and_runs_at_once(
 
 
 @pytest.mark.parametrize(
+    ("model", "secrets"),
+    [
+        ("embedded", []),
+        ("embedded/wrong", []),
+        ("anthropic/claude-x", ["ANTHROPIC_API_KEY"]),
+        ("gpt-5", ["OPENAI_API_KEY"]),
+        ("ollama/llama", []),
+    ],
+)
+def test_model_and_limit_are_written_into_the_config_of_evaluations(
+    osmosis: Command, pytester: pytest.Pytester, model: str, secrets: list[str]
+):
+    osmosis("workspace", "init")
+    status, out, _ = osmosis("rollout", "init", "one", "--model", model, "--limit", "3")
+    assert status == 0
+    assert out.endswith("next:\n  osmosis eval configs/eval/one.toml\n") == (not secrets)
+    config = read_config(EvalConfig, pytester.path / "configs/eval/one.toml").config
+    assert (config.experiment.model_path, config.secrets.required) == (model, secrets)
+    assert config.evaluation is not None
+    assert (config.evaluation.limit, config.evaluation.n) == (3, None)
+    training = read_config(TrainingConfig, pytester.path / "configs/training/one.toml").config
+    assert training.experiment.model_path == "Qwen/Qwen3.6-35B-A3B"
+
+
+def test_a_model_or_a_limit_that_is_none_is_refused(osmosis: Command, pytester: pytest.Pytester):
+    osmosis("workspace", "init")
+    for words in (("--model", "a b"), ("--model", ""), ("--limit", "0")):
+        status, out, err = osmosis("rollout", "init", "one", *words)
+        assert (status, out, words[0] in err) == (2, "", True)
+    assert not (pytester.path / "rollouts" / "one").exists()
+
+
+@pytest.mark.parametrize(
     ("kind", "path"),
     [(EvalConfig, "configs/eval/one.toml"), (TrainingConfig, "configs/training/one.toml")],
 )
