@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "restore": "backup:restore_command",
     "serve": "serve:serve_command",
     "token": "tokens:token_group",
+    "try": "trial:try_command",
     "user": "users:user_group",
     "workspace": "workspaces:workspace_group",
 }
@@ -46,7 +47,8 @@ def platform_group() -> None:
     """Host a platform of your own.
 
     \b
-    Example:
+    Examples:
+      osmosis platform try
       osmosis platform user add ann
       osmosis platform workspace add agents --git acme/agents
       osmosis platform member add agents ann --role owner

@@ -61,12 +61,13 @@ def _place(data: Path | None, database: str | None, database_password_file: Path
     url = None if database is None else _address(database, database_password_file)
     if database is None and database_password_file is not None:
         raise click.UsageError("--database-password-file needs --database")
-    return Place(data or _default_data(), url)
+    return Place(data or data_home() / "platform", url)
 
 
-def _default_data() -> Path:
+def data_home() -> Path:
+    """Return where the data of a user's platforms are, each in a folder."""
     home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(home).expanduser() / "osmosis" / "platform"
+    return Path(home).expanduser() / "osmosis"
 
 
 _OPTIONS = (

@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,16 @@ SILENCE_S = 15.0
 """Of a database server, after which its connection is lost. Locks are waited for less long."""
 
 
+port_option = click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=8400,
+    show_default=True,
+    help="The port; 0 is any that is free.",
+)
+
+
 @click.command("serve")
 @click.option(
     "--host",
@@ -41,14 +51,7 @@ SILENCE_S = 15.0
     show_default=True,
     help="The address to listen on. One that other machines reach needs --public-url.",
 )
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=8400,
-    show_default=True,
-    help="The port; 0 is any that is free.",
-)
+@port_option
 @click.option(
     "--public-url",
     metavar="URL",
@@ -66,6 +69,7 @@ def serve_command(
     operation: Operation,
     place: Place,
     as_json: bool,
+    announce: Callable[[str, Database], None] | None = None,
 ) -> None:
     """Serve a platform until Ctrl-C.
 
@@ -102,7 +106,10 @@ def serve_command(
         deletion.sweep(database, folder)
         bound = _bind(host, port)
         with bound:
-            _say(bound, public_url, folder, as_json=as_json)
+            if announce is None:
+                _say(_url(bound), public_url, folder, as_json=as_json)
+            else:
+                announce(_url(bound), database)
             scheduler = _scheduler(folder, database, vault, executing, chosen)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
@@ -248,13 +255,16 @@ def _bind(host: str, port: int) -> socket:
         raise click.ClickException(f"{told}; choose another --port or --host") from None
 
 
-def _say(bound: socket, public_url: str | None, folder: Path, *, as_json: bool) -> None:
+def _url(bound: socket) -> str:
     host, port = bound.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _say(url: str, public_url: str | None, folder: Path, *, as_json: bool) -> None:
     users = (public_url or url).rstrip("/")
     if as_json:
         click.echo(json.dumps({"url": url, "public_url": users, "data": str(folder)}))
-        _release_streams()
+        release_streams()
     else:
         what = "is at" if users == url else "listens on"
         click.echo(f"The platform {what} {url}, its data in {folder}. Ctrl-C ends it.")
@@ -262,7 +272,7 @@ def _say(bound: socket, public_url: str | None, folder: Path, *, as_json: bool) 
     sys.stdout.flush()
 
 
-def _release_streams() -> None:
+def release_streams() -> None:
     """Print now what the command keeps back until it ends, as `osmosis` does with `--json`."""
     streams = click.get_current_context().obj
     for stream in (getattr(streams, "out", None), getattr(streams, "err", None)):
