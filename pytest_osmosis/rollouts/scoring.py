@@ -110,33 +110,30 @@ class Scoring:
         return await within(limit_s, called)
 
     async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
+        task = asyncio.current_task()
         with heard() as reasons:
-            await self._score_or_error(name, score)
+            try:
+                self.scores[name] = await score()
+            except DeadlineExceeded as late:
+                self._no_score(name, f"`{name}` {late}")
+            except LoopHeld as held:
+                limit = f"{self._suite.spec.grader_timeout_s:g} s"
+                self._no_score(name, f"`{name}` timed out after {limit}: {held}")
+            except EvalFnError as error:
+                self._no_score(name, str(error))
+            except BaseException as error:
+                if isinstance(error, GeneratorExit) and not is_current(task):
+                    raise
+                if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
+                    raise
+                if isinstance(error, KeyboardInterrupt):
+                    _thread.interrupt_main()
+                if self.kind != NO_JUDGE:
+                    self.kind = _judge_error_kind(error) or self.kind
+                message = f"`{name}` raised {named_error(error)}"
+                self._no_score(name, message, shown=user_traceback(error))
         if reasons:
             self.reasons[name] = [self._suite.redact(each) for each in dict.fromkeys(reasons)]
-
-    async def _score_or_error(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
-        task = asyncio.current_task()
-        try:
-            self.scores[name] = await score()
-        except DeadlineExceeded as late:
-            self._no_score(name, f"`{name}` {late}")
-        except LoopHeld as held:
-            limit = f"{self._suite.spec.grader_timeout_s:g} s"
-            self._no_score(name, f"`{name}` timed out after {limit}: {held}")
-        except EvalFnError as error:
-            self._no_score(name, str(error))
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) and not is_current(task):
-                raise
-            if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
-                raise
-            if isinstance(error, KeyboardInterrupt):
-                _thread.interrupt_main()
-            if self.kind != NO_JUDGE:
-                self.kind = _judge_error_kind(error) or self.kind
-            message = f"`{name}` raised {named_error(error)}"
-            self._no_score(name, message, shown=user_traceback(error))
 
     def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:
         self.errors[name] = message
