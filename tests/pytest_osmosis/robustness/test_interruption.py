@@ -104,7 +104,7 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     assert endpoint.wait_until(lambda e: e.requests == 7 and e.in_flight == 4, timeout_s=60)
     os.kill(process.pid, getattr(signal, name))
     out = ended(process)
-    assert process.returncode == 2
+    assert process.returncode == 2, out
     assert pytest.RunResult.parse_summary_nouns(out.splitlines()) == {"passed": 3}
     assert "3 rollouts, " in out
     assert f"! interrupted by {name}: 3 of 9 runs are done and kept !" in out
@@ -129,7 +129,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
     assert endpoint.wait_until(lambda e: e.in_flight == 4, timeout_s=60)
     os.killpg(process.pid, signal.SIGINT)
     out = ended(process)
-    assert process.returncode == 2
+    assert process.returncode == 2, out
     assert "1 of 7 runs is done" in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
     assert nobody_left(process.pid)
@@ -220,7 +220,7 @@ def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project
     wait_for(project.path / "spinning")
     os.killpg(process.pid, signal.SIGINT)
     out = ended(process)
-    assert process.returncode == 2
+    assert process.returncode == 2, out
     assert "! interrupted by SIGINT: " in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
     report = json.loads((project.path / "out.json").read_text())
@@ -241,7 +241,7 @@ def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endp
     wait_for(project.path / "cancelled")
     os.kill(process.pid, signal.SIGINT)
     out = ended(process)
-    assert process.returncode == 2
+    assert process.returncode == 2, out
     assert "Exit: interrupted again\n" in out
     assert "Traceback" not in out
 
@@ -267,7 +267,7 @@ def test_a_second_ctrl_c_that_meets_a_finalizer_is_not_lost(project: Project, en
     assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
     os.kill(process.pid, signal.SIGINT)
     out = ended(process)
-    assert process.returncode == 2
+    assert process.returncode == 2, out
     assert "Exit: interrupted again\n" in out
 
 
@@ -295,6 +295,6 @@ def test_a_second_ctrl_c_while_runs_are_cancelled_ends_the_same_way(
     assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
     os.kill(process.pid, signal.SIGINT)
     out = ended(process)
-    assert process.returncode == 2
+    assert process.returncode == 2, out
     assert "Exit: interrupted again\n" in out
     assert "Traceback" not in out
