@@ -211,7 +211,7 @@ def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
 ) -> None:
     (submitted.room.folder / "commit").unlink()
     tree = WorkTree(submitted.room.source, "c" * 40, symlinks=("other", link))
-    monkeypatch.setattr(execute, "check_out", lambda *words: tree)
+    monkeypatch.setattr(execute, "check_out", lambda *words, **named: tree)
     run = submitted.execute()
     assert run.results["error"] == (
         f"experiment_config: {link} is a symlink, and none is followed: name what it leads to"

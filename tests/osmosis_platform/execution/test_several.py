@@ -122,6 +122,8 @@ def test_a_run_belongs_to_one_scheduler_whatever_they_do(
         if what == "take":
             taken = ours.take()
             assert taken in free if free else taken is None
+            # Of each other scheduler whose lease is over.
+            held = {run: owner for run, owner in held.items() if owner == who or run not in free}
             if taken is not None:
                 free.discard(taken)
                 held[taken] = who
@@ -132,6 +134,7 @@ def test_a_run_belongs_to_one_scheduler_whatever_they_do(
         elif what == "give back":
             ours.give_back(run_id)
             if is_held:
+                del held[run_id]
                 free.add(run_id)
         elif what == "lease over" and run_id in held:
             platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
