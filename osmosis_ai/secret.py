@@ -104,7 +104,7 @@ class Secret:
 class Redactor:
     """Replaces every known spelling of the given secrets by `***`."""
 
-    __slots__ = ("_spellings", "_values", "unmaskable")
+    __slots__ = ("_spellings", "_together", "_values", "unmaskable")
 
     unmaskable: list[str]
     """Names of the secrets that are too short or too common to be masked by value."""
@@ -113,6 +113,8 @@ class Redactor:
         """Mask these; None, for a key that was not given, is passed over."""
         self._values: set[str] = set()
         self._spellings: list[str] = []
+        self._together: tuple[list[str], list[str], list[str]] | None = None
+        """The own spellings, those of the whole process, and both, the longest first."""
         self.unmaskable = []
         for secret in secrets:
             if secret is not None:
@@ -151,7 +153,13 @@ class Redactor:
 
     def _all(self) -> list[str]:
         own, others = self._spellings, _everywhere._spellings
-        return sorted([*own, *others], key=_longest_first) if others else own
+        if not others:
+            return own
+        found = self._together
+        if found is None or found[0] is not own or found[1] is not others:  # one was added
+            found = own, others, sorted({*own, *others}, key=_longest_first)
+            self._together = found
+        return found[2]
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"

@@ -166,6 +166,10 @@ def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there() 
         assert redact.end(f"{later[12:]} is") == " is"
     assert earlier(VALUE) == MASK
     assert Redactor([Secret(later[:12])])(later) == MASK  # the one is how the other begins
+    own, last = "sk-its-own-8fK2mXq1", "sk-given-last-7Tn3wPz9"
+    earlier.add(Secret(own))
+    mask_everywhere(Secret(last))
+    assert earlier(f"{VALUE} {later} {own} {last}") == " ".join([MASK] * 4)
 
 
 def test_secrets_that_two_threads_add_at_once_are_both_masked_everywhere(
