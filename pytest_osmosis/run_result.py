@@ -47,7 +47,7 @@ EMBEDDED_ENDPOINT = "embedded endpoint"
 """The endpoint of a suite whose model is the one for trying things out: no host."""
 
 REPORT_FIELD = "osmosis"
-"""The attribute of a pytest report that carries a run's result as one JSON string."""
+"""The attribute of a pytest report that carries a run's result; between processes as JSON."""
 
 SUITE_FIELD = "osmosis_suite"
 """The attribute of the report of a run that was skipped before it began: its suite."""

@@ -142,7 +142,7 @@ class Controller:
         report.longrepr = f"worker lost: {result.error}"
         report.user_properties = properties(result)
         compat.properties_in_junit(self._config, report)
-        setattr(report, REPORT_FIELD, result.to_json())
+        setattr(report, REPORT_FIELD, result)
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Forget a worker, and cancel what others do if it has stopped the session."""

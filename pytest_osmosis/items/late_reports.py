@@ -38,7 +38,7 @@ def late_reports(
             **(timing(finished.result) if when == final else {}),
         )
         if when == final:
-            setattr(report, REPORT_FIELD, finished.encoded)
+            setattr(report, REPORT_FIELD, finished.result)
             if gated:
                 observe(report, finished.result, threshold)
         yield report

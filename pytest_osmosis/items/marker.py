@@ -224,7 +224,7 @@ class MarkerPlugin:
         decides = report.when == "call" or (report.when == "setup" and report.failed)
         if decides:
             result = _decided(made, report)
-            setattr(report, REPORT_FIELD, result.to_json())
+            setattr(report, REPORT_FIELD, result)
             if report.failed and result.success:
                 suite = self._evaluation.suites[result.suite]
                 turns, redact = suite.spec.max_turns, suite.redact

@@ -195,7 +195,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
     )
     if item.suite.gated:
         observe(report, finished.result, item.suite.spec.pass_threshold)
-    setattr(report, REPORT_FIELD, finished.encoded)
+    setattr(report, REPORT_FIELD, finished.result)
     ihook.pytest_runtest_logreport(report=report)
     ihook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 
@@ -233,7 +233,7 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
         report.longrepr = _failure_repr(item)
     if item.suite.gated:
         observe(report, finished.result, item.suite.spec.pass_threshold)
-    setattr(report, REPORT_FIELD, finished.encoded)
+    setattr(report, REPORT_FIELD, finished.result)
 
 
 def _failure_repr(item: RunItem) -> Any:

@@ -20,6 +20,7 @@ from ..items.collection import EmptyFile, EvalFile
 from ..items.gates import take_named
 from ..items.redaction import MaskedWarnings
 from ..items.runner import ItemRunner, run_id_of
+from ..items.serialized_reports import SerializedReports
 from ..options.reader import OptionReader, lists_only
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
@@ -54,6 +55,7 @@ class Evaluation:
         """What pytest would collect without the evaluation."""
         plugins = config.pluginmanager
         plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
+        plugins.register(SerializedReports(), "osmosis-serialized-reports")
         if self.gates.gating is not None:
             plugins.register(self.gates.gating, "osmosis-gates")
 

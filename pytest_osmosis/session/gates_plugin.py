@@ -7,7 +7,6 @@ JUnit, `--lf` and every other plugin see a gate. A worker only needs the gates' 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -176,8 +175,8 @@ class GatesPlugin:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the errors of gated runs: they do not fail the session."""
-        text = getattr(report, REPORT_FIELD, None)
-        if text is not None and report.failed and self.is_gated(json.loads(text)["suite"]):
+        run = getattr(report, REPORT_FIELD, None)
+        if run is not None and report.failed and self.is_gated(run.suite):
             self._gated_failures += 1
 
     @pytest.hookimpl(tryfirst=True)

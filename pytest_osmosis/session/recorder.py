@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from ..suite_results import EvalResult, SuiteResult
     from .gates_plugin import GatesPlugin
 
-AWAITED = 8192
-"""Results whose reports are awaited, at most; the others are read from their reports."""
-
 
 class Recorder:
     """Reports in, `EvalResult` out."""
@@ -72,8 +69,6 @@ class Recorder:
         self.failed = self._outputs.failed
         self._selected: Counter[str] = Counter()
         self._runs: dict[RunId, RunResult] = {}
-        self._awaited: dict[str, RunResult] = {}
-        """Runs that have ended and are still to be reported, by their JSON."""
         self._ended: dict[RunId, tuple[RunResult, str]] = {}
         """Runs that have ended and are still to be reported, and why they did not pass."""
         self._is_closed = False
@@ -107,23 +102,29 @@ class Recorder:
         """Set how many runs of each suite were selected."""
         self._selected = Counter(selected)
 
-    def note(self, run: RunResult, text: str | None = None, why: str = "") -> None:
-        """A run has ended; its item may be reported later, with `text`. From any thread.
+    def note(self, run: RunResult, why: str = "") -> None:
+        """Count a run that has ended, and whose item may be reported later. From any thread.
 
         `why` is what its item prints when it did not pass.
         """
-        if text is not None:
-            if len(self._awaited) >= AWAITED:  # by runs whose reports told something else
-                self._awaited.clear()
-            self._awaited[text] = run
         key = run.run_id
         with self._lock:
-            if self._is_closed and text is not None:
+            if self._is_closed:
                 return
             is_first = key not in self._runs
-            self._runs[key] = run
-            if is_first and text is not None:
+            if is_first:
+                self._runs[key] = run
                 self._ended[key] = run, why
+        if is_first:
+            self._on_first(run)
+
+    def _take(self, run: RunResult) -> None:
+        """Count what a report says of a run: it supersedes what was noted."""
+        key = run.run_id
+        with self._lock:
+            self._ended.pop(key, None)
+            is_first = key not in self._runs
+            self._runs[key] = run
         if is_first:
             self._on_first(run)
 
@@ -184,20 +185,18 @@ class Recorder:
         self, report: pytest.TestReport
     ) -> Generator[None, object, object]:
         """A run's final report: what it carries supersedes what was noted."""
-        text = getattr(report, REPORT_FIELD, None)
-        if text is None:
+        run: RunResult | None = getattr(report, REPORT_FIELD, None)
+        if run is None:
             suite = getattr(report, SUITE_FIELD, report.nodeid.rpartition("[")[0])
             if suite in self._infos and not report.passed:  # skipped, or failed before it
                 self._received(report.nodeid, suite)
             return (yield)
         if not self._reported:
             import_for_end()
-        run = self._awaited.pop(text, None) or RunResult.from_json(text)
-        self._store.report(run, text)
+        self._store.report(run)
         self._received(report.nodeid, run.suite)
         self._outputs.heard(report, run)
-        self.note(run)
-        self._ended.pop(run.run_id, None)
+        self._take(run)
         try:
             return (yield)
         finally:

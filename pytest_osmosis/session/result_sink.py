@@ -55,7 +55,7 @@ class ResultSink:
         """
         self.store.keep(result, text, why)
         if decided:
-            self.recorder.note(result, text, why)
+            self.recorder.note(result, why)
         if self.store.take_back(result):  # an earlier session has paid it
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
         self.supervisor.ended(result, others_scored=self.store.resumes())

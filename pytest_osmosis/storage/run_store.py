@@ -73,8 +73,8 @@ class RunStore:
         self._answers = answers
         self._suites: dict[str, _Suite] = {}
         self._locks: list[FileLock] = []
-        self._ended: dict[RunId, tuple[int, str, str]] = {}
-        """Ticket, JSON and explanation of runs whose report is still to come."""
+        self._ended: dict[RunId, tuple[int, RunResult, str]] = {}
+        """Ticket, result and explanation of runs whose report is still to come."""
         self._on_failure = on_failure
         self._commit = GroupCommit(on_failure=self._failed)
         self.lines: list[str] = []
@@ -290,9 +290,9 @@ class RunStore:
         suite = self._suites.get(result.suite)
         if suite is not None and suite.file is not None:
             ticket = self._commit.append(suite.file, journal.run_line(text, why))
-            self._ended[result.run_id] = ticket, text, why
+            self._ended[result.run_id] = ticket, result, why
 
-    def report(self, result: RunResult, text: str) -> None:
+    def report(self, result: RunResult) -> None:
         """Return once a run that is about to be reported is on disk.
 
         What pytest reports may differ from how the run ended: a hook changed it, or the asserts of
@@ -301,8 +301,8 @@ class RunStore:
         if result.cached:
             return
         ended = self._ended.pop(result.run_id, None)
-        if ended is None or ended[1] != text:
-            self.keep(result, text, ended[2] if ended else "")
+        if ended is None or ended[1] != result:
+            self.keep(result, result.to_json(), ended[2] if ended else "")
             kept = self._ended.pop(result.run_id, None)
             ended = ended or kept
         if ended is not None:

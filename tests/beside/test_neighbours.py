@@ -17,6 +17,7 @@ NEIGHBOURS = {
     "pytest-html": "html",
     "pytest-json-report": "json-report",
     "pytest-randomly": "randomly",
+    "pytest-reportlog": "reportlog",
     "pytest-rerunfailures": "rerunfailures",
     "pytest-timeout": "timeout",
 }
@@ -144,6 +145,19 @@ def test_json_report_has_the_outcomes_and_properties(project: Project, workers: 
     properties = {name: value for pair in told["user_properties"] for name, value in pair.items()}
     assert properties["osmosis_row_index"] == 1
     assert properties["osmosis_score[rewards:exact]"] == 0.0
+
+
+@ONE_AND_MANY
+def test_a_log_of_reports_has_every_result_and_message(project: Project, workers: str) -> None:
+    session = run(project, "--report-log=log.jsonl", workers)
+    assert session.outcomes == {"passed": 2, "failed": 1}
+    logged = [json.loads(line) for line in (project.path / "log.jsonl").read_text().splitlines()]
+    runs = [(json.loads(each["osmosis"]), each) for each in logged if "osmosis" in each]
+    assert [run["scores"] for run, _ in sorted(runs, key=lambda run: run[0]["row_index"])] == [
+        scores for _, _, scores, _ in RIGHT
+    ]
+    [failed] = [each for run, each in runs if not run.get("passed")]
+    assert "below the threshold 1" in json.dumps(failed["longrepr"])
 
 
 class TestRandomly:

@@ -45,8 +45,8 @@ class Heard:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.calls.append(("plugin", getattr(report, REPORT_FIELD, None)))
 
-    def report(self, run: RunResult, text: str) -> None:
-        self.calls.append(("store", text))
+    def report(self, run: RunResult) -> None:
+        self.calls.append(("store", run))
 
     def repeated(self, suite: str) -> list[RunResult]:
         """No earlier session has left runs."""
@@ -94,12 +94,12 @@ class Bench:
         self.recorder.declare(info(n=2, rows=2))
         self.recorder.select({SUITE: 4})
 
-    def report(self, row: int, run: int, *, text: str | None = None, **kind: str) -> Any:
+    def report(self, row: int, run: int, *, carries: RunResult | None = None, **kind: str) -> Any:
         outcome: Any = kind.get("outcome", "passed")
         nodeid = f"{SUITE}::row-{row}[run-{run}]"
         report = pytest.TestReport(nodeid, (SUITE, None, ""), {}, outcome, None, "call")
-        if text is not None:
-            setattr(report, REPORT_FIELD, text)
+        if carries is not None:
+            setattr(report, REPORT_FIELD, carries)
         self.plugins.hook.pytest_runtest_logreport(report=report)
         return report
 
@@ -138,12 +138,12 @@ def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -
     bench = make()
     noted, reported, both, late = (result(row, run) for row in (0, 1) for run in (0, 1))
     bench.recorder.note(noted)
-    bench.report(0, 1, text=reported.to_json())
-    bench.recorder.note(both, both.to_json())
-    bench.report(1, 0, text=both.to_json())
-    bench.report(1, 1, text=late.to_json())
+    bench.report(0, 1, carries=reported)
+    bench.recorder.note(both)
+    bench.report(1, 0, carries=both)
+    bench.report(1, 1, carries=late)
     bench.recorder.note(late)
-    bench.report(0, 0, text=noted.to_json())
+    bench.report(0, 0, carries=noted)
     found = bench.finish()
     assert found is not None
     assert [len(row.runs) for row in found.suites[0].rows] == [2, 2]
@@ -155,12 +155,12 @@ def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -
 def test_runs_that_ended_without_a_report_are_known_and_can_be_left_out(make: Make) -> None:
     bench = make()
     reported, ahead, late = result(0, 0), result(0, 1, 0.0), result(1, 0)
-    bench.recorder.note(reported, reported.to_json())
-    bench.recorder.note(ahead, ahead.to_json(), "it scored 0.0")
-    bench.report(0, 0, text=reported.to_json())
+    bench.recorder.note(reported)
+    bench.recorder.note(ahead, "it scored 0.0")
+    bench.report(0, 0, carries=reported)
     unreported = bench.recorder.take_unreported()
     assert unreported == {ahead.run_id: (ahead, "it scored 0.0")}
-    bench.recorder.note(late, late.to_json())  # what ends now is counted nowhere
+    bench.recorder.note(late)  # what ends now is counted nowhere
     bench.recorder.leave_out(unreported)
     bench.config.option.maxfail = 1
     found = bench.finish()
@@ -172,7 +172,7 @@ def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
     bench = make()
     bench.recorder.note(result(0, 0, 0.0))
     for row, run in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        bench.report(row, run, text=result(row, run).to_json())
+        bench.report(row, run, carries=result(row, run))
     found = bench.finish()
     assert found is not None
     assert found.suites[0].functions[0].mean == 1.0
@@ -182,17 +182,17 @@ def test_a_run_is_stored_before_other_plugins_hear_of_it_and_the_field_is_gone_a
     make: Make,
 ) -> None:
     bench = make()
-    text = result(0, 0).to_json()
-    report = bench.report(0, 0, text=text)
+    run = result(0, 0)
+    report = bench.report(0, 0, carries=run)
     assert [call for call, _ in bench.heard.calls] == ["store", "first", "plugin"]
-    assert ("plugin", text) in bench.heard.calls
+    assert ("plugin", run) in bench.heard.calls
     assert not hasattr(report, REPORT_FIELD)
 
 
 def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make) -> None:
     bench = make()
     for row, run in ((0, 0), (0, 1), (1, 1)):
-        bench.report(row, run, text=result(row, run).to_json())
+        bench.report(row, run, carries=result(row, run))
     bench.finish()
     assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
     [problem] = [line for line in bench.shown() if line.startswith("ERROR: ")]
@@ -202,7 +202,7 @@ def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make) -> N
 @pytest.mark.parametrize("cut", ["shouldstop", "shouldfail", "maxfail", "interrupted"])
 def test_a_session_that_was_cut_short_misses_nothing(make: Make, cut: str) -> None:
     bench = make()
-    bench.report(0, 0, text=result(0, 0).to_json())
+    bench.report(0, 0, carries=result(0, 0))
     if cut == "maxfail":
         bench.config.option.maxfail = 1
     elif cut == "interrupted":
@@ -267,7 +267,7 @@ def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make
         bench = make()
         for index in range(ended):
             row, run = divmod(index, 2)
-            bench.report(row, run, text=result(row, run).to_json())
+            bench.report(row, run, carries=result(row, run))
         bench.recorder.halt("the budget is spent", spent=lambda: "the budget is spent (5 used)")
         found = bench.finish()
         assert found is not None
@@ -280,7 +280,7 @@ def test_gates_that_are_decided_stop_no_session_in_which_every_run_has_ended(mak
         bench = make()
         for index in range(ended):
             row, run = divmod(index, 2)
-            bench.report(row, run, text=result(row, run).to_json())
+            bench.report(row, run, carries=result(row, run))
         bench.recorder.halt(DECIDED)
         found = bench.finish()
         assert found is not None
@@ -291,7 +291,7 @@ def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make) 
     bench = make()
     for index in range(4):
         row, run = divmod(index, 2)
-        bench.report(row, run, text=result(row, run).to_json())
+        bench.report(row, run, carries=result(row, run))
     bench.recorder.halt("the budget is spent", spent=lambda: "the budget is spent (5 used)")
     bench.recorder.halt("cannot write the journal")
     found = bench.finish()
@@ -308,7 +308,7 @@ def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
     bench = make(reports={"output": tmp_path / "file" / "out.json", "markdown": good})
     for row in (0, 1):
         for run in (0, 1):
-            bench.report(row, run, text=result(row, run).to_json())
+            bench.report(row, run, carries=result(row, run))
     bench.finish()
     assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
     lines = bench.shown()
@@ -321,7 +321,7 @@ def test_the_report_of_what_was_recorded_is_written(make: Make, tmp_path: Path) 
     bench = make(reports={"output": tmp_path / "out.json"})
     for row in (0, 1):
         for run in (0, 1):
-            bench.report(row, run, text=result(row, run, float(row)).to_json())
+            bench.report(row, run, carries=result(row, run, float(row)))
     bench.finish()
     report = json.loads((tmp_path / "out.json").read_text())
     assert report["summary"]["eval_fns"][EXACT]["mean"] == 0.5
@@ -331,7 +331,7 @@ def test_the_report_of_what_was_recorded_is_written(make: Make, tmp_path: Path) 
 def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_path: Path) -> None:
     for failing in (False, True):
         bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
-        bench.report(0, 0, text=result(0, 0).to_json())
+        bench.report(0, 0, carries=result(0, 0))
 
         def export(failing: bool = failing) -> None:
             if failing:
@@ -350,7 +350,7 @@ def test_a_signal_while_reports_are_written_decides_the_exit_status_and_ends_no_
     make: Make, tmp_path: Path, when: str
 ) -> None:
     bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
-    bench.report(0, 0, text=result(0, 0).to_json())
+    bench.report(0, 0, carries=result(0, 0))
     if when == "files":
         bench.heard.on_export = lambda: bench.recorder.interrupt("SIGTERM")
     assert bench.finish() is not None
@@ -388,7 +388,7 @@ def test_an_interrupt_before_any_run_has_ended_shows_no_figures(
         getplugin={"terminalreporter": terminal}.get, get_plugin={"terminalreporter": terminal}.get
     )
     for run in range(ended):
-        bench.report(0, run, text=result(0, run).to_json())
+        bench.report(0, run, carries=result(0, run))
     bench.recorder.interrupt("SIGINT")
     found = bench.finish()
     assert found is not None
@@ -402,7 +402,7 @@ def test_an_interrupt_is_part_of_the_result(make: Make) -> None:
     bench.config.pluginmanager = SimpleNamespace(
         getplugin=lambda _: None, get_plugin=lambda _: None
     )
-    bench.report(0, 0, text=result(0, 0).to_json())
+    bench.report(0, 0, carries=result(0, 0))
     bench.recorder.interrupt("SIGTERM")
     found = bench.finish()
     assert found is not None

@@ -57,7 +57,7 @@ def keep(
     store.open([identity or evaluation()])
     store.begin([SUITE])
     for run in runs:
-        store.report(run, run.to_json())
+        store.report(run)
     folder = Path(store.places()[SUITE].folder)
     if is_ended:
         store.end()

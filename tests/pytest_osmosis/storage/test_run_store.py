@@ -40,7 +40,7 @@ def on_disk(store: RunStore, row: int, run: int) -> RunResult:
 def test_a_run_is_on_disk_when_its_report_returns(store: RunStore) -> None:
     run = ended(0, 0)
     store.keep(run, run.to_json(), "why")
-    store.report(run, run.to_json())
+    store.report(run)
     assert on_disk(store, 0, 0) == run
     assert store.keeps(SUITE)
     assert not store.keeps("other.jsonl")
@@ -52,7 +52,7 @@ def test_what_pytest_reports_counts_where_it_differs_from_how_the_run_ended(
     run = ended(0, 0)
     store.keep(run, run.to_json())
     changed = replace(run, passed=False)
-    store.report(changed, changed.to_json())
+    store.report(changed)
     assert on_disk(store, 0, 0) == changed
 
 
@@ -83,7 +83,7 @@ def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_th
     assert sorted(run.tokens or 0 for run in store.repeated(SUITE)) == [2, 4, 16]
     store.begin([SUITE])
     run = ended(0, 0, tokens=64)
-    store.report(run, run.to_json())
+    store.report(run)
     store.close()
     suite = kept_suite(folder, journal.replay(folder / FILE))
     assert (suite.used.tokens, suite.repeated.tokens) == (64 + 32 + 8, 2 + 4 + 16)
@@ -97,7 +97,7 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> Non
     before = (folder / FILE).read_bytes()
     found = store.kept(RunId(SUITE, 1, 0))
     assert found is not None
-    store.report(found.result, found.result.to_json())
+    store.report(found.result)
     store.close()
     assert (folder / FILE).read_bytes() == before
 
@@ -223,7 +223,7 @@ def test_a_full_disk_ends_the_starting_of_runs_once(
 
     monkeypatch.setattr(AppendFile, "write", full)
     for run in (ended(0, 0), ended(0, 1)):
-        store.report(run, run.to_json())
+        store.report(run)
     store.close()
     [reason] = reasons
     assert reason.startswith("cannot write the journal .osmosis/runs/")
