@@ -11,7 +11,7 @@ from osmosis_executors.job import Evaluation, Job
 from osmosis_platform.execution.execute import execute
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.services import Services
-from pytest_osmosis.reports.json_models import Config, CoreRun, EvalFnSummary, Report, Row, Summary
+from pytest_osmosis.reports.json_models import Config, EvalFnSummary, Report, Row, Run, Summary
 from tests.platform_server import PlatformServer
 from tests.submitted_runs import log_of, run_of
 
@@ -22,7 +22,7 @@ def report_of(answer: str, *, halted: str | None = None, name: str = "") -> Repo
     """A report of one row with two runs, of which one passed."""
     figures = {"mean": 0.5, "std": 0.7, "min": 0.0, "max": 1.0, "scored": 2, "missing": 0}
     runs = [
-        CoreRun(
+        Run(
             run_index=index, success=True, scores={"reward": score}, duration_ms=1, tokens=3,
             passed=score == 1.0, outcome=answer,
         )

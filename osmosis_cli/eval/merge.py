@@ -19,11 +19,11 @@ from pytest_osmosis.reports.text_table import columns
 from ..errors import CommandDone, CommandError
 from .lines import say
 from .merge_gates import confidence_of, evaluated, together
-from .report_files import gates_of, read
+from .report_files import load
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Shard
-    from pytest_osmosis.reports.json_reader import AskedGate
+    from pytest_osmosis.reports.json_models import GateReport
     from pytest_osmosis.run_result import SuiteInfo
     from pytest_osmosis.suite_results import Breakdown, EvalResult, SuiteResult
 
@@ -42,7 +42,7 @@ class Part:
     path: Path
     result: EvalResult
     shard: Shard
-    gates: list[AskedGate]
+    gates: list[GateReport]
 
 
 @click.command("merge", epilog=EPILOG)
@@ -118,7 +118,7 @@ def merge_command(
 def _part(path: Path) -> Part:
     from pytest_osmosis.dataset.sampling import parse_shard
 
-    result = read(path)
+    report, result = load(path)
     told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
         (text,) = told
@@ -127,7 +127,7 @@ def _part(path: Path) -> Part:
         raise CommandError(
             f"{path} is no shard of an evaluation: run it with --shard I/K", code="no_shard"
         ) from None
-    return Part(path, result, shard, gates_of(path))
+    return Part(path, result, shard, report.gates)
 
 
 def _check_shards(parts: Sequence[Part]) -> None:
@@ -245,7 +245,7 @@ def _check_settings(first: Part, other: Part) -> None:
                     f"{name} is {_shown(ours.get(name))} in {first.path} and "
                     f"{_shown(theirs.get(name))} in {other.path}",
                 )
-    gates, others = ([gate.text for gate in part.gates] for part in (first, other))
+    gates, others = ([gate.gate for gate in part.gates] for part in (first, other))
     if gates != others:
         raise _refusal(
             "mixed_settings",

@@ -16,35 +16,36 @@ from .report_files import read
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
-    from pytest_osmosis.analysis.gates.session_gates import AskedGate as WholeGate
-    from pytest_osmosis.reports.json_reader import AskedGate
+    from pytest_osmosis.analysis.gates.session_gates import AskedGate
+    from pytest_osmosis.reports.json_models import GateReport
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
-def together(shards: Sequence[Sequence[AskedGate]]) -> list[AskedGate]:
+def together(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
     """Return the gates, the same in every shard, each with its rows of all shards."""
     return [
-        replace(
-            told[0],
-            confidence=next((gate.confidence for gate in told if gate.confidence), None),
-            row_indices=_united([gate.row_indices for gate in told]),
+        told[0].model_copy(
+            update={
+                "confidence": confidence_of(told),
+                "row_indices": _united([gate.row_indices for gate in told]),
+            }
         )
         for told in zip(*shards, strict=True)
     ]
 
 
-def _united(slices: Sequence[tuple[int, ...] | None]) -> tuple[int, ...] | None:
+def _united(slices: Sequence[Sequence[int] | None]) -> list[int] | None:
     """The rows of a slice; None when a shard does not say which are its own."""
     known = [rows for rows in slices if rows is not None]
-    return tuple(sorted(set().union(*known))) if len(known) == len(slices) else None
+    return sorted(set().union(*known)) if len(known) == len(slices) else None
 
 
-def confidence_of(asked: Sequence[AskedGate]) -> float | None:
+def confidence_of(asked: Sequence[GateReport]) -> float | None:
     """Return the confidence that the shards were evaluated with; None: none was given."""
     return next((gate.confidence for gate in asked if gate.confidence), None)
 
 
-def evaluated(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | None) -> EvalResult:
+def evaluated(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | None) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
     alone = len(merged.suites) == 1
     baselines = _baselines(merged, baseline, alone=alone)
@@ -62,7 +63,7 @@ def evaluated(merged: EvalResult, asked: Sequence[AskedGate], baseline: Path | N
 
 
 def _evaluated(
-    suite: SuiteResult, asked: Sequence[AskedGate], baseline: Baseline | None
+    suite: SuiteResult, asked: Sequence[GateReport], baseline: Baseline | None
 ) -> SuiteResult:
     from pytest_osmosis.analysis.gates.parser import GateError
     from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
@@ -76,18 +77,18 @@ def _evaluated(
         return evaluate_suite(suite, gates, ran(suite), baseline=baseline, confidence=level)
 
 
-def _whole(asked: AskedGate, baseline: Baseline | None) -> WholeGate:
+def _whole(asked: GateReport, baseline: Baseline | None) -> AskedGate:
     """Return the gate over all shards, with the rows that they name."""
     from pytest_osmosis.analysis.gates.parser import parse_gate
-    from pytest_osmosis.analysis.gates.session_gates import AskedGate as WholeGate
+    from pytest_osmosis.analysis.gates.session_gates import AskedGate
 
-    gate, problem = parse_gate(asked.text).with_function(asked.eval_fn), None
+    gate, problem = parse_gate(asked.gate).with_function(asked.eval_fn), None
     if gate.against_baseline and baseline is None:
         problem = "merging needs the baseline: give its report with --baseline"
     elif gate.where is not None and asked.row_indices is None:
         problem = "the shards do not say which rows it looks at"
-    rows = asked.row_indices if gate.where else None
-    return WholeGate(gate, asked.confidence, rows, problem)
+    rows = None if gate.where is None or asked.row_indices is None else tuple(asked.row_indices)
+    return AskedGate(gate, asked.confidence, rows, problem)
 
 
 def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping[str, Baseline]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import command_errors
 
 if TYPE_CHECKING:
-    from pytest_osmosis.reports.json_reader import AskedGate
+    from pytest_osmosis.reports.json_models import Report
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
@@ -21,12 +21,12 @@ def read(path: Path, where: str = "") -> EvalResult:
         return read_report(path)
 
 
-def gates_of(path: Path) -> list[AskedGate]:
-    """Return the gates that a report tells of."""
-    from pytest_osmosis.reports.json_reader import read_gates
+def load(path: Path) -> tuple[Report, EvalResult]:
+    """Return what a report says, and the result that it tells of."""
+    from pytest_osmosis.reports.json_reader import load_report
 
     with readable():
-        return read_gates(path)
+        return load_report(path)
 
 
 def readable(where: str = "") -> AbstractContextManager[None]:

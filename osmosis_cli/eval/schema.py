@@ -23,7 +23,7 @@ def schema_command(config: bool, as_json: bool) -> None:
 
         schema = json_schema(EvalConfig)
     else:
-        from pytest_osmosis.reports.json_writer import schema as report_schema
+        from pytest_osmosis.reports.json_models import schema as report_schema
 
         schema = report_schema()
     click.echo(json.dumps(schema, indent=None if as_json else 2))

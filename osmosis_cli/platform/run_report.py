@@ -97,11 +97,11 @@ def _told(name: str) -> Iterator[None]:
 
 def _check(file: IO[bytes]) -> None:
     """Raise CommandError where a file is no report."""
-    from pytest_osmosis.reports.json_reader import result_of
+    from pytest_osmosis.reports.json_reader import checked, result_of
 
     file.seek(0)
     try:
-        result_of(json.load(file))
+        result_of(checked(json.load(file)))
     except (ValueError, RecursionError):
         raise CommandError(
             "what the platform sent is no report of an evaluation; nothing was written",

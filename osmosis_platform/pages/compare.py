@@ -65,10 +65,10 @@ def _compared(visit: Visit, name: str) -> Compared:
 
 
 def _suite(run: Run) -> SuiteResult:
-    from pytest_osmosis.reports.json_reader import result_of
+    from pytest_osmosis.reports.json_reader import checked, result_of
 
     try:
-        return result_of(report_of(run)).suites[0]
+        return result_of(checked(report_of(run))).suites[0]
     except ValueError:
         told = f"the report of {run.name} is not one that this version reads"
         raise Refused(422, "unreadable_report", told) from None

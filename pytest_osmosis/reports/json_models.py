@@ -1,8 +1,10 @@
-"""The JSON report's one definition, as pydantic models: its schema, and what the writer fills.
+"""The JSON report's one definition, as pydantic models: its schema, and what a report is read by.
 
-Fields may be added; none of the core's is renamed or removed. The fields of a run are those of
-`run_result.RunResult`; each is filled from the attribute of that name, as are those of a row or a
-figure. A number that is not defined, or has no bound, is null.
+Fields may be added; none of the core's is renamed or removed. So a report of a later version is
+read without the fields that it has more, and of an earlier one only the core has to be there: what
+stands beside it has a default. `json_writer` writes every field, without these models. The fields
+of a run are those of `run_result.RunResult`. A number that is not defined, or has no bound, is
+null.
 """
 
 from __future__ import annotations
@@ -16,13 +18,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, c
 from ..analysis.metrics import METRICS
 from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
-from ..suite_results import Usage
+from .json_writer import SCHEMA_VERSION
 
-SCHEMA_VERSION = 1
+MOST_RUNS = 1_000_000
+"""Runs of one row; a report that claims more is damaged."""
+MOST = 2**53
+"""Of anything that is counted: up to here a float is exact."""
+
+Whole = Annotated[int, Field(ge=0, le=MOST)]
+Milliseconds = Annotated[Whole, BeforeValidator(lambda ms: round(ms) if type(ms) is float else ms)]
+"""Earlier reports had fractions."""
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, from_attributes=True)
+    model_config = ConfigDict(
+        strict=True, allow_inf_nan=False, json_schema_serialization_defaults_required=True
+    )
 
 
 class Figure(_Model):
@@ -48,12 +59,14 @@ class GateReport(_Model):
     figure: Figure | None = Field(description="unknown runs counted as 0.0; null: not measured")
     low: float | None = Field(description="the lower bound that the gate was held at")
     high: float | None = Field(description="the higher one; null: there is none")
-    rows: int
-    unknown: int = Field(description="runs whose value is not known: those to repeat")
-    more_rows: int | None = Field(description="about how many more rows would settle it")
+    rows: Whole
+    unknown: Whole = Field(description="runs whose value is not known: those to repeat")
+    more_rows: Whole | None = Field(description="about how many more rows would settle it")
     sentence: str
-    confidence: float | None = Field(default=None, description="that the bounds were widened with")
-    row_indices: list[int] | None = Field(
+    confidence: float | None = Field(
+        default=None, gt=0, lt=1, description="that the bounds were widened with"
+    )
+    row_indices: list[Whole] | None = Field(
         default=None, description="the rows that `where` looks at; null: all"
     )
     detail: str = Field(default="", description="which rows are below, for a gate on each row")
@@ -74,10 +87,10 @@ class ChangedRow(_Model):
     """A row that passes on one side only."""
 
     name: str
-    passes: int
-    runs: int
-    baseline_passes: int
-    baseline_runs: int
+    passes: Whole
+    runs: Whole
+    baseline_passes: Whole
+    baseline_runs: Whole
     answer: str | None
     baseline_answer: str | None
 
@@ -85,7 +98,7 @@ class ChangedRow(_Model):
 class FunctionChanges(_Model):
     """One eval function on both sides."""
 
-    rows: int = Field(description="rows compared")
+    rows: Whole = Field(description="rows compared")
     differences: list[Difference]
     broken: list[ChangedRow]
     mended: list[ChangedRow]
@@ -102,8 +115,8 @@ class BaselineChanges(_Model):
 class Savings(_Model):
     """What was not run because every gate was decided without it."""
 
-    runs: int
-    of: int
+    runs: Whole
+    of: Whole
     tokens: float | None
     cost_usd: float | None
 
@@ -112,15 +125,14 @@ class Config(_Model):
     """What was asked."""
 
     model: str
-    n_runs: int
+    n_runs: int = Field(ge=1, le=MOST_RUNS)
     pass_threshold: float
     eval_fns: list[str]
-    agent: str
-    data: str
-    data_sha256: str
-    name: str = ""
-    """The evaluation's, as node ids begin; "" in reports that do not say it."""
-    endpoint: str
+    agent: str = ""
+    data: str = ""
+    data_sha256: str = ""
+    name: str = Field(default="", description="the evaluation's, as node ids begin")
+    endpoint: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -137,23 +149,21 @@ def _by_k() -> dict[str, JsonValue]:
     }
 
 
-class EvalFnSummary(BaseModel):
+class EvalFnSummary(_Model):
     """One eval function over all runs; a missing score counts as 0.0.
 
     Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
     further fields, by patterns: the metrics of the table that take a k.
     """
 
-    model_config = ConfigDict(
-        extra="allow", allow_inf_nan=False, json_schema_extra={"patternProperties": _by_k()}
-    )
+    model_config = ConfigDict(extra="allow", json_schema_extra={"patternProperties": _by_k()})
 
     mean: float | None
     std: float | None
     min: float | None
     max: float | None
-    scored: int
-    missing: int
+    scored: Whole = 0
+    missing: Whole = 0
     recorded: bool = Field(
         default=False,
         description="tests have recorded it, in some runs; its figures are over those",
@@ -170,63 +180,66 @@ class EvalFnSummary(BaseModel):
 class Repeated(_Model):
     """What runs have used that were run again, or are to be: it is in no other figure."""
 
-    runs: int
-    tokens: int | None
-    unknown_tokens: int
-    cost_usd: float | None
-    unknown_cost: int
+    runs: Whole = 0
+    tokens: Whole | None = 0
+    unknown_tokens: Whole = 0
+    cost_usd: float | None = None
+    unknown_cost: Whole = 0
 
 
 class Summary(_Model):
     """All runs taken together."""
 
-    total_rows: int
-    total_runs: int
+    total_rows: Whole
+    total_runs: Whole
     eval_fns: dict[str, EvalFnSummary]
-    total_tokens: int | None
-    total_duration_ms: int
-    selected: int
-    total: int
-    complete: bool
-    incomplete_rows: int
-    errors: dict[str, int]
-    finish_reasons: dict[str, int]
-    unknown_tokens: int
-    retries: int
-    cost_usd: float | None
+    total_tokens: Whole | None
+    total_duration_ms: Milliseconds
+    selected: Whole = 0
+    total: Whole = 0
+    complete: bool = False
+    incomplete_rows: Whole = 0
+    errors: dict[str, Whole] = Field(default_factory=dict)
+    finish_reasons: dict[str, Whole] = Field(default_factory=dict)
+    unknown_tokens: Whole = 0
+    retries: Whole = 0
+    cost_usd: float | None = None
     halted: str | None = None
     interrupted: str | None = None
-    cached: int = 0
-    unknown_cost: int = 0
-    repeated: Repeated = Field(default_factory=lambda: Repeated.model_validate(Usage()))
+    cached: Whole = 0
+    unknown_cost: Whole = 0
+    repeated: Repeated = Field(default_factory=Repeated)
 
 
 class CoreRun(_Model):
     """One run: what every report says of it."""
 
-    run_index: int
+    run_index: Whole
     success: bool
     scores: dict[str, float]
     reasons: dict[str, str] = Field(
         default_factory=dict, description="what was said of a score, by eval function"
     )
-    duration_ms: int
-    tokens: int | None
-    passed: bool
-    outcome: str
-    started_at: Annotated[float | None, BeforeValidator(lambda at: at or None)] = None
+    duration_ms: Milliseconds
+    tokens: Whole | None
+    passed: bool = False
+    outcome: str = ""
+    started_at: float | None = None
 
 
 def _run_fields() -> Iterator[tuple[str, Any]]:
     """Yield type and default of every further field of a run that holds one value."""
     for each in fields(RunResult):
-        kind = RUN_FIELDS.get(each.name)
-        if kind is None or each.name in {*CoreRun.model_fields, *_NOT_OF_A_RUN}:
+        kind: Any = RUN_FIELDS.get(each.name)
+        if kind is None or each.name in {*CoreRun.model_fields, *NOT_OF_A_RUN}:
             continue
+        if kind is int:
+            kind = Milliseconds if each.name.endswith("_ms") else Whole
         yield each.name, (kind | None if each.default is None else kind, each.default)
 
 
-_NOT_OF_A_RUN = ("suite", "row_index", "row_id", "fatal")
+NOT_OF_A_RUN = ("suite", "row_index", "row_id", "fatal")
+"""Fields of a `RunResult` that its row has, or the whole report."""
 
 if TYPE_CHECKING:
     Run = CoreRun
@@ -237,7 +250,7 @@ else:
 class Row(_Model):
     """One row and its runs."""
 
-    row_index: int
+    row_index: Whole
     runs: list[Run]
     row_id: str | None = None
     digest: str = ""
@@ -248,8 +261,8 @@ class ByValue(_Model):
     """The rows that have one value in a column."""
 
     value: str
-    row_indices: list[int]
-    total_runs: int
+    row_indices: list[Whole]
+    total_runs: Whole
     eval_fns: dict[str, EvalFnSummary]
 
 
@@ -313,3 +326,8 @@ class Report(_Model):
         default=None, description="by stopping as soon as every gate was decided"
     )
     environment: Environment | None = None
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the reports that this version writes."""
+    return Report.model_json_schema(mode="serialization")

@@ -6,12 +6,10 @@ conversations are those of the `.trajectories.jsonl` beside the report, if that 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.breakdown import at_confidence
@@ -28,9 +26,9 @@ from ..verdicts import (
     Interval,
     Paired,
 )
-from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport
+from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport, Report
 from .json_models import Difference as ToldDifference
-from .json_reader import UnreadableReport, read_report
+from .json_reader import load_report
 from .saved_conversations import SavedConversations, SavedSections, beside
 
 
@@ -46,27 +44,19 @@ class SavedReport:
 
 def read_saved(path: Path) -> SavedReport:
     """Return a report and the conversations beside it; UnreadableReport when it is none."""
-    result = read_report(path)
-    document = json.loads(path.read_bytes())
+    report, result = load_report(path)
     said = SavedConversations(beside(path).absolute(), result)
-    try:
-        suites = tuple(_judged(suite, document, said) for suite in result.suites)
-    except ValueError as error:
-        raise UnreadableReport(f"{path}: its gates cannot be read: {error}") from None
+    suites = tuple(_judged(suite, report, said) for suite in result.suites)
     result = replace(result, suites=suites)
     return SavedReport(result, said, SavedSections(result, said))
 
 
-def _judged(
-    suite: SuiteResult, document: Mapping[str, Any], said: SavedConversations
-) -> SuiteResult:
+def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
     """The suite with its verdicts, what changed, and the questions of its rows."""
-    name = suite.info.name
-    gates = [GateReport.model_validate(each) for each in document.get("gates") or ()]
+    name, gates = suite.info.name, report.gates
     level = next((gate.confidence for gate in gates if gate.confidence), CONFIDENCE)
-    several = document.get("suites") or ()
-    part = next((each for each in several if each["name"] == name), document)
-    changes = part.get("baseline")
+    parts = {part.name: part for part in report.suites}
+    changes = parts.get(name, report).baseline
     return replace(
         suite,
         rows=tuple(replace(row, data=said.row_data(name, row)) for row in suite.rows),
@@ -74,8 +64,8 @@ def _judged(
             suite.info, suite.runs, selected=suite.selected, confidence=level
         ).functions,
         breakdowns=at_confidence(suite, level),
-        verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not several),
-        baseline=None if changes is None else _baseline(BaselineChanges.model_validate(changes)),
+        verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not parts),
+        baseline=None if changes is None else _baseline(changes),
     )
 
 

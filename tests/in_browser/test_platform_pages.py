@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -18,7 +17,8 @@ from osmosis_platform.database.models import Token, User, now
 from osmosis_platform.execution.run_figures import metrics_of
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.live import Streams
-from pytest_osmosis.reports.json_writer import report_of
+from pytest_osmosis.reports.json_reader import checked
+from pytest_osmosis.reports.json_writer import document_of
 from tests.made_results import NASTY, result_of, suite_of
 from tests.platform_server import Account, PlatformServer
 
@@ -76,13 +76,13 @@ def ann(platform_server: PlatformServer) -> Account:
 
 def finished(platform: PlatformServer, account: Account, name: str, scores: list[float]) -> str:
     """Add a run with a report."""
-    report = report_of(result_of(suite_of([[score] for score in scores], answer=NASTY)))
+    report = document_of(result_of(suite_of([[score] for score in scores], answer=NASTY)))
     return platform.add_run(
         account=account,
         name=name,
         status="finished",
-        metrics=metrics_of(report),
-        report=json.loads(report.model_dump_json()),
+        metrics=metrics_of(checked(report)),
+        report=report,
     )
 
 
@@ -188,13 +188,13 @@ def test_a_run_is_followed_to_its_end_over_a_lost_connection(
         run_id, metrics={"overview": {"total_samples": 8, "completed_samples": 6, "passed": 5}}
     )
     page.get_by_role("img", name="6 of 8 rollouts done, 5 passed").wait_for()
-    report = report_of(result_of(suite_of([[1.0], [0.0]], answer=NASTY)))
+    report = document_of(result_of(suite_of([[1.0], [0.0]], answer=NASTY)))
     platform_server.set_run(
         run_id,
         status="finished",
         completed_at=now() - timedelta(minutes=1),
-        metrics=metrics_of(report),
-        report=json.loads(report.model_dump_json()),
+        metrics=metrics_of(checked(report)),
+        report=report,
     )
     page.get_by_role("status").get_by_text("finished").wait_for()
     frame = page.frame_locator("iframe")

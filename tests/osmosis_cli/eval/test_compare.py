@@ -135,7 +135,7 @@ def test_a_file_that_is_no_report_is_named(written: Written, tmp_path: Path):
     (tmp_path / "bad.json").write_text("{}")
     done = compare(good, "bad.json")
     assert done.exit_code == 1
-    assert "bad.json: not an evaluation's report: 'summary' is missing" in done.output
+    assert "bad.json: not an evaluation's report: config is missing" in done.output
 
 
 def test_text_of_models_cannot_steer_the_terminal(written: Written):

@@ -15,7 +15,8 @@ from osmosis_platform.database.models import RunLog, now
 from osmosis_platform.execution import conversations
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.run_figures import metrics_of
-from pytest_osmosis.reports.json_writer import report_of
+from pytest_osmosis.reports.json_reader import checked
+from pytest_osmosis.reports.json_writer import document_of
 from tests.made_results import NASTY, result_of, suite_of
 from tests.platform_server import Account, PlatformServer
 from tests.submitted_runs import run_of
@@ -27,15 +28,15 @@ def finished(
     platform: PlatformServer, account: Account, name: str, *rows: float, **more: Any
 ) -> str:
     """Add a finished run whose rows have these scores."""
-    report = report_of(result_of(suite_of([[score] for score in rows], answer=NASTY)))
+    report = document_of(result_of(suite_of([[score] for score in rows], answer=NASTY)))
     return platform.add_run(
         account=account,
         name=name,
         status="finished",
         started_at=now(),
         completed_at=now(),
-        metrics=metrics_of(report),
-        report=json.loads(report.model_dump_json()),
+        metrics=metrics_of(checked(report)),
+        report=report,
         **more,
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.reports.json_writer import Report, schema
+from pytest_osmosis.reports.json_models import Report, schema
 from tests import report_page
 from tests.endpoints import Ask, completion, reply
 from tests.modes import each_mode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import replace
 
@@ -18,8 +17,9 @@ from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary
 from pytest_osmosis.analysis.planned_rows import score_table_of
 from pytest_osmosis.reports.html import render as render_html
 from pytest_osmosis.reports.json_models import EvalFnSummary
+from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_reader import result_of as result_of_json
-from pytest_osmosis.reports.json_writer import report_of
+from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.suite_results import SuiteResult, Usage
@@ -84,7 +84,7 @@ def test_what_runs_used_before_they_were_repeated_is_no_part_of_what_the_others_
     told = "2 runs before they were repeated: 30 tokens (unknown for 1 run), $0.5000 (unknown for"
     for text in (" ".join(summary(result)), render_html(result), render_markdown(result)):
         assert told in " ".join(html.unescape(text).split())
-    [read] = result_of_json(json.loads(report_of(result).model_dump_json())).suites
+    [read] = result_of_json(checked(document_of(result))).suites
     assert (read.used, read.repeated) == (suite.used, suite.repeated)
 
 
@@ -117,7 +117,7 @@ def test_where_no_run_has_a_score_there_are_no_figures():
     assert {figure.value for figure in function.figures.values()} == {None}
     assert {figure.interval for figure in function.figures.values()} == {None}
     assert (function.scored, function.missing) == (0, 6)
-    fields = report_of(result_of(suite)).summary.eval_fns[EXACT].model_dump()
+    fields = document_of(result_of(suite))["summary"]["eval_fns"][EXACT]
     assert fields["mean"] is fields["pass_at_3"] is None
     assert fields["intervals"] == {}
     header, cells, *_ = summary(result_of(suite))
@@ -170,7 +170,7 @@ def test_a_recorded_score_has_the_figures_of_the_runs_that_recorded_it():
     found = evaluate(parse_gate("pass@1[turns] >= 0.5"), table)
     assert (found.outcome, found.figure) == ("inconclusive", None)
     assert found.sentence().startswith("turns has no pass threshold")
-    again = result_of_json(json.loads(report_of(result_of(suite)).model_dump_json()))
+    again = result_of_json(checked(document_of(result_of(suite))))
     assert (
         again.suites[0].functions
         == aggregate(
@@ -200,7 +200,7 @@ def test_only_rows_that_recorded_a_score_on_both_sides_are_compared():
 def test_every_metric_of_the_table_is_where_its_entry_says():
     suite = suite_of(SUITES["complete"])
     [function] = suite.functions
-    fields = report_of(result_of(suite)).summary.eval_fns[EXACT].model_dump()
+    fields = document_of(result_of(suite))["summary"]["eval_fns"][EXACT]
     header = summary(result_of(suite))[0]
     for metric in summary_metrics(3):
         assert fields[metric.field] == function[metric.label]
@@ -226,7 +226,7 @@ def test_an_entry_of_the_table_is_all_that_a_further_metric_needs(monkeypatch: p
     monkeypatch.setitem(METRICS, best.name, best)
     suite = suite_of(SUITES["complete"])
     result = result_of(suite)
-    fields = report_of(result).summary.eval_fns[EXACT].model_dump()
+    fields = document_of(result)["summary"]["eval_fns"][EXACT]
     assert fields["best_at_3"] == fields["intervals"]["best_at_3"]["value"] == 2 / 3
     assert "best@3 " in summary(result)[0] and "best" in render_markdown(result)
     table = score_table_of(suite)

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
+from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.reports import json_writer as report
+from pytest_osmosis.reports.json_models import Report
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_report, read_row_indices
+from pytest_osmosis.suite_results import Saved, Usage
+from pytest_osmosis.verdicts import (
+    BaselineReport,
+    Change,
+    Comparison,
+    Count,
+    Difference,
+    GateResult,
+    Interval,
+    Paired,
+)
 from tests.made_results import EXACT, NASTY, result_of, suite_of
 
 CORE = {
@@ -47,9 +62,48 @@ def test_what_was_written_is_read(tmp_path):
 def test_any_text_is_written_in_ascii_and_on_lines_of_its_own(tmp_path, answer):
     report.write(result_of(suite_of([[0.25]], answer=answer)), tmp_path / "out.json")
     text = (tmp_path / "out.json").read_bytes().decode("ascii")
+    assert json.loads(text)["rows"][0]["runs"][0]["answer"] == answer
+
+
+def test_a_run_is_a_line_of_a_report(tmp_path):
+    said = '{"run_index": 7}, {"row_index": 8}, \n'
+    report.write(result_of(suite_of([[1.0, 0.5], [0.0, 0.25]], answer=said)), tmp_path / "out.json")
+    text = (tmp_path / "out.json").read_text()
+    assert not [line for line in text.splitlines() if line.endswith(" ")]
+    runs = [line.strip() for line in text.splitlines() if '"run_index"' in line]
     document = json.loads(text)
-    assert document["rows"][0]["runs"][0]["answer"] == answer
-    assert text == json.dumps(document, indent=2) + "\n"
+    assert [json.JSONDecoder().raw_decode(line)[0] for line in runs] == [
+        run for row in document["rows"] for run in row["runs"]
+    ]
+    assert text.splitlines()[:5] == [
+        "{", '  "schema_version": 1,', '  "config": {', '    "model": "calc-7b",',
+        '    "n_runs": 2,',
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_is_written_is_what_the_models_define_field_by_field(several):
+    interval = Interval(0.1, 0.9, "t", 0.95)
+    gate = GateResult(
+        "mean >= 0.5", "mean", EXACT, ">=", 0.5, "failed", 0.4, 0.1, math.inf, interval, 2, 1, 9,
+        confidence=0.95, row_indices=(0,), detail="row-0",
+    )  # fmt: skip
+    change = Change("row-0", 0, 0, Count(1, 2, 0), Count(2, 2, 0), "391", None)
+    paired = Difference("mean", 0.5, 1.0, Paired(-0.5, interval, 0.04, "agresti-min"))
+    baseline = BaselineReport((Comparison(EXACT, 2, (paired,), (change,), ()),), ("n",), "old.json")
+    suite = suite_of([[1.0, 0.5], ["503", None]], settings={"seed": 3})
+    by = (breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),)
+    other = suite_of([[0.0]], name="other", baseline_of="data.jsonl")
+    whole = replace(
+        suite, verdicts=(gate,), baseline=baseline, breakdowns=by, baseline_model_result=other,
+        repeated=Usage(1, 5, 0, 0.5),
+    )  # fmt: skip
+    suites = [whole, suite_of([[0.25]], name="more.jsonl")] if several else [whole]
+    git = {"commit": "4f1c", "dirty": None}
+    environment = {"versions": {"a": "1"}, "platform": "x", "git": git, "command_line": "pytest"}
+    result = replace(result_of(*suites, environment=environment), saved=Saved(1, 4, 2.5, None))
+    document = report.document_of(result)
+    assert Report.model_validate(document).model_dump() == document
 
 
 def test_the_contracted_core_is_enough(tmp_path):
@@ -71,8 +125,8 @@ def test_fields_that_it_does_not_know_are_no_obstacle(tmp_path):
     ("text", "why"),
     [
         ("", "not a JSON report: Expecting value"),
-        ("[]", "not an evaluation's report: expected an object, not list"),
-        ("{}", "not an evaluation's report: 'summary' is missing"),
+        ("[]", "not an evaluation's report: the whole is [] and should be an object"),
+        ("{}", "not an evaluation's report: config is missing"),
         ('{"summary": 1, "rows": 2}', "not an evaluation's report: "),
         (json.dumps(CORE).replace("0.6", "NaN"), "not a JSON report: NaN is no number in JSON"),
         ("[" * 100_000, "not a JSON report: "),
@@ -93,22 +147,22 @@ def run(**changed):
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        ({"config": {**CORE["config"], "n_runs": 0}}, "'n_runs' is 0, and no number of runs"),
-        ({"config": {**CORE["config"], "n_runs": 10**9}}, "'n_runs' is 1000000000, and no"),
-        ({"config": {**CORE["config"], "n_runs": "2"}}, "'n_runs' is \"2\", expected a finite"),
-        ({"config": {**CORE["config"], "eval_fns": EXACT}}, "expected a list of texts"),
-        ({"config": {**CORE["config"], "model": None}}, "'model' is null"),
-        ({"rows": [{"row_index": -1, "runs": []}]}, "'row_index' is -1, expected a whole number"),
+        ({"config": {**CORE["config"], "n_runs": 0}}, "config.n_runs is 0 and should be greater"),
+        ({"config": {**CORE["config"], "n_runs": 10**9}}, "config.n_runs is 1000000000 and"),
+        ({"config": {**CORE["config"], "n_runs": "2"}}, 'n_runs is "2" and should be a valid'),
+        ({"config": {**CORE["config"], "eval_fns": EXACT}}, "should be a valid list"),
+        ({"config": {**CORE["config"], "model": None}}, "config.model is null and should"),
+        ({"rows": [{"row_index": -1, "runs": []}]}, "rows[0].row_index is -1 and should be"),
         ({"rows": [{"row_index": 3, "runs": [run(), run()]}]}, "row 3, run 0: is there twice"),
         ({"rows": [{"row_index": 3, "runs": [run(run_index=2)]}]}, "there are 2 runs a row"),
-        ({"rows": [{"row_index": 3, "runs": [run(run_index=-1)]}]}, "'run_index' is -1"),
-        ({"rows": [{"row_index": 3, "runs": [run(duration_ms="x")]}]}, "row 3, run 0: 'duration"),
-        ({"rows": [{"row_index": 3, "runs": [run(tokens=0.5)]}]}, "row 3, run 0: 'tokens' is 0.5"),
-        ({"rows": [{"row_index": 3, "runs": [run(scores={EXACT: 10**400})]}]}, "a finite number"),
-        ({"rows": [{"row_index": 3, "runs": [run(scores=[1])]}]}, "expected an object"),
-        ({"rows": [1]}, "'rows' is [1], expected a list of objects"),
-        ({"environment": {"versions": {}}}, "'platform' is missing"),
-        ({"baseline_models": [{"name": "a"}]}, "'baseline_of' is missing"),
+        ({"rows": [{"row_index": 3, "runs": [run(run_index=-1)]}]}, "run_index is -1 and"),
+        ({"rows": [{"row_index": 3, "runs": [run(duration_ms="x")]}]}, 'duration_ms is "x" and'),
+        ({"rows": [{"row_index": 3, "runs": [run(tokens=0.5)]}]}, "runs[0].tokens is 0.5 and"),
+        ({"rows": [{"row_index": 3, "runs": [run(scores={EXACT: 10**400})]}]}, "a valid number"),
+        ({"rows": [{"row_index": 3, "runs": [run(scores=[1])]}]}, "is [1] and should be an"),
+        ({"rows": [1]}, "rows[0] is 1 and should be an object"),
+        ({"environment": {"versions": {}}}, "environment.platform is missing"),
+        ({"baseline_models": [{"name": "a"}]}, "baseline_models[0].config is missing"),
     ],
 )  # fmt: skip
 def test_what_is_damaged_is_named(tmp_path, damage, why):
@@ -125,17 +179,18 @@ def test_a_report_that_is_not_there_is_told_too(tmp_path):
         read_report(tmp_path / "r.json")
 
 
+def rows_of(*rows):
+    return {**CORE, "rows": [{"row_index": at, "suite": name, "runs": []} for at, name in rows]}
+
+
 @pytest.mark.parametrize(
     ("document", "told"),
     [
-        ([], "not an evaluation's report: expected an object, not list"),
-        ({}, "not an evaluation's report: "),
-        ({"rows": [{"row_index": -1}]}, "not an evaluation's report: "),
-        ({"rows": []}, "has no row"),
-        (
-            {"rows": [{"row_index": 1, "suite": "a"}, {"row_index": 2, "suite": "b"}]},
-            "has several evaluations, with different rows",
-        ),
+        ([], "not an evaluation's report: the whole is [] and should be an object"),
+        ({}, "not an evaluation's report: config is missing"),
+        (rows_of((-1, None)), "not an evaluation's report: rows[0].row_index is -1"),
+        (rows_of(), "has no row"),
+        (rows_of((1, "a"), (2, "b")), "has several evaluations, with different rows"),
     ],
 )
 def test_rows_are_only_those_of_a_report(tmp_path, document, told):
@@ -146,6 +201,6 @@ def test_rows_are_only_those_of_a_report(tmp_path, document, told):
 
 
 def test_the_rows_of_a_report_are_given_in_order_and_once(tmp_path):
-    rows = [{"row_index": index, "suite": suite} for suite in "ab" for index in (7, 3, 4)]
-    (tmp_path / "x.json").write_text(json.dumps({"rows": rows}))
+    rows = [(index, suite) for suite in "ab" for index in (7, 3, 4)]
+    (tmp_path / "x.json").write_text(json.dumps(rows_of(*rows)))
     assert read_row_indices(tmp_path / "x.json") == [3, 4, 7]
