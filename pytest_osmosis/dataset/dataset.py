@@ -5,7 +5,6 @@ Puts the parts together: file, source, reading, selection. Does not know the for
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -30,10 +29,6 @@ from .opening import open_dataset
 from .rows import Row, safe_name
 from .sampling import Selection, Shard, draw, parse_rows, position, refuse_missing, window
 from .validation import ChangedError, Reading, RowStore
-
-DIGEST_LENGTH = 12
-"""Characters of a row's digest."""
-_NO_ROW = "0" * DIGEST_LENGTH
 
 
 class Dataset:
@@ -114,15 +109,8 @@ class Dataset:
         self._ids = ids
 
     def row_digest(self, row_index: int) -> str:
-        """A short digest of one row, to tell which rows of a file have changed between sessions.
-
-        Of a row that the file no longer holds, one that no row has.
-        """
-        try:
-            raw = self._store.fetch(position(self._selection, row_index))
-        except ChangedError:
-            return _NO_ROW
-        return hashlib.sha256(raw).hexdigest()[:DIGEST_LENGTH]
+        """A short digest of one row as it was loaded, to tell which rows of a file have changed."""
+        return self._store.digest(position(self._selection, row_index))
 
     def row_id(self, row_index: int) -> str | None:
         """The row's id, where the rows have one."""

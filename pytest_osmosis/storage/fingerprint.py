@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dataset.dataset import DIGEST_LENGTH
+from ..dataset.validation import DIGEST_LENGTH
 from ..escaping import shortened
 from ..run_result import SuiteInfo
 from ..spec import EvalSpec
