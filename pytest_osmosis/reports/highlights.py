@@ -73,10 +73,9 @@ def outcome_shown(run: RunResult, suite: SuiteResult) -> str:
 
 def refusal(result: EvalResult) -> RunResult | None:
     """The run whose error ended the session before any run had a score, if one did."""
-    runs = list(result.runs)
-    if result.halted is None or any(map(_says_something, runs)):
+    if result.halted is None or any(map(_says_something, result.runs)):
         return None
-    return next((run for run in runs if run.error == result.halted), None)
+    return next((run for run in result.runs if run.error == result.halted), None)
 
 
 def _says_something(run: RunResult) -> bool:
@@ -145,7 +144,8 @@ def _slowest(suite: SuiteResult) -> list[tuple[RowResult, RunResult]]:
 
 def error_kinds(suite: SuiteResult) -> list[tuple[str, int]]:
     """Kinds of errors with their counts, the commonest first: "provider: overloaded", "timeout"."""
-    counts = Counter(error_kind(run) for run in suite.runs if run.error_type)
+    runs = suite.runs if suite.errors else ()
+    counts = Counter(error_kind(run) for run in runs if run.error_type)
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

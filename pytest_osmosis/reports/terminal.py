@@ -324,7 +324,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:
     """Say what to do about kept runs that have no score through no fault of the agent's."""
-    kept = [suite for suite in result.suites if is_kept(suite.info.name)]
+    kept = [suite for suite in result.suites if suite.errors and is_kept(suite.info.name)]
     errors = Counter(
         str(run.error_type)
         for suite in kept
