@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -154,22 +155,37 @@ def recorded_warnings(config: pytest.Config) -> AbstractContextManager[None]:
 # ---- reports of items
 
 
-def failure_section(text: str, *, path: str, line: str) -> Any:
+def failure_section(compose: Callable[[], str], *, path: str, line: str) -> Any:
     """Return the `longrepr` of a failed run; `line` is for the short summary.
 
-    Without pytest's classes it is the text alone, and the short summary names the item only.
+    Its text is composed when it is first shown. Without pytest's classes it is the text alone, and
+    the short summary names the item only.
     """
     if ReprExceptionInfo is None:
-        return text
-    entries = ReprTraceback([ReprEntryNative([text + "\n"])], extraline=None, style="native")
-    crash = ReprFileLocation(path=path, lineno=0, message=line)
-    return ReprExceptionInfo(reprtraceback=entries, reprcrash=crash)
+        return compose()
+    return _FailureSection(compose, ReprFileLocation(path=path, lineno=0, message=line))
 
 
-def is_text(longrepr: object) -> bool:
-    """Return whether a `longrepr` is one that `failure_section` made, also on another machine."""
-    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", ())
-    return all(type(each).__name__ == "ReprEntryNative" for each in entries) and bool(entries)
+def is_failure_section(longrepr: object) -> bool:
+    """Return whether a `longrepr` is one that `failure_section` made."""
+    return ReprExceptionInfo is not None and isinstance(longrepr, _FailureSection)
+
+
+if ReprExceptionInfo is not None:
+
+    class _FailureSection(ReprExceptionInfo):
+        """A text in the place of a traceback."""
+
+        def __init__(self, compose: Callable[[], str], crash: ReprFileLocation) -> None:
+            self._compose = compose
+            self.reprcrash = crash
+            self.sections = []
+
+        @cached_property
+        def reprtraceback(self) -> ReprTraceback:  # type: ignore[override]
+            """The text."""
+            entry = ReprEntryNative([self._compose() + "\n"])
+            return ReprTraceback([entry], extraline=None, style="native")
 
 
 def can_tear_down(session: pytest.Session) -> bool:

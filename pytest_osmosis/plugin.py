@@ -184,7 +184,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.
         from .items.redaction import redact_report
 
         if isinstance(item, RunItem):
-            complete_report(item, report)
+            complete_report(item, report, evaluation.sections)
         redact_report(report, evaluation.redact)
     return report
 

@@ -1,7 +1,7 @@
 """What became of runs: `RunId`, `RunResult`, `RolloutRecord`, and `SuiteInfo`, what they are of.
 
-Plain frozen values and their one wire form: an ASCII JSON string, so that a report crosses
-xdist whatever the text holds. `reports/` shows and writes them.
+Plain frozen values and their one form on disk and between processes: an ASCII JSON string, whatever
+the text holds. `reports/` shows and writes them.
 
 A further field of a run is a field of `RunResult` that `rollouts/rollout.py` fills; what is
 measured of model calls comes there by its name from `measures` in `osmosis_ai/agents/client.py`.
@@ -13,7 +13,6 @@ Journal, JSON report, its schema and the tables of runs have a field of one valu
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -57,9 +56,6 @@ ROLLOUT = "rollout"
 
 DECIDED = "every gate is decided"
 """Why a session was stopped early; its runs that were not run are reported as skipped."""
-
-_CONVERSATION = re.compile(r"\n\n  (?=\S)")
-"""Where the conversation begins in what an item printed: in an indented paragraph."""
 
 ANSWER_LIMIT = 2000
 """Characters of the last assistant text that a report keeps, and of a score's reason."""
@@ -190,11 +186,11 @@ _DEFAULTS: Sequence[Any] = [
 
 @dataclass(frozen=True)
 class RolloutRecord:
-    """A run that has ended: its result, and what leaves its process only in a transcript."""
+    """A run that has ended: its result, and what is read from disk when it is needed again."""
 
     result: RunResult
-    explanation: str = ""
-    """What the item prints when it did not pass."""
+    frames: str = ""
+    """The user's frames, where something was raised; redacted."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     ground_truth: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -208,28 +204,8 @@ class RolloutRecord:
 
     @cached_property
     def encoded(self) -> str:
-        """The result as JSON: what is kept, sent and reported is one and the same text."""
+        """The result as JSON: what is kept and what is sent is one and the same text."""
         return self.result.to_json()
-
-    @property
-    def frames(self) -> str:
-        """The user's frames, where the run did not pass because something was raised."""
-        return "" if self.result.passed else frames_in(self.explanation)
-
-
-def frames_in(printed: str) -> str:
-    """Return what an item printed before its conversation; a single line is in the result too."""
-    head = _CONVERSATION.split(printed, maxsplit=1)[0].strip()
-    return head if "\n" in head else ""
-
-
-@dataclass(frozen=True, slots=True)
-class CachedRun:
-    """A run of an earlier session."""
-
-    result: RunResult
-    why: str
-    """What its item prints when it did not pass."""
 
 
 @dataclass(frozen=True, slots=True)

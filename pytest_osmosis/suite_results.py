@@ -230,3 +230,9 @@ class EvalResult:
     def runs(self) -> Iterator[RunResult]:
         """Every run of every suite, in their order."""
         return (run for suite in self.suites for run in suite.runs)
+
+    @property
+    def with_baseline_models(self) -> list[SuiteResult]:
+        """Every suite, and behind it the baseline model's runs of the same rows."""
+        pairs = ((suite, suite.baseline_model_result) for suite in self.suites)
+        return [each for pair in pairs for each in pair if each is not None]

@@ -24,7 +24,7 @@ IMPORTED = (
     "filelock",
     "osmosis_cli.credentials.file",
     "pytest_osmosis.storage.atomic_write",
-    "pytest_osmosis.storage.group_commit",
+    "pytest_osmosis.storage.group_sync",
     "pytest_osmosis.storage.journal",
 )
 
@@ -33,21 +33,21 @@ Acknowledge = Callable[[int], None]
 
 def journal(folder: Path, acknowledge: Acknowledge) -> None:
     """A journal is made, and six runs are kept in it, two at a time."""
-    from pytest_osmosis.run_result import RunResult
-    from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
-    from pytest_osmosis.storage.journal import FILE, create, run_line
+    from pytest_osmosis.run_result import RolloutRecord, RunResult
+    from pytest_osmosis.storage.group_sync import AppendFile, GroupSync
+    from pytest_osmosis.storage.journal import FILE, create
+    from pytest_osmosis.storage.run_lines import run_lines
 
     plan = {"n": 1, "rows": [[0, 6]], "digests": "x" * 72, "names": None}
-    create(folder / FILE, {"name": "x"}, {"number": 1, "plan": plan})
+    create(folder, {"name": "x", "info": {"name": "d"}}, {"number": 1, "plan": plan})
     failed: list[object] = []
-    commit = GroupCommit(on_failure=lambda *what: failed.append(what), flush_interval_s=60)
+    group = GroupSync(on_failure=lambda *what: failed.append(what), flush_interval_s=60)
     file = AppendFile(folder / FILE)
     for row in range(0, 6, 2):
-        tickets = [
-            commit.append(file, run_line(RunResult("d", each, 0, passed=True).to_json(), "why"))
-            for each in (row, row + 1)
-        ]
-        commit.wait(tickets[-1])
+        for each in (row, row + 1):
+            record = RolloutRecord(RunResult("d", each, 0, passed=True), messages=[FILLER])
+            ticket, _ = group.write(file, run_lines(record, str))
+        group.wait(ticket)
         if failed:
             raise OSError("told")
         acknowledge(row + 2)

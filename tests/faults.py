@@ -767,12 +767,12 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [f"{RESUME}::test_a_read_only_project_is_evaluated_without_a_journal_and_warned"],
         ),
         Fault(
-            "the journal is that of another dataset, agent or model, or of a later version",
+            "the journal is that of another dataset, agent or model, or of another version",
             "what differs is named; never mixed, never deleted; with `--osmosis-resume` refused",
             [
                 f"{RESUME}::test_a_changed_option_starts_anew_and_is_named",
                 f"{RESUME}::test_another_model_starts_anew_and_the_unfinished_one_stays",
-                f"{JOURNAL}::test_the_journal_of_a_later_version_is_told_apart",
+                f"{JOURNAL}::test_the_journal_of_another_version_is_told_apart",
             ],
         ),
         Fault(

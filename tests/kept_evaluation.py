@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_osmosis.run_result import RunResult, SuiteInfo
+from pytest_osmosis.run_result import RolloutRecord, RunResult, SuiteInfo
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
+from pytest_osmosis.storage.run_lines import run_lines
 
 
 def kept(
@@ -27,12 +28,13 @@ def kept(
     path = folder / name
     run_directory.make_private(path)
     header = {"name": name, "created_at": started, **data}
-    journal.create(path / journal.FILE, header, {"number": 1, "plan": told})
-    results = [RunResult("d.jsonl", row, 0, passed=row == 0) for row in range(done)]
-    journal.add(path / journal.FILE, [journal.run_line(run.to_json(), "") for run in results])
+    journal.create(path, header, {"number": 1, "plan": told})
+    add(path, *(RunResult("d.jsonl", row, 0, passed=row == 0) for row in range(done)))
     return path
 
 
-def add(folder: Path, *runs: RunResult) -> None:
+def add(folder: Path, *runs: RunResult | RolloutRecord) -> None:
     """Append runs to the journal of an evaluation."""
-    journal.add(folder / journal.FILE, [journal.run_line(run.to_json(), "") for run in runs])
+    records = (run if isinstance(run, RolloutRecord) else RolloutRecord(run) for run in runs)
+    with (folder / journal.FILE).open("ab") as file:
+        file.writelines(run_lines(record, str) for record in records)

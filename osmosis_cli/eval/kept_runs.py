@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
-from pytest_osmosis.storage.journal import FILE, JournalError, Replay, replay
+from pytest_osmosis.storage.journal import FILE, JournalError, OtherFormat, Replay, replay
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.resume import is_unfinished
 
@@ -20,7 +20,8 @@ class Run:
 
     name: str
     state: str
-    """`complete`, `unfinished`, `ended` (but not complete), `in use` or `damaged`."""
+    """`complete`, `unfinished`, `ended` (but not complete), `in use`, `damaged`, or `other version`
+    where that has written it."""
     done: int
     total: int
     started_at: float
@@ -64,12 +65,13 @@ def read_run(folder: Path, *, with_figures: bool = True, locks: bool = True) -> 
         "pid": pid,
     }
     try:
-        kept = replay(folder / FILE)
+        kept = replay(folder)
         identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
-        figures = _figures(folder, kept) if with_figures else {}
+        figures = _figures(kept) if with_figures else {}
     except (JournalError, OSError, KeyError, TypeError) as error:
         changed = (folder / FILE).stat().st_mtime
-        return Run(folder.name, "damaged", 0, 0, changed, problem=str(error), **common)
+        state = "other version" if isinstance(error, OtherFormat) else "damaged"
+        return Run(folder.name, state, 0, 0, changed, problem=str(error), **common)
     planned = set(identity.plan.runs())
     done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
     state = "in use" if pid is not None else _state(kept, identity.plan, done)
@@ -98,9 +100,9 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _figures(folder: Path, kept: Replay) -> Mapping[str, float | None]:
+def _figures(kept: Replay) -> Mapping[str, float | None]:
     """The figures of the first eval function; none where nothing has ended."""
-    functions = kept_suite(folder, kept).functions if kept.runs else ()
+    functions = kept_suite(kept).functions if kept.runs else ()
     return {name: each.value for each_fn in functions[:1] for name, each in each_fn.figures.items()}
 
 

@@ -151,7 +151,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
         names = ", ".join(f"{number}/{first.shard.count}" for number in missing[:10])
         raise _refusal("gap", f"missing: shard {names}{' …' if len(missing) > 10 else ''}")
     for part in parts:
-        for suite in _with_baseline_models(part.result.suites):
+        for suite in part.result.with_baseline_models:
             if not suite.complete:
                 raise _refusal("gap", _incomplete(part, suite))
 
@@ -167,16 +167,6 @@ def _incomplete(part: Part, suite: SuiteResult) -> str:
         f"{part.path} (shard {part.shard}) has {suite.finished} of {suite.info.total_runs} runs "
         f"of {suite.info.name}: {again} to fill it in"
     )
-
-
-def _with_baseline_models(suites: Sequence[SuiteResult]) -> list[SuiteResult]:
-    """Every suite, and behind it the baseline model's runs of the same rows."""
-    return [
-        each
-        for suite in suites
-        for each in (suite, suite.baseline_model_result)
-        if each is not None
-    ]
 
 
 def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
@@ -200,9 +190,9 @@ def _conversations(parts: Sequence[Part]) -> Iterator[bytes]:
     from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.storage.excerpt import encode
 
-    first = _with_baseline_models(parts[0].result.suites)
+    first = parts[0].result.with_baseline_models
     for part in parts:
-        own = _with_baseline_models(part.result.suites)
+        own = part.result.with_baseline_models
         names = {ours.info.name: whole.info.name for ours, whole in zip(own, first, strict=True)}
         path = beside(part.path)
         try:
@@ -231,7 +221,7 @@ def _check_settings(first: Part, other: Part) -> None:
             f"{first.path} has {len(first.result.suites)} evaluations and {other.path} has "
             f"{len(other.result.suites)}",
         )
-    told = [_with_baseline_models(part.result.suites) for part in (first, other)]
+    told = [part.result.with_baseline_models for part in (first, other)]
     if len(told[0]) != len(told[1]):
         raise _refusal(
             "mixed_settings", f"{first.path} and {other.path} do not both have a baseline model"

@@ -91,16 +91,16 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     run = read_run(folder)
     if run.problem is not None:
         raise CommandError(run.problem, code="invalid")
-    kept = replay(folder / FILE)
+    kept = replay(folder)
     if row is not None:
         from .conversation import row_document, row_lines
 
-        said = row_document(folder, kept, row) if as_json else row_lines(folder, kept, row)
+        said = row_document(kept, row) if as_json else row_lines(kept, row)
         for line in [json.dumps(said)] if as_json else said:
             say(line)
         return
     identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
-    suite = kept_suite(folder, kept)
+    suite = kept_suite(kept)
     outcomes = Counter(
         each.error_type or ("passed" if each.passed else "failed") for each in suite.runs
     )

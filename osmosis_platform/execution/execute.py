@@ -281,7 +281,7 @@ class _Execution:
             output.mask(self._record.redact)
         journal = self._room.journal()
         if self._progress is None and journal is not None:
-            self._progress = Progress(journal)
+            self._progress = Progress(journal.parent)
         if self._progress is not None and self._progress.update():
             self._record.set_figures(self._progress.metrics)
 

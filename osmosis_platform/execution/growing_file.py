@@ -50,14 +50,18 @@ class GrowingFile:
         if len(self._begun) > BLOCK:
             self._begun = b""  # no line of text
 
-    def rest(self) -> Iterator[list[bytes]]:
-        """Yield what is left of a file that grows no more, a block at a time; also a last line
-        that was not ended.
-        """
+    def blocks(self) -> Iterator[list[bytes]]:
+        """Yield all lines that were ended since the last time, a block at a time."""
         offset = -BLOCK
         while self._offset - offset >= BLOCK:
             offset = self._offset
             yield [*self.lines()]
+
+    def rest(self) -> Iterator[list[bytes]]:
+        """Yield what is left of a file that grows no more, a block at a time; also a last line
+        that was not ended.
+        """
+        yield from self.blocks()
         if self._begun:
             yield [self._begun]
             self._begun = b""

@@ -3,7 +3,7 @@
 data/runs/<id>/source/        the work tree; what the commit was is in `commit`
 data/runs/<id>/datasets/      the dataset, or a link to it, by the name that users know
 data/runs/<id>/home/, tmp/    of the child processes
-data/runs/<id>/kept/          journal and transcripts, from which an interrupted run goes on
+data/runs/<id>/kept/          the journal, from which an interrupted run goes on
 data/runs/<id>/build-output   what the build of its environment printed
 data/runs/<id>/output         what pytest printed
 data/runs/<id>/results/       of it, with the JSON report

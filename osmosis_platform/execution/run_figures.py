@@ -10,18 +10,23 @@ from typing import Any
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
 from pytest_osmosis.run_result import passes
-from pytest_osmosis.storage.lines import verify_checksum
+from pytest_osmosis.storage.journal import FILE, worker_files
+from pytest_osmosis.storage.run_lines import verify_checksum
 
 from .growing_file import GrowingFile
 
 _PASS_AT = "pass_at_"
+_COUNTED = (b'{"session":', b'{"run":')
+"""How the lines begin that are counted; the others are what was said."""
 
 
 class Progress:
-    """The runs of rows that a journal has, counted as its lines come."""
+    """The runs of rows that an evaluation's files have, counted as their lines come."""
 
-    def __init__(self, journal: Path) -> None:
-        self._file = GrowingFile(journal)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[Path, GrowingFile] = {}
+        self._session = 0
         self._runs: dict[tuple[int, int], Mapping[str, Any]] = {}
         self._planned = 0
         self._earlier: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -30,29 +35,43 @@ class Progress:
 
     def update(self) -> bool:
         """Read what is new; return whether there was something."""
-        found = False
-        for line in self._file.lines():
-            record = verify_checksum(line)
-            if record is None:
-                continue
-            found = True
-            if "session" in record:
-                self._planned = _planned(record["session"]) or self._planned
-                self._earlier = dict(self._runs)
-            elif "run" in record:
-                run = record["run"]
-                key = run["row_index"], run["run_index"]
-                began = run.get("started_at")
-                before = self._earlier.pop(key, None)
-                if before is not None and not (began and before["began"] == began):  # scored again
-                    self._repeated_tokens += before["tokens"]
-                self._runs[key] = {
-                    "passed": bool(run.get("passed")),
-                    "scored": bool(run.get("scores")),
-                    "tokens": run.get("tokens") or 0,
-                    "began": began,
-                }
-        return found
+        found = self._read(self._folder / FILE)
+        return self._read_workers() or found
+
+    def _read_workers(self) -> bool:
+        paths = worker_files(self._folder, self._session)
+        return sum(map(self._read, paths)) > 0
+
+    def _read(self, path: Path) -> bool:
+        count = 0
+        for lines in self._files.setdefault(path, GrowingFile(path)).blocks():
+            for line in lines:
+                record = verify_checksum(line) if line.startswith(_COUNTED) else None
+                if record is not None:
+                    self._take(record)
+                    count += 1
+        return count > 0
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        """Take the line of a session, or of a run."""
+        if "session" in record:
+            self._read_workers()  # of the session before
+            self._session += 1
+            self._planned = _planned(record["session"]) or self._planned
+            self._earlier = dict(self._runs)
+            return
+        run = record["run"]
+        key = run["row_index"], run["run_index"]
+        began = run.get("started_at")
+        before = self._earlier.pop(key, None)
+        if before is not None and not (began and before["began"] == began):  # scored again
+            self._repeated_tokens += before["tokens"]
+        self._runs[key] = {
+            "passed": bool(run.get("passed")),
+            "scored": bool(run.get("scores")),
+            "tokens": run.get("tokens") or 0,
+            "began": began,
+        }
 
     @property
     def overview(self) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.result_sink import ResultSink
 from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
+from ..storage.run_log import RunFolder
 from ..storage.source_digest import differing
-from ..storage.transcripts import RunFolder
 from . import channel
 from .heartbeat import Watch
 from .scheduler import CachedResult, WindowScheduling
@@ -143,11 +143,13 @@ class Controller:
         report.user_properties = properties(result)
         compat.properties_in_junit(self._config, report)
         setattr(report, REPORT_FIELD, result)
+        self._sink.store.log.report(result)
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Forget a worker, and cancel what others do if it has stopped the session."""
         if node in self._pids:
             self._watch.gone(self._pids[node])
+        self._sink.store.flush()  # others may report what it has kept
         compat.forget_in_junit(self._config, node)
         output = getattr(node, "workeroutput", None) or {}
         if output.get("shouldfail") or output.get("shouldstop"):
@@ -165,7 +167,7 @@ class Controller:
             self._sink.supervisor.start()
         with usage_errors():
             store.open(list(self._identities.values()))
-            store.transcribe(self._sink.recorder.infos())
+            store.add(self._sink.recorder.infos())
             marked = [identity.info for identity in self._identities.values()]
             store.lines += self._gates.begin(marked, store.folder_of)
             store.begin(name for name, runs in self._selected.items() if runs)
@@ -205,13 +207,13 @@ class Controller:
     def cached(self, nodeid: str) -> CachedResult | None:
         """Return the run of an item that an earlier session kept."""
         store = self._sink.store
-        if not store.resumes():
+        if not store.resumes:
             return None
         found = self._names.find(nodeid, self._config.rootpath)
         kept = None if found is None else store.kept(found)
         if found is None or kept is None:
             return None
-        return CachedResult(kept.result.to_json(), kept.why, found.suite not in self._identities)
+        return CachedResult(kept.to_json(), found.suite not in self._identities)
 
     # ---- what the session asks
 
@@ -261,10 +263,14 @@ class Controller:
         else:
             self._introduced(node, kind, values[0])
 
-    def _run_ended(self, node: Any, index: int, text: str, why: str, decided: bool) -> None:
-        self._sink.received(RunResult.from_json(text), text, why, decided=decided)
+    def _run_ended(
+        self, node: Any, index: int, text: str, place: tuple[int, int], decided: bool
+    ) -> None:
+        result = RunResult.from_json(text)
+        self._sink.store.log.note(result.run_id, node.gateway.id, *place)
+        self._sink.received(result, decided=decided)
         if self._scheduling is not None:
-            self._scheduling.note_finished(node, index, CachedResult(text, why, decided))
+            self._scheduling.note_finished(node, index, CachedResult(text, decided))
 
     def _introduced(self, node: Any, kind: str, value: Any) -> None:
         """Note what a worker sends before it runs anything."""

@@ -30,8 +30,6 @@ class CachedResult:
 
     text: str
     """Its result as JSON."""
-    why: str
-    """What its item prints when it did not pass."""
     decided: bool
     """Whether the result is final: no asserts of a test are still to come."""
 
@@ -334,7 +332,7 @@ class WindowScheduling:
         worker.unfinished.update(indices)
         known = self._known(worker, indices)
         if known:
-            send(worker.channel, CACHED, [(i, run.text, run.why) for i, run in known.items()])
+            send(worker.channel, CACHED, [(i, run.text) for i, run in known.items()])
         send(worker.channel, COMING, indices)
         try:
             worker.node.send_runtest_some(indices)

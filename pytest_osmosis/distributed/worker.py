@@ -16,10 +16,10 @@ import pytest
 from ..items.runner import ItemRunner
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
-from ..run_result import CachedRun, RolloutRecord, RunId, RunResult, SuiteInfo
+from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.excerpt import encode
 from ..storage.fingerprint import EvalFingerprint
-from ..storage.transcripts import RunFolder, TranscriptWriter
+from ..storage.run_log import RunFolder, RunLog
 from . import channel
 from .heartbeat import Heartbeat, end_with_parent
 
@@ -34,9 +34,8 @@ class Worker:
         """Where the embedded endpoint listens, by persona."""
         self.debug_dir = None if given["debug_dir"] is None else Path(given["debug_dir"])
         """Where the events of this session are logged."""
-        self.places: dict[str, RunFolder] = {}
-        """Where transcripts are written, by suite."""
-        self._logs = TranscriptWriter(self._link.worker_id)
+        self.log = RunLog(self._link.worker_id, root=config.rootpath, on_failure=self._cannot_keep)
+        """The runs of this process."""
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
         self._heartbeat: Heartbeat | None = None
@@ -88,11 +87,11 @@ class Worker:
         def cancel(_: None) -> None:
             rollouts.cancel()
 
-        def cached(runs: list[tuple[int, str, str]]) -> None:
-            for index, text, why in runs:
+        def cached(runs: list[tuple[int, str]]) -> None:
+            for index, text in runs:
                 key = key_of(items[index])
                 if key is not None:
-                    cache.add(key, CachedRun(RunResult.from_json(text), why))
+                    cache.add(key, RunResult.from_json(text))
 
         self._link.listen(
             {
@@ -112,19 +111,18 @@ class Worker:
 
     def _take_places(self, places: Mapping[str, Sequence[Any]]) -> None:
         for suite, place in places.items():
-            self.places[suite] = there = RunFolder(*place)
-            self._logs.begin(suite, there)
+            self.log.begin(suite, RunFolder(*place))
 
     def ended(
         self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Send a run that has ended; `decided` unless asserts of a test are still to come."""
-        text = finished.encoded
-        problem = self._logs.write(finished, redact=redact)
+        place = self.log.keep(finished, redact=redact)
         index = self._indices[key]
-        self._link.send(channel.FINISHED, index, text, finished.explanation, decided)
-        if problem is not None:
-            self._link.send(channel.PROBLEM, problem)
+        self._link.send(channel.FINISHED, index, finished.encoded, place, decided)
+
+    def _cannot_keep(self, reason: str) -> None:
+        self._link.send(channel.PROBLEM, reason)
 
     def stuck(self, reason: str) -> None:
         """End the process, which cannot run anything more: another worker takes the rest.
@@ -142,4 +140,4 @@ class Worker:
         """Send nothing more."""
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        self._logs.close()
+        self.log.close()

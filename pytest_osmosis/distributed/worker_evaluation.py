@@ -10,6 +10,7 @@ import pytest
 from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids, with_other_parameters
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
+from ..run_result import RolloutRecord, RunId
 from ..session.evaluation import Evaluation
 from ..session.signals import leave_to_controller
 from ..spec import SessionSpec
@@ -20,7 +21,7 @@ from .worker import Worker
 class WorkerEvaluation(Evaluation):
     """An evaluation in one of xdist's workers."""
 
-    validates = False
+    is_worker = True
 
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
         super().__init__(config, spec, {})
@@ -48,8 +49,7 @@ class WorkerEvaluation(Evaluation):
         """Start the rollouts that the controller says are coming."""
         if lists_only(self.config) or not any(run_ids(items)):
             return
-        places = self._worker.places
-        cache = ResultCache(self.suites, lambda: places)
+        cache = ResultCache(self.suites, self._worker.log)
         rollouts = own_rollouts(
             self.spec,
             self.suites,
@@ -63,9 +63,14 @@ class WorkerEvaluation(Evaluation):
             rollouts,
             redact=self.redact,
             indifferent=WORKER_PACKAGES,
+            sections=self.sections,
             on_begin=self._worker.begin,
+            on_report=self._worker.log.report,
         )
         self._worker.serve(self.runner, rollouts, cache, items, run_id_of)
+
+    def _record(self, run: RunId) -> RolloutRecord | None:
+        return self._worker.log.record(run)
 
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
+from ..rollouts.failure_text import headline
 from ..rollouts.suite import Suite
-from ..run_result import RolloutRecord, RunId
+from ..run_result import RolloutRecord, RunId, RunResult
 from . import nodeids
 from .marks import MARKER
 
@@ -122,12 +123,15 @@ class RunItem(FunctionlessItem):
     def setup(self) -> None:
         """Fail for an error of the infrastructure: pytest reports one in setup as an error."""
         if self.finished is not None and self.finished.result.outcome == "error":
-            pytest.fail(self.finished.explanation, pytrace=False)
+            self._fail(self.finished.result)
 
     def runtest(self) -> None:
         """Fail for a run that did not pass; its rollout has ended before."""
         if self.finished is not None and self.finished.result.outcome == "failed":
-            pytest.fail(self.finished.explanation, pytrace=False)
+            self._fail(self.finished.result)
+
+    def _fail(self, result: RunResult) -> None:
+        pytest.fail(headline(result, self.suite.spec.pass_threshold), pytrace=False)
 
 
 def leave_out_of_cache(config: pytest.Config, items: Sequence[pytest.Item]) -> None:

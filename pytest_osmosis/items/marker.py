@@ -144,8 +144,11 @@ class MarkerPlugin:
             pytest.skip(f"not run: {runner.rollouts.halted or 'the session is ending'}")
         made = request.node.stash[_ROLLOUT] = Rollout(finished)
         if finished.result.outcome == "error":
-            pytest.fail(finished.explanation, pytrace=False)
+            pytest.fail(self._explained(finished), pytrace=False)
         return made
+
+    def _explained(self, finished: RolloutRecord) -> str:
+        return self._evaluation.suites[finished.result.suite].explain(finished)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrise a marked function over the rows and runs of its suite."""
@@ -210,7 +213,7 @@ class MarkerPlugin:
         """Fail the test of a rollout that the agent itself broke, before the asserts see it."""
         made = item.stash.get(_ROLLOUT, None)
         if made is not None and not made._finished.result.success:
-            pytest.fail(made._finished.explanation, pytrace=False)
+            pytest.fail(self._explained(made._finished), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -223,7 +226,9 @@ class MarkerPlugin:
             return report
         decides = report.when == "call" or (report.when == "setup" and report.failed)
         if decides:
-            result = _decided(made, report)
+            result, runner = _decided(made, report), self._evaluation.runner
+            if runner is not None:
+                runner.on_report(result)
             setattr(report, REPORT_FIELD, result)
             if report.failed and result.success:
                 suite = self._evaluation.suites[result.suite]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,12 +17,13 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from .. import compat
-from ..escaping import encodable, escape_control_chars
+from ..escaping import encodable
 from ..rollouts.engine import EngineClosed
-from ..rollouts.failure_text import headline, shortfall
+from ..rollouts.failure_text import shortfall
 from ..rollouts.guards.code_warning import CATEGORIES, CodeWarning
 from ..run_result import DECIDED, REPORT_FIELD, SUITE_FIELD, RolloutRecord, RunId, RunResult
 from .collection import RunItem
+from .report_contents import FailureSections
 
 BELOW = "osmosis_below"
 """The attribute of a report of a run below the threshold, where gates decide."""
@@ -91,12 +92,14 @@ def run_item(
     *,
     phases: bool,
     redact: Redactor,
+    sections: FailureSections,
+    on_report: Callable[[RunResult], None],
 ) -> bool:
     """Wait for the run and report it; False leaves the report to pytest's own protocol.
 
     That also has the report of an item with markers: `xfail` is pytest's business.
     A run that is no longer needed is reported as skipped, one that will not be run for another
-    reason is not reported.
+    reason is not reported. `on_report` is called before anything is reported of a run.
     """
     try:
         item.finished = rollouts.result(item.run_id)
@@ -107,16 +110,17 @@ def run_item(
         return True
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
         result = item.suite.lost(item.run_id, error=str(error.msg), error_type="timeout")
-        item.finished = RolloutRecord(result, str(error.msg))
+        item.finished = RolloutRecord(result)
     warn_of_code(item.parent.hooks, rollouts.warnings(), nodeid=item.nodeid)
     if item.finished.sections:
-        sections = [(title, redact(text)) for title, text in item.finished.sections]
-        item.finished = replace(item.finished, sections=sections)
+        printed = [(title, redact(text)) for title, text in item.finished.sections]
+        item.finished = replace(item.finished, sections=printed)
     _edit(item)
+    on_report(item.finished.result)
     if phases or item.own_markers or not compat.can_tear_down(item.session):
         item.user_properties = properties(item.finished.result)
         return _run_phases(item, nextitem)
-    _report_once(item, nextitem)
+    _report_once(item, nextitem, sections)
     return True
 
 
@@ -176,7 +180,7 @@ def _run_phases(item: RunItem, nextitem: pytest.Item | None) -> bool:
     return bool(runner.pytest_runtest_protocol(item=item, nextitem=nextitem))
 
 
-def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
+def _report_once(item: RunItem, nextitem: pytest.Item | None, sections: FailureSections) -> None:
     finished = item.finished
     assert finished is not None
     compat.tear_down_before(item, nextitem)
@@ -188,7 +192,7 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None) -> None:
         location=location,
         keywords={},
         outcome="passed" if outcome == "passed" else "failed",
-        longrepr=None if outcome == "passed" else _failure_repr(item),
+        longrepr=None if outcome == "passed" else sections.of(finished.result, nodeid),
         when="setup" if outcome == "error" else "call",
         sections=finished.sections,
         **timing(finished.result),
@@ -214,7 +218,7 @@ def set_below(report: pytest.TestReport, reason: str) -> None:
     setattr(report, BELOW, True)
 
 
-def complete_report(item: RunItem, report: pytest.TestReport) -> None:
+def complete_report(item: RunItem, report: pytest.TestReport, sections: FailureSections) -> None:
     """Put the rollout's time, output and result into one of pytest's three reports."""
     finished = item.finished
     if finished is None:
@@ -230,22 +234,43 @@ def complete_report(item: RunItem, report: pytest.TestReport) -> None:
         setattr(report, name, value)
     report.sections.extend(finished.sections)
     if report.failed:
-        report.longrepr = _failure_repr(item)
+        report.longrepr = sections.of(finished.result, item.nodeid)
     if item.suite.gated:
         observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result)
 
 
-def _failure_repr(item: RunItem) -> Any:
-    assert item.finished is not None
-    threshold = item.suite.spec.pass_threshold
-    return failure_repr(item.finished, path=item.parent.nodeid, threshold=threshold)
+def late_reports(
+    nodeid: str, result: RunResult, sections: FailureSections, *, threshold: float, gated: bool
+) -> Iterator[pytest.TestReport]:
+    """Yield the three reports of a run that has ended, to whose item the session did not come.
 
-
-def failure_repr(finished: RolloutRecord, *, path: str, threshold: float) -> Any:
-    """Return the section of a run that did not pass, with one line for the short summary."""
-    line = escape_control_chars(headline(finished.result, threshold))
-    return compat.failure_section(finished.explanation, path=path, line=line)
+    They are made of its result alone: what a session has counted, pytest has counted too. `gated`:
+    gates decide, and not the run.
+    """
+    path, _, name = nodeid.partition("::")
+    outcome = result.outcome
+    final = "setup" if outcome == "error" else "call"
+    phases: tuple[Any, ...] = ("setup", "call", "teardown")
+    for when in phases:
+        if when == "call" and final == "setup":
+            continue
+        failed = when == final and outcome != "passed"
+        report = pytest.TestReport(
+            nodeid=nodeid,
+            location=(path, None, name),
+            keywords={},
+            outcome="failed" if failed else "passed",
+            longrepr=sections.of(result, nodeid) if failed else None,
+            when=when,
+            user_properties=properties(result),
+            **(timing(result) if when == final else {}),
+        )
+        if when == final:
+            setattr(report, REPORT_FIELD, result)
+            if gated:
+                observe(report, result, threshold)
+        yield report
 
 
 def properties(result: RunResult) -> list[tuple[str, object]]:

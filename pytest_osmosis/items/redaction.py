@@ -13,13 +13,14 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 
+from .. import compat
 from ..escaping import encodable
 
 
 def redact_report(report: pytest.TestReport | pytest.CollectReport, redact: Redactor) -> None:
     """Mask every secret in a report's traceback, sections and properties."""
     shown = report.longrepr
-    if shown is not None and not isinstance(shown, tuple):
+    if not (shown is None or isinstance(shown, tuple) or compat.is_failure_section(shown)):
         text = str(shown)
         masked = redact(text)
         if masked != text:

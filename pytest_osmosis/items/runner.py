@@ -17,12 +17,13 @@ from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..rollouts.shared_rate_limit import SharedRateLimit
 from ..rollouts.suite import Suite
-from ..run_result import RolloutRecord, RunId
+from ..run_result import RolloutRecord, RunId, RunResult
 from ..spec import SessionSpec
 from . import capture
 from .collection import RunItem
 from .gates import GateItem
 from .protocol import ReportedRollouts, needs_phases, run_item
+from .report_contents import FailureSections
 
 
 class RunReceiver(Protocol):
@@ -69,10 +70,17 @@ class ItemRunner:
         *,
         redact: Redactor,
         indifferent: Collection[str],
+        sections: FailureSections,
         on_begin: Callable[[], None],
+        on_report: Callable[[RunResult], None],
     ) -> None:
-        """`indifferent`: see `needs_phases`; `on_begin` is called before the first run starts."""
+        """`indifferent`: see `needs_phases`; `on_begin` is called before the first run starts.
+
+        `on_report` is called with what is about to be reported of a run.
+        """
         self._redact = redact
+        self._sections = sections
+        self.on_report = on_report
         self._phases = needs_phases(config, indifferent=indifferent)
         self._end_routing = capture.route(config, redact)
         self._on_begin = on_begin
@@ -137,7 +145,15 @@ class ItemRunner:
         if not isinstance(item, RunItem) or is_skipped(item):
             return None
         self.begin(item.run_id)
-        is_done = run_item(item, nextitem, self.rollouts, phases=self._phases, redact=self._redact)
+        is_done = run_item(
+            item,
+            nextitem,
+            self.rollouts,
+            phases=self._phases,
+            redact=self._redact,
+            sections=self._sections,
+            on_report=self.on_report,
+        )
         return is_done or None
 
     def close(self) -> None:

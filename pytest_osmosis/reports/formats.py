@@ -9,7 +9,7 @@ module of ours.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -25,6 +25,27 @@ Sections: TypeAlias = "Mapping[RunId, str]"
 """What the items of runs printed, by the runs' keys."""
 Conversations: TypeAlias = "Callable[[RunId], RolloutRecord | None]"
 """Reads what was said in a run; None where that was not kept."""
+
+
+class ComposedSections(Mapping["RunId", str]):
+    """What the items of some runs printed, composed when it is read."""
+
+    def __init__(self, runs: Collection[RunId], compose: Callable[[RunId], str]) -> None:
+        self._runs = runs
+        self._compose = compose
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[RunId]:
+        return iter(self._runs)
+
+    def __getitem__(self, run: RunId) -> str:
+        if run not in self._runs:
+            raise KeyError(run)
+        return self._compose(run)
+
+
 Writer: TypeAlias = "Callable[[EvalResult, Path, Sections], None]"
 """Writes one file; OSError when it cannot be written."""
 
@@ -42,8 +63,6 @@ class ReportFormat:
     """What it is called where the file is named."""
     suffixes: tuple[str, ...] = ()
     """Endings that the file's name may have; empty: any."""
-    needs_sections: bool = False
-    """Whether it shows what the items of runs printed."""
     needs_rows: bool = False
     """Whether it shows what the dataset holds of each row."""
     needs_conversations: bool = False
@@ -74,14 +93,12 @@ REPORTS = (
         "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
         "markdown",
         "Markdown report",
-        needs_sections=True,
     ),
     ReportFormat(
         "html",
         "write the HTML report here: one page, with every conversation",
         "html",
         "HTML report",
-        needs_sections=True,
         needs_rows=True,
         needs_conversations=True,
     ),
@@ -130,17 +147,3 @@ def step_summary() -> Path | None:
     """The file that GitHub Actions shows as the step's summary; None outside of it."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     return Path(path) if path and in_actions() else None
-
-
-def wants_sections(spec: SessionSpec) -> bool:
-    """Whether any report shows what the items of runs printed."""
-    return (
-        any(report.needs_sections for report, _ in asked_reports(spec))
-        or step_summary() is not None
-    )
-
-
-def wants_conversations(spec: SessionSpec) -> bool:
-    """Whether any file shows what was said in every run."""
-    shows = any(report.needs_conversations for report, _ in asked_reports(spec))
-    return spec.trajectories is not None or (shows and spec.answers)

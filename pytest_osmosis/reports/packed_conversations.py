@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..run_result import RolloutRecord, RunId, RunResult, frames_in
+from ..run_result import RolloutRecord, RunId, RunResult
 from ..storage.excerpt import encode, excerpt
 from .formats import Conversations, Sections
 
@@ -76,17 +76,18 @@ def packed(
         if packing.left_out:  # what is read no more is not known to be there
             packing.left_out += 1
             continue
-        said = told(run, conversations(run.run_id), sections.get(run.run_id, ""))
-        if said:
+        record = conversations(run.run_id)
+        section = sections.get(run.run_id, "") if record is None else ""
+        if said := told(record, section):
             packing.add(run.run_id, encode(said))
     packing.flush()
     return Packed(packing.parts, packing.places, packing.left_out)
 
 
-def told(run: RunResult, record: RolloutRecord | None, section: str = "") -> dict[str, Any]:
+def told(record: RolloutRecord | None, section: str = "") -> dict[str, Any]:
     """Return what a page tells of a run beside its result, as JSON can hold it.
 
-    `section` is what the run's item printed, if that is known.
+    `section` is what the run's item printed, where nothing else is known.
     """
     if record is None:
         return {"frames": section} if section else {}
@@ -97,7 +98,7 @@ def told(run: RunResult, record: RolloutRecord | None, section: str = "") -> dic
         "calls": list(record.calls),
         "ground_truth": record.ground_truth,
         "reasons": dict(record.reasons),
-        "frames": record.frames if run.passed or not section else frames_in(section),
+        "frames": record.frames,
     }
     return {name: value for name, value in found.items() if value}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from osmosis_ai.messages import text_of
 from ..rollouts.failure_text import explanation
 from ..run_result import RolloutRecord, RunId, RunResult
 from ..suite_results import EvalResult, RowData, RowResult, SuiteResult
+from .formats import ComposedSections
 from .json_reader import UnreadableReport
 
 
@@ -91,27 +92,17 @@ class SavedConversations:
         return self._asked.get((suite, row.row_index), row.data)
 
 
-class SavedSections(Mapping[RunId, str]):
-    """What the items of runs that did not pass printed, made when it is read."""
+def saved_sections(result: EvalResult, said: SavedConversations) -> Mapping[RunId, str]:
+    """Return what the items of runs that did not pass printed."""
+    failed: dict[RunId, tuple[RunResult, SuiteResult]] = {
+        run.run_id: (run, suite)
+        for suite in result.suites
+        for run in suite.runs
+        if not run.passed and run.run_id in said
+    }
 
-    def __init__(self, result: EvalResult, said: SavedConversations) -> None:
-        self._said = said
-        self._failed: dict[RunId, tuple[RunResult, SuiteResult]] = {
-            run.run_id: (run, suite)
-            for suite in result.suites
-            for run in suite.runs
-            if not run.passed and run.run_id in said
-        }
-
-    def __len__(self) -> int:
-        return len(self._failed)
-
-    def __iter__(self) -> Iterator[RunId]:
-        return iter(self._failed)
-
-    def __getitem__(self, key: RunId) -> str:
-        run, suite = self._failed[key]
-        record = self._said(key)
+    def section(key: RunId) -> str:
+        (run, suite), record = failed[key], said(key)
         assert record is not None  # it is in the file, or not among those that failed
         return explanation(
             run,
@@ -119,7 +110,9 @@ class SavedSections(Mapping[RunId, str]):
             max_turns=suite.info.settings.get("max_turns") or run.llm_calls + 1,
             messages=record.messages,
             ground_truth=record.ground_truth,
-            frames=record.explanation or None,
+            frames=record.frames,
             reasons=record.reasons,
-            whole=self._said.path,
+            whole=said.path,
         )
+
+    return ComposedSections(failed, section)

@@ -29,7 +29,7 @@ from ..verdicts import (
 from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport, Report
 from .json_models import Difference as ToldDifference
 from .json_reader import load_report
-from .saved_conversations import SavedConversations, SavedSections, beside
+from .saved_conversations import SavedConversations, beside, saved_sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def read_saved(path: Path) -> SavedReport:
     said = SavedConversations(beside(path).absolute(), result)
     suites = tuple(_judged(suite, report, said) for suite in result.suites)
     result = replace(result, suites=suites)
-    return SavedReport(result, said, SavedSections(result, said))
+    return SavedReport(result, said, saved_sections(result, said))
 
 
 def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:

@@ -7,13 +7,12 @@ run whose judge failed, which is no cached one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..run_result import NO_JUDGEMENT, CachedRun, RolloutRecord, RunId
-from ..storage.transcripts import RunFolder, Transcripts
+from ..run_result import RolloutRecord, RunId, RunResult
+from ..storage.run_log import RunLog
 
 if TYPE_CHECKING:
     from ..storage.run_store import RunStore
@@ -23,72 +22,53 @@ if TYPE_CHECKING:
 class ResultCache:
     """Those that were added: in a worker, each before its item is run."""
 
-    def __init__(
-        self, suites: Mapping[str, Suite], places: Callable[[], Mapping[str, RunFolder]]
-    ) -> None:
-        """`places` says where the transcripts of each suite are."""
+    def __init__(self, suites: Mapping[str, Suite], log: RunLog | None = None) -> None:
+        """`log` reads what was said in earlier sessions; None: there were none."""
         self._suites = suites
-        self._places = places
-        self._transcripts: dict[str, Transcripts] = {}
-        self._unscored: dict[str, Transcripts | None] = {}
-        self._added: dict[RunId, CachedRun | None] = {}
+        self._log = log
+        self._added: dict[RunId, RunResult | None] = {}
         """None once it was taken: the engine may ask for a run after its item has taken it."""
 
-    def add(self, run: RunId, cached: CachedRun) -> None:
+    def add(self, run: RunId, result: RunResult) -> None:
         """Add a run."""
-        self._added[run] = cached
+        self._added[run] = result
 
     def __contains__(self, run: RunId) -> bool:
         return run in self._added
 
     def take(self, run: RunId) -> RolloutRecord:
         """Return a run, ready to be reported; once."""
-        cached = self._find(run)
-        assert cached is not None
-        if not self._suites[run.suite].spec.marked:
-            return RolloutRecord(cached.result, cached.why)
-        return self._with_conversation(run, cached)
+        result, suite = self._find(run), self._suites[run.suite]
+        assert result is not None
+        if not suite.spec.marked:
+            return RolloutRecord(result)
+        assert self._log is not None
+        record = self._log.record(run)
+        assert record is not None
+        decided = replace(record.result, suite=run.suite, cached=True, answer=result.answer)
+        row, position = suite.dataset.row(run.row_index), run._asdict()
+        del position["suite"]
+        metadata = {**row.metadata(), **position}
+        return replace(record, result=decided, ground_truth=row.ground_truth, metadata=metadata)
 
     def unscored(self, run: RunId) -> RolloutRecord | None:
         """Return a run that lacks nothing but what a judge would say; in the engine's thread."""
-        if run.suite not in self._unscored:
-            there = self._places().get(run.suite)
-            found = Transcripts(Path(there.folder)) if there and there.has_unscored else None
-            self._unscored[run.suite] = found
-        said, key = self._unscored[run.suite], (run.row_index, run.run_index)
-        record = said.read(key) if said is not None and said.has_messages(key) else None
-        if record is None or record.result.error_kind not in NO_JUDGEMENT:
-            return None
-        return replace(record, result=replace(record.result, suite=run.suite))
+        return None if self._log is None else self._log.unscored(run)
 
-    def _find(self, run: RunId) -> CachedRun | None:
-        cached, self._added[run] = self._added[run], None
-        return cached
-
-    def _with_conversation(self, run: RunId, cached: CachedRun) -> RolloutRecord:
-        row = self._suites[run.suite].dataset.row(run.row_index)
-        if run.suite not in self._transcripts:
-            self._transcripts[run.suite] = Transcripts(Path(self._places()[run.suite].folder))
-        record = self._transcripts[run.suite].read((run.row_index, run.run_index))
-        assert record is not None
-        answer = cached.result.answer
-        return replace(
-            record,
-            result=replace(record.result, suite=run.suite, cached=True, answer=answer),
-            ground_truth=row.ground_truth,
-            metadata={**row.metadata(), "row_index": run.row_index, "run_index": run.run_index},
-        )
+    def _find(self, run: RunId) -> RunResult | None:
+        result, self._added[run] = self._added[run], None
+        return result
 
 
 class StoreCache(ResultCache):
     """Those of a `RunStore`, in a session without workers."""
 
     def __init__(self, suites: Mapping[str, Suite], store: RunStore) -> None:
-        super().__init__(suites, store.places)
+        super().__init__(suites, store.log)
         self._store = store
 
     def __contains__(self, run: RunId) -> bool:
-        return self._store.has(run)
+        return self._store.resumes and self._store.has(run)
 
-    def _find(self, run: RunId) -> CachedRun | None:
+    def _find(self, run: RunId) -> RunResult | None:
         return self._store.kept(run)

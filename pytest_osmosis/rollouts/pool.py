@@ -64,7 +64,7 @@ class RolloutPool:
         self._base_urls = base_urls
         self._on_finished = on_finished
         self._rate_limit = rate_limit
-        self._cache = cache or ResultCache(suites, dict)
+        self._cache = cache or ResultCache(suites)
         self._pool_size = pool_size
         self._warnings: deque[CodeWarning] = deque()
         self._models: dict[int, ChatModel] = {}
@@ -149,7 +149,7 @@ class RolloutPool:
         suite = self._suites[key.suite]
         error = f"timed out: {held} and cannot be interrupted"
         result = suite.lost(key, error=error, error_type="timeout")
-        finished = RolloutRecord(result, result.error or "")
+        finished = RolloutRecord(result)
         self._on_finished(key, finished)
         reason = f"{held} and cannot be interrupted: nothing more can be run in its process"
         self.halt(reason)

@@ -20,9 +20,8 @@ from ..run_result import RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
-from ..storage.journal import FILE, JournalError, Reader, Replay
-from ..storage.lines import result_of
-from ..storage.transcripts import Transcripts
+from ..storage.journal import FILE, JournalError, Replay
+from ..storage.run_lines import read_record
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
@@ -94,7 +93,7 @@ def _found(run: str, runs: Path) -> Path:
 
 def _kept(folder: Path) -> tuple[Replay, EvalFingerprint]:
     try:
-        kept = journal.replay(folder / FILE)
+        kept = journal.replay(folder)
     except (JournalError, OSError) as error:
         raise ConfigurationError(f"{OPTION}: {error}") from None
     return kept, EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
@@ -138,7 +137,7 @@ def prepare(
         grading=grading,
         hooks=hooks,
     )
-    suite.take(kept, folder)
+    suite.recorded = kept
     return suite
 
 
@@ -167,26 +166,20 @@ class _Rescored(Suite):
     """Its runs have been recorded."""
 
     calls_model = False
-
-    def take(self, kept: Replay, folder: Path) -> None:
-        """The evaluation whose conversations these are."""
-        self._kept = kept
-        self._reader = Reader(folder / FILE)
-        self._said = Transcripts(folder)
+    recorded: Replay
+    """The evaluation whose conversations these are."""
 
     def runs_of(self, row_index: int) -> Iterable[int]:
         """The recorded runs of a row."""
-        return (run for run in super().runs_of(row_index) if (row_index, run) in self._kept.runs)
+        return (run for run in super().runs_of(row_index) if (row_index, run) in self.recorded.runs)
 
     async def run(self, run_id: RunId, *, services: RolloutServices) -> RolloutRecord:
         """The scores of one recorded run."""
-        key = run_id.row_index, run_id.run_index
-        told, why = self._reader.run(self._kept.runs[key])
-        before = result_of(told, self.spec.name)
+        kept = self.recorded.runs[run_id.row_index, run_id.run_index]
+        before, recorded = replace(kept.result, suite=self.spec.name), read_record(kept.place)
         if before.error_type not in (None, "eval_fn"):
-            return RolloutRecord(before, why)
-        recorded = self._said.read(key)
-        if recorded is None or not self._said.has_messages(key):
+            return RolloutRecord(before) if recorded is None else replace(recorded, result=before)
+        if recorded is None or not kept.whole:
             return _not_recorded(before)
         return await self.score_again(replace(recorded, result=before), services=services)
 
@@ -202,4 +195,4 @@ def _not_recorded(before: RunResult) -> RolloutRecord:
         error=error,
         error_type="internal",
     )
-    return RolloutRecord(result, error)
+    return RolloutRecord(result)

@@ -19,11 +19,9 @@ from osmosis_ai.messages import last_assistant_text
 
 from ..dataset.json_copy import json_copy
 from ..run_result import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
-from ..storage.excerpt import masked, plain
 from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors
 from .errors import AgentEnded, Failure
-from .failure_text import explanation
 from .guards.code_warning import call_left_behind
 from .guards.isolation import LoopProxyServices, RunInMainLoop, run_directly
 from .guards.loop_watchdog import LoopHeld
@@ -208,15 +206,12 @@ class Rollout:
         return self._record(replace(before, row_id=self.row.row_id, **self._scored()))
 
     def _record(self, result: RunResult) -> RolloutRecord:
-        messages, text = self._messages(), ""
-        if (result.outcome != "passed" and not self.suite.spec.marked) or result.error is not None:
-            text = self.suite.redact(self._explanation(result, messages))
         return RolloutRecord(
             result,
-            text,
-            messages,
+            self._frames(),
+            self._messages(),
             self.row.ground_truth,
-            {**self.row.metadata(), **self._position},
+            {**self.row.metadata(), **self._position} if self.suite.spec.marked else _NONE,
             self.outcome.reward if self.outcome is not None else None,
             calls=[call for client in self._clients() for call in client.calls],
             reasons=self._scoring.reasons,
@@ -252,10 +247,16 @@ class Rollout:
         return text if text or self.outcome is not None else None
 
     def _messages(self) -> list[dict[str, Any]]:
-        """The whole conversation; of a run that failed, as much as was recorded."""
+        """The whole conversation; of a run that failed, what was recorded, or the question."""
         if self.outcome is not None:
             return self.outcome.messages
-        return self._agent_run.recorded()
+        return self._agent_run.recorded() or self.row.opening()
+
+    def _frames(self) -> str:
+        """What was raised, by the agent or by eval functions; one line is the error itself."""
+        shown = self._scoring.shown if self.failure is None else [self.failure.frames or ""]
+        text = "\n\n".join(shown)
+        return self.suite.redact(text) if "\n" in text else ""
 
     def _passed(self) -> bool:
         threshold = self.suite.spec.pass_threshold
@@ -289,21 +290,6 @@ class Rollout:
         """The clients of all attempts, the last one last."""
         runs = (*self._given_up, self._agent_run)
         return [run.llm for run in runs if run.llm is not None]
-
-    def _explanation(self, result: RunResult, messages: list[dict[str, Any]]) -> str:
-        """What the item prints, the question always; redacted ahead, because texts are cut."""
-        redact, truth = self.suite.redact, self.row.ground_truth
-        frames = "\n\n".join(self._scoring.shown) if self.failure is None else self.failure.frames
-        return explanation(
-            result,
-            threshold=self.suite.spec.pass_threshold,
-            max_turns=self.suite.spec.max_turns,
-            messages=masked(plain(messages or self.row.opening()), redact),
-            ground_truth=None if truth is None else redact(truth),
-            frames=frames,
-            reasons=self._scoring.reasons,
-            whole=self.suite.trajectories,
-        )
 
 
 async def _take_cancellation() -> None:

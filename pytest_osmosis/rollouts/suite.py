@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..dataset.errors import DatasetError
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
+from ..storage.excerpt import masked, plain
 from ..user_code.agent import AgentResult
 from ..user_code.user_hooks import UserHooks
+from .failure_text import explanation, harmless
 from .rollout import Rollout
 from .services import RolloutServices
 
@@ -73,7 +75,7 @@ class Suite:
             row = self.dataset.row(run_id.row_index)
         except DatasetError as changed:
             gone = self.lost(run_id, error=str(changed), error_type="internal")
-            return RolloutRecord(gone, gone.error or "")
+            return RolloutRecord(gone)
         run = Rollout(self, row, run_id.run_index, services)
         return await (self._run(run) if self._slots is None else self._in_slot(run, self._slots))
 
@@ -110,6 +112,28 @@ class Suite:
         if run.failure is None:
             await run.score(self.dataset.row_name(run.row.row_index))
         return run.finished()
+
+    def explain(self, record: RolloutRecord) -> str:
+        """Return what the item of a run prints that did not pass; redacted.
+
+        Redacted ahead too, because texts are cut. Nothing but its error is known of a run that
+        something else ended.
+        """
+        result, redact = record.result, self.redact
+        if not result.duration_ms:
+            return redact(harmless([record.frames or result.error or ""]))
+        truth = record.ground_truth
+        text = explanation(
+            result,
+            threshold=self.spec.pass_threshold,
+            max_turns=self.spec.max_turns,
+            messages=masked(plain(record.messages), redact),
+            ground_truth=None if truth is None else redact(truth),
+            frames=record.frames,
+            reasons=record.reasons,
+            whole=self.trajectories,
+        )
+        return redact(text)
 
     def lost(self, run_id: RunId, *, error: str, error_type: Any) -> RunResult:
         """The result of a run that something other than its own code ended."""

@@ -19,12 +19,12 @@ from ..hookspecs import hooks_of
 from ..items.collection import EmptyFile, EvalFile
 from ..items.gates import take_named
 from ..items.redaction import MaskedWarnings
+from ..items.report_contents import FailureSections, SerializedReports
 from ..items.runner import ItemRunner, run_id_of
-from ..items.serialized_reports import SerializedReports
 from ..options.reader import OptionReader, lists_only
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
-from ..run_result import SuiteInfo
+from ..run_result import RolloutRecord, RunId, SuiteInfo
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
@@ -35,8 +35,8 @@ from .selection import argument_of, is_below_any, selection_of, takes_place_of_t
 class Evaluation:
     """What every process has: the suites, the gates that are collected, the secrets."""
 
-    validates = True
-    """Whether datasets are checked here; workers read what the controller has checked."""
+    is_worker = False
+    """Whether another process checks the datasets and reports the runs."""
 
     def __init__(
         self, config: pytest.Config, spec: SessionSpec, infos: Mapping[str, SuiteInfo]
@@ -55,7 +55,9 @@ class Evaluation:
         """What pytest would collect without the evaluation."""
         plugins = config.pluginmanager
         plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
-        plugins.register(SerializedReports(), "osmosis-serialized-reports")
+        self.sections = FailureSections(self.suites, self._record)
+        serialized = SerializedReports(self.sections, is_worker=self.is_worker)
+        plugins.register(serialized, "osmosis-serialized-reports")
         if self.gates.gating is not None:
             plugins.register(self.gates.gating, "osmosis-gates")
 
@@ -160,6 +162,10 @@ class Evaluation:
         """Note a data file of which no row is selected."""
         self._no_rows[path] = reason
 
+    def _record(self, run: RunId) -> RolloutRecord | None:
+        """Return what was said in a run."""
+        raise NotImplementedError
+
     def _prepare(self) -> None:
         """Find keys, read rows and import code for the evaluations that options name."""
         with preflight.usage_errors():
@@ -176,11 +182,11 @@ class Evaluation:
         hooks = hooks_of(self.config)
         try:
             if self.spec.rescore is None:
-                self.add(prepare(spec, self.spec, validate=self.validates, hooks=hooks))
+                self.add(prepare(spec, self.spec, validate=not self.is_worker, hooks=hooks))
                 return
             from ..rollouts.rescore import prepare as prepare_recorded
 
-            self.add(prepare_recorded(spec, self.spec, validate=self.validates, hooks=hooks))
+            self.add(prepare_recorded(spec, self.spec, validate=not self.is_worker, hooks=hooks))
         except NoRows as error:
             self.no_rows(spec.data, str(error))
 

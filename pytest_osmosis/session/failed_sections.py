@@ -84,7 +84,7 @@ class FailedSections:
         screen, report = self._screen, group.report
         screen.title(f"{_name(report)}{group.others}", "_", red=True, bold=True)
         is_short = bool(group.runs) and self._config.option.tbstyle == "short"
-        if isinstance(report.longrepr, str) or compat.is_text(report.longrepr):
+        if isinstance(report.longrepr, str) or compat.is_failure_section(report.longrepr):
             lines = str(report.longrepr).rstrip().splitlines()
             if not group.runs:  # a gate's sentences
                 lines = [part for line in lines for part in sentence(line, screen.width)]
@@ -151,6 +151,6 @@ def short(group: Group) -> Any:
         location=report.location,
         keywords={},
         outcome=report.outcome,
-        longrepr=compat.failure_section(line, path=report.location[0], line=line),
+        longrepr=compat.failure_section(lambda: line, path=report.location[0], line=line),
         when=report.when,
     )

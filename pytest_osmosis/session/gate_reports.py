@@ -25,7 +25,7 @@ def reports_of(
     """The three reports of a test, for one gate; `section` is shown where it failed."""
     said: Any = _sentence(verdict)
     if verdict.outcome == "failed":
-        said = compat.failure_section(section, path=nodeid, line=said)
+        said = compat.failure_section(lambda: section, path=nodeid, line=said)
     phases: tuple[tuple[Any, Any], ...] = (
         ("setup", None),
         ("call", None if verdict.outcome == "passed" else said),

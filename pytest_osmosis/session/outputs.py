@@ -6,7 +6,7 @@ does not know how they came together (`recorder`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,13 @@ import pytest
 from .. import compat
 from ..escaping import escape_control_chars, exact_text, shown_path
 from ..options.reader import OptionReader
-from ..reports.formats import Conversations, asked_reports, in_actions, step_summary, wants_sections
+from ..reports.formats import (
+    ComposedSections,
+    Conversations,
+    asked_reports,
+    in_actions,
+    step_summary,
+)
 from ..run_result import ROLLOUT, RunId, RunResult
 from .failed_runs import FailedRuns
 
@@ -46,8 +52,6 @@ class SessionOutputs:
         self._with_row_data = with_row_data
         self._reports: dict[RunId, pytest.TestReport] = {}
         """Of runs that did not pass; the last report of each."""
-        self._sections: dict[RunId, str] = {}
-        """What the items of these runs printed, for reports that show it."""
         self._shown_by: dict[RunId, str] = {}
         """The gate whose section shows a run."""
         self._written: list[str] = []
@@ -58,9 +62,10 @@ class SessionOutputs:
         """Take the report of a run."""
         if not report.passed:
             self.failed.note(report.nodeid, run)
-        self._reports.pop(run.run_id, None)
         if report.longrepr:
             self._reports[run.run_id] = report
+        elif self._reports:
+            self._reports.pop(run.run_id, None)
 
     def explained(self, verdict: GateResult, suite: SuiteResult) -> str:
         """Return the section of a gate that failed."""
@@ -85,24 +90,30 @@ class SessionOutputs:
         """Write the files that were asked for; yield why one could not be written."""
         for name, value in _junit_properties(result):
             compat.junit_property(self._config, name, value)
-        if wants_sections(self._session):
-            self._sections = {run: self._section(run) for run in self._reports}
         for report, path in asked_reports(self._session):
             shown = self._with_row_data(result) if report.needs_rows else result
             write = report.writer(self._conversations() if report.needs_conversations else None)
-            problem = _written(path, partial(write, shown, path, self._sections))
+            problem = _written(path, partial(write, shown, path, self._sections()))
             if problem is not None:
                 yield problem
             elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
                 self._written.append(f"{report.title}: {shown_path(path)}")
         if (conversations := self._session.trajectories) is not None:
-            problem = _written(conversations, partial(self._store.export, conversations))
+            from ..storage.trajectories import export
+
+            runs = (run for suite in result.with_baseline_models for run in suite.runs)
+            write_said = partial(export, conversations, runs, self._store.log.said)
+            problem = _written(conversations, write_said)
             if problem is not None:
                 yield problem
 
     def _conversations(self) -> Conversations | None:
         """Return what reads the conversations; None where no answer is to be shown."""
-        return self._store.conversations() if self._session.answers else None
+        return self._store.log.record if self._session.answers else None
+
+    def _sections(self) -> Mapping[RunId, str]:
+        """What the items of runs that did not pass printed."""
+        return ComposedSections(self._reports, self._section)
 
     def _section(self, run: RunId) -> str:
         """What the item of a run that did not pass printed."""
@@ -159,7 +170,7 @@ class SessionOutputs:
         summary = step_summary()
         if summary is not None:
             try:
-                github.append_summary(result, summary, self._sections)
+                github.append_summary(result, summary, self._sections())
             except OSError as error:
                 reason = error.strerror or error
                 terminal.write_line(f"warning: cannot write the step's summary: {reason}")

@@ -69,8 +69,8 @@ class Recorder:
         self.failed = self._outputs.failed
         self._selected: Counter[str] = Counter()
         self._runs: dict[RunId, RunResult] = {}
-        self._ended: dict[RunId, tuple[RunResult, str]] = {}
-        """Runs that have ended and are still to be reported, and why they did not pass."""
+        self._ended: dict[RunId, RunResult] = {}
+        """Runs that have ended and are still to be reported."""
         self._is_closed = False
         """No run that ends from now on is counted, unless it is reported."""
         self._reported: set[str] = set()
@@ -102,33 +102,22 @@ class Recorder:
         """Set how many runs of each suite were selected."""
         self._selected = Counter(selected)
 
-    def note(self, run: RunResult, why: str = "") -> None:
-        """Count a run that has ended, and whose item may be reported later. From any thread.
-
-        `why` is what its item prints when it did not pass.
-        """
+    def note(self, run: RunResult, *, is_reported: bool = False) -> None:
+        """Count a run that has ended; what its report says supersedes that. From any thread."""
         key = run.run_id
         with self._lock:
-            if self._is_closed:
+            is_first = key not in self._runs
+            if is_reported:
+                self._ended.pop(key, None)
+            elif self._is_closed or not is_first:
                 return
-            is_first = key not in self._runs
-            if is_first:
-                self._runs[key] = run
-                self._ended[key] = run, why
-        if is_first:
-            self._on_first(run)
-
-    def _take(self, run: RunResult) -> None:
-        """Count what a report says of a run: it supersedes what was noted."""
-        key = run.run_id
-        with self._lock:
-            self._ended.pop(key, None)
-            is_first = key not in self._runs
+            else:
+                self._ended[key] = run
             self._runs[key] = run
         if is_first:
             self._on_first(run)
 
-    def take_unreported(self) -> Mapping[RunId, tuple[RunResult, str]]:
+    def take_unreported(self) -> Mapping[RunId, RunResult]:
         """Return the runs that have ended and have no report; those that end later do not count."""
         with self._lock:
             self._is_closed = True
@@ -193,10 +182,9 @@ class Recorder:
             return (yield)
         if not self._reported:
             import_for_end()
-        self._store.report(run)
         self._received(report.nodeid, run.suite)
         self._outputs.heard(report, run)
-        self._take(run)
+        self.note(run, is_reported=True)
         try:
             return (yield)
         finally:

@@ -17,10 +17,9 @@ import pytest
 from osmosis_ai.secret import Redactor
 
 from ..items.collection import leave_out_of_cache
-from ..items.late_reports import late_reports
+from ..items.protocol import late_reports
 from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
 from ..options.reader import lists_only
-from ..reports.formats import wants_conversations
 from ..rollouts.cached import StoreCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.run_store import RunStore
@@ -50,7 +49,6 @@ class ReportingEvaluation(Evaluation):
             spec.keeping,
             root=config.rootpath,
             answers=spec.answers,
-            transcribes=wants_conversations(spec),
             on_failure=self._halt,
         )
         self.recorder = Recorder(
@@ -103,7 +101,7 @@ class ReportingEvaluation(Evaluation):
         infos = [suite.info for suite in suites]
         with preflight.usage_errors():
             self.store.open(self._identities(suites))
-            self.store.transcribe(suite.spec.name for suite in suites)
+            self.store.add(suite.spec.name for suite in suites)
             self.store.lines += self.gates.begin(infos, self.store.folder_of)
 
     def _begin_reports(self) -> None:
@@ -142,30 +140,35 @@ class ReportingEvaluation(Evaluation):
         if broken or not self.recorder.was_cut_short(session):
             return
         unreported = self.recorder.take_unreported()
+        self.store.flush()
         option = self.config.option
         if option.maxfail or getattr(option, "stepwise", False):
             self.recorder.leave_out(unreported)
         elif unreported:
             for nodeid, run in self.items(session):
                 if run in unreported:
-                    self._report_late(nodeid, *unreported[run])
+                    self._report_late(nodeid, unreported[run])
 
     def end(self, session: pytest.Session) -> None:
         """Note that all is reported, and let the exit status say whether a signal came before."""
         self.recorder.end(session)
 
-    def _report_late(self, nodeid: str, result: RunResult, why: str) -> None:
+    def _report_late(self, nodeid: str, result: RunResult) -> None:
         hook = self.config.hook
         path, _, name = nodeid.partition("::")
         hook.pytest_runtest_logstart(nodeid=nodeid, location=(path, None, name))
         for report in late_reports(
             nodeid,
-            RolloutRecord(result, why),
+            result,
+            self.sections,
             threshold=self.suites[result.suite].spec.pass_threshold,
             gated=self.gates.is_gated(result.suite),
         ):
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=nodeid, location=(path, None, name))
+
+    def _record(self, run: RunId) -> RolloutRecord | None:
+        return self.store.log.record(run)
 
     def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
         """Yield the node ids of the session's runs, and the runs."""
@@ -236,14 +239,16 @@ class LocalEvaluation(ReportingEvaluation):
         if lists_only(self.config) or not counts:
             return
         with preflight.usage_errors():
-            self.sink.begin_keeping(counts)
+            self.store.begin(counts)
         rollouts = self._rollouts(StoreCache(self.suites, self.store))
         self.runner = ItemRunner(
             self.config,
             rollouts,
             redact=self.redact,
             indifferent=self._indifferent,
+            sections=self.sections,
             on_begin=self.sink.supervisor.start,
+            on_report=self.store.log.report,
         )
         self.runner.coming(items)
 

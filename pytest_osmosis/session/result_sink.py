@@ -5,14 +5,13 @@ They come from workers under xdist, else from this process's own rollouts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ..run_result import RunId, RunResult
 from ..spec import SessionSpec
 from ..storage.run_store import RunStore
-from ..storage.transcripts import TranscriptWriter
 from .budget import RunBudget
 from .recorder import Recorder
 
@@ -39,7 +38,6 @@ class ResultSink:
         self.recorder = recorder
         self.store = store
         self._runs = runs
-        self._logs = TranscriptWriter("main")
         self.supervisor = RunBudget(
             batch_size=spec.batch_size,
             budget=spec.budget,
@@ -48,46 +46,28 @@ class ResultSink:
             resize=runs.resize_runs,
         )
 
-    def received(self, result: RunResult, text: str, why: str, *, decided: bool) -> None:
-        """Take the result of a run that has ended, and its JSON; from any thread.
+    def received(self, result: RunResult, *, decided: bool) -> None:
+        """Take the result of a run that has ended, and is kept; from any thread.
 
         `decided` unless asserts of a test are still to come.
         """
-        self.store.keep(result, text, why)
         if decided:
-            self.recorder.note(result, why)
+            self.recorder.note(result)
         if self.store.take_back(result):  # an earlier session has paid it
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
-        self.supervisor.ended(result, others_scored=self.store.resumes())
+        self.supervisor.ended(result, others_scored=self.store.resumes)
 
     def ended(
         self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
-        """Take a run of this process, whose transcript is kept as well."""
-        problem = self._logs.write(record, redact=redact)
-        self.received(record.result, record.encoded, record.explanation, decided=decided)
-        if problem is not None:
-            self.halt(problem)
+        """Keep a run of this process, and take it."""
+        self.store.log.keep(record, redact=redact)
+        self.received(record.result, decided=decided)
 
-    def arrived(self, record: RolloutRecord, text: str, line: bytes) -> None:
-        """Take a run of a shard: its result as JSON, and the line of its transcript.
-
-        From one thread.
-        """
-        problem = self._logs.append(record.result.suite, line)
-        self.received(record.result, text, record.explanation, decided=True)
-        if problem is not None:
-            self.halt(problem)
-
-    def begin_keeping(self, suites: Iterable[str]) -> None:
-        """Keep the runs of these suites, which start in this process.
-
-        Raises:
-            ConfigurationError: when they cannot be kept.
-        """
-        self.store.begin(suites)
-        for suite, there in self.store.places().items():
-            self._logs.begin(suite, there)
+    def arrived(self, result: RunResult, lines: bytes) -> None:
+        """Keep a run of a shard by the lines that it has sent, and take it."""
+        self.store.log.append(result, lines)
+        self.received(result, decided=True)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""
@@ -108,5 +88,4 @@ class ResultSink:
     def close(self) -> None:
         """Write out what was kept, and close; harmless when repeated."""
         self.supervisor.close()
-        self._logs.close()
         self.store.close()

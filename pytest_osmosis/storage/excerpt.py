@@ -56,9 +56,14 @@ def masked(value: Any, redact: Callable[[str], str]) -> Any:
     return value
 
 
+def is_short(size: int) -> bool:
+    """Return whether messages of so many characters, as JSON, are within the limits for sure."""
+    return size <= min(TEXT_LIMIT, MESSAGES_LIMIT)
+
+
 def excerpt(messages: list[Any]) -> tuple[list[Any], int]:
     """Return the messages within the limits, and how many were left out of their middle."""
-    if len(encode(messages)) <= min(TEXT_LIMIT, MESSAGES_LIMIT):
+    if is_short(len(encode(messages))):
         return messages, 0
     messages = [_cut(message) for message in messages]
     sizes = [len(encode(message)) for message in messages]

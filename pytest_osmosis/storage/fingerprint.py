@@ -21,7 +21,7 @@ from .source_digest import differing, digests, input_digests, source_files
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
-    from .lines import RowRun
+    from .run_lines import RowRun
 
 _NOT_COMPARED = frozenset(
     {

@@ -1,31 +1,32 @@
-"""The journal of one evaluation: what was asked, and every run that has ended, a line each.
+"""What is kept of one evaluation: what was asked, its sessions, and every run that has ended.
 
-The first line is the header; a line for every session that worked on the evaluation follows, one
-for every run that ended in it, and one that says that the session was not cut short. Of several
-lines for one run the last one counts. A torn line at the end is what an interrupted write leaves,
-and is cut; a damaged one before the end is refused.
+    journal.jsonl             the header; a line for every session, and for the end of one that was
+                              not cut short; the runs of the process that reports
+    workers/0001-gw0.jsonl    the runs of a worker of the first session
 
-Makes and reads the file and its lines. `group_commit` says when the line of a run reaches the disk,
-and `run_store` who waits for that: `report` does, before pytest hears of the run, `keep` does not.
-What makes an evaluation the same is in `fingerprint`.
+Each file has one process that appends to it (`run_log`; the lines of a run are in `run_lines`). Of
+several results of one run the last one counts. A torn line at the end is what an interrupted write
+leaves, and is cut; a damaged one before the end is refused. What makes an evaluation the same is in
+`fingerprint`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..run_result import may_differ
+from ..run_result import RunResult, may_differ
 from .atomic_write import write_whole
 from .excerpt import encode
-from .group_commit import AppendFile
-from .lines import RowRun, add_checksum, verify_checksum
+from .group_sync import AppendFile
+from .run_lines import Place, RowRun, add_checksum, result_of, verify_checksum
 
-FORMAT = 1
+FORMAT = 2
 FILE = "journal.jsonl"
+WORKERS = "workers"
 
 
 class JournalError(Exception):
@@ -33,38 +34,36 @@ class JournalError(Exception):
 
     Exception
       JournalError      it is damaged, or no journal
-        NewerJournal    a later version of this project wrote it
+        OtherFormat     another version of this project wrote it
     """
 
 
-class NewerJournal(JournalError):
-    """A journal that a later version wrote."""
+class OtherFormat(JournalError):
+    """A journal that another version wrote."""
 
 
 @dataclass(frozen=True, slots=True)
-class JournalEntry:
-    """A run's line in the journal, and what decides whether it must be run again."""
+class KeptRun:
+    """A run as a session left it, and what decides whether it must be run again."""
 
-    offset: int
-    length: int
-    error_type: str | None
-    passed: bool
-    error_kind: str | None = None
-    fatal: bool = False
-    session: int = 0
+    result: RunResult
+    session: int
     """Number of the session that wrote it, from 1."""
-    started_at: float = 0.0
-    """See `RunResult`; 0.0: it was lost."""
+    place: Place
+    """Of its lines; of a result that was written alone, those of what was said."""
+    whole: bool
+    """Whether its conversation is there as it was."""
 
     @property
     def is_done(self) -> bool:
         """Whether it has scores, or an error that repeating it cannot remove."""
-        return not may_differ(self.error_type, self.error_kind, fatal=self.fatal)
+        result = self.result
+        return not may_differ(result.error_type, result.error_kind, fatal=result.fatal)
 
-    def is_repeated_by(self, later: JournalEntry) -> bool:
+    def is_repeated_by(self, later: KeptRun) -> bool:
         """Return whether a later session has run the same run again, and not scored it again."""
-        is_same = self.started_at and self.started_at == later.started_at
-        return self.session < later.session and not is_same
+        began = self.result.started_at  # 0.0: it was lost
+        return self.session < later.session and not (began and began == later.result.started_at)
 
 
 @dataclass(slots=True)
@@ -73,15 +72,13 @@ class Replay:
 
     header: Mapping[str, Any]
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
-    runs: dict[RowRun, JournalEntry] = field(default_factory=dict)
-    repeated: list[tuple[RowRun, JournalEntry]] = field(default_factory=list)
+    runs: dict[RowRun, KeptRun] = field(default_factory=dict)
+    repeated: list[tuple[RowRun, KeptRun]] = field(default_factory=list)
     """Runs as they had ended before a later session repeated them."""
-    ended_in_last_session: set[RowRun] = field(default_factory=set)
-    """Runs that the last session has written itself."""
     size: int = 0
-    """Bytes up to the end of the last whole line."""
+    """Bytes of the reporting process's file up to the end of the last whole line."""
     dropped: int = 0
-    """Torn lines at the end."""
+    """Torn lines at its end."""
     ended: bool = False
     """Whether the last session was not cut short."""
 
@@ -90,11 +87,26 @@ class Replay:
         """The rows and runs that were last asked for."""
         return next(session["plan"] for session in reversed(self.sessions) if session["plan"])
 
+    def take(self, run: KeptRun, *, alone: bool) -> None:
+        """Add a run; the sessions come in their order, and in each the workers before the rest.
 
-def create(path: Path, header: Mapping[str, Any], session: Mapping[str, Any]) -> None:
+        `alone`: it is a result without what was said, which stays where it is.
+        """
+        key = run.result.row_index, run.result.run_index
+        before = self.runs.get(key)
+        if before is not None and before.is_repeated_by(run):
+            self.repeated.append((key, before))
+        elif before is not None and alone:
+            if run.result.error_type == "worker_lost":
+                return  # it had ended, and its worker was lost before that was heard
+            run = replace(run, place=before.place, whole=before.whole)
+        self.runs[key] = run
+
+
+def create(folder: Path, header: Mapping[str, Any], session: Mapping[str, Any]) -> None:
     """Make a journal with its first two lines, or none at all."""
     lines = add_checksum(encode({"osmosis_journal": FORMAT, **header})) + session_line(session)
-    write_whole(path, lines, mode=0o600)
+    write_whole(folder / FILE, lines, mode=0o600)
 
 
 def session_line(session: Mapping[str, Any]) -> bytes:
@@ -107,115 +119,115 @@ def end_line() -> bytes:
     return add_checksum(encode({"session_ended": True}))
 
 
-def run_line(result: str, why: str) -> bytes:
-    """The line of a run: its result as JSON, and the text that explains why it did not pass."""
-    more = f',"why":{encode(why)}' if why else ""
-    return add_checksum(f'{{"run":{result}{more}}}')
-
-
-def replay(path: Path) -> Replay:
-    """Read a journal from end to end, holding only where its runs are.
-
-    Raises:
-        JournalError: when a line before the last one is damaged.
-        OSError: when it cannot be read.
-    """
-    with path.open("rb") as file:
-        found = Replay(_header(path, file.readline()))
-        found.size = file.tell()
-        torn = 0
-        for number, line in enumerate(file, 2):
-            record = verify_checksum(line)
-            if record is None:
-                torn = torn or number
-            elif torn:
-                raise JournalError(f"{path}:{torn}: this line is damaged, and others follow it")
-            else:
-                _take(found, record, len(line))
-                found.size += len(line)
-            found.dropped += record is None
-    return found
-
-
-def _take(found: Replay, record: Mapping[str, Any], length: int) -> None:
-    if "session" in record:
-        found.sessions.append(record["session"])
-        found.ended_in_last_session = set()
-        found.ended = False
-    elif "session_ended" in record:
-        found.ended = True
-    elif "run" in record:
-        run = record["run"]
-        key = run["row_index"], run["run_index"]
-        entry = JournalEntry(
-            found.size,
-            length,
-            run.get("error_type"),
-            run.get("passed", False),
-            run.get("error_kind"),
-            run.get("fatal", False),
-            len(found.sessions),
-            run.get("started_at", 0.0),
-        )
-        before = found.runs.get(key)
-        if before is not None and before.is_repeated_by(entry):
-            found.repeated.append((key, before))
-        found.runs[key] = entry
-        if entry.is_done:
-            found.ended_in_last_session.add(key)
-
-
-def read_header(path: Path) -> Mapping[str, Any]:
-    """The first line alone; raises like `replay`."""
-    with path.open("rb") as file:
-        return _header(path, file.readline())
-
-
-def _header(path: Path, line: bytes) -> Mapping[str, Any]:
-    header = verify_checksum(line)
-    if header is None or "osmosis_journal" not in header:
-        raise JournalError(f"{path}:1: this is not the first line of a journal")
-    if header["osmosis_journal"] > FORMAT:
-        raise NewerJournal(f"{path}: a newer version of pytest-osmosis wrote it")
-    return header
-
-
-def add(path: Path, lines: Iterable[bytes]) -> None:
-    """Append lines, and return once they are on disk."""
-    file = AppendFile(path)
+def begin_session(folder: Path, session: Mapping[str, Any]) -> None:
+    """Append the line of a session, and return once it is on disk."""
+    file = AppendFile(folder / FILE)
     try:
-        file.write(b"".join(lines))
+        file.write(session_line(session))
         file.sync()
     finally:
         file.close()
 
 
-def cut(path: Path, size: int) -> None:
+def worker_file(folder: Path, session: int, worker: str) -> Path:
+    """Return where a worker of a session keeps its runs."""
+    return folder / WORKERS / f"{session:04}-{worker}.jsonl"
+
+
+def worker_files(folder: Path, session: int | None = None) -> list[Path]:
+    """Return the files of workers, in the order in which these were started."""
+    pattern = "*.jsonl" if session is None else f"{session:04}-*.jsonl"
+    return sorted((folder / WORKERS).glob(pattern), key=lambda path: (len(path.name), path.name))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return all files of an evaluation."""
+    return [folder / FILE, *worker_files(folder)]
+
+
+def replay(folder: Path) -> Replay:
+    """Read a journal from end to end.
+
+    Raises:
+        JournalError: when a line before the last one is damaged.
+        OSError: when it cannot be read.
+    """
+    found = Replay(read_header(folder))
+    lines = _Lines(folder / FILE)
+    for place, told in lines:
+        if "session" in told:
+            found.sessions.append(told["session"])
+            found.ended = False
+            for path in worker_files(folder, len(found.sessions)):
+                for run_place, run in _Lines(path):
+                    _take(found, run_place, run)
+        elif "session_ended" in told:
+            found.ended = True
+        elif "run" in told:
+            _take(found, place, told)
+    found.size, found.dropped = lines.size, lines.dropped
+    return found
+
+
+def _take(found: Replay, place: Place, told: Mapping[str, Any]) -> None:
+    result = result_of(told, found.header["info"]["name"])
+    run = KeptRun(result, len(found.sessions), place, whole=told["whole"])
+    found.take(run, alone=not told["said"])
+
+
+class _Lines:
+    """The objects of a file's lines, with their places; what was said in runs is passed over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.size = 0
+        """Up to the end of the last whole line, once all are read."""
+        self.dropped = 0
+        """Lines behind it."""
+
+    def __iter__(self) -> Iterator[tuple[Place, dict[str, Any]]]:
+        number = damaged = 0
+        with self._path.open("rb") as file:
+            written = os.fstat(file.fileno()).st_size
+            for line in iter(file.readline, b""):
+                number += 1
+                told = verify_checksum(line)
+                if told is None:
+                    damaged = damaged or number
+                    self.dropped += 1
+                    continue
+                if damaged:
+                    where = f"{self._path}:{damaged}"
+                    raise JournalError(f"{where}: this line is damaged, and others follow it")
+                said = told.get("said", 0)
+                begin, end = self.size, self.size + len(line) + said
+                if end > written:
+                    self.dropped += 1
+                    return
+                number += bool(said)
+                file.seek(said, os.SEEK_CUR)
+                self.size = end
+                yield Place(self._path, begin, end - begin), told
+
+
+def read_header(folder: Path) -> Mapping[str, Any]:
+    """The first line alone; raises like `replay`."""
+    path = folder / FILE
+    with path.open("rb") as file:
+        header = verify_checksum(file.readline())
+    if header is None or "osmosis_journal" not in header:
+        raise JournalError(f"{path}:1: this is not the first line of a journal")
+    if (written := header["osmosis_journal"]) != FORMAT:
+        version = "a newer" if written > FORMAT else "an earlier"
+        raise OtherFormat(f"{path}: {version} version of pytest-osmosis wrote it")
+    return header
+
+
+def cut(folder: Path, size: int) -> None:
     """Take off what a torn write left behind `size`."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.ftruncate(descriptor, size)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-class Reader:
-    """Reads single runs of a journal; from any thread."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def run(self, entry: JournalEntry) -> tuple[dict[str, Any], str]:
-        """A run's fields, and its explanation."""
-        record = verify_checksum(os.pread(self._descriptor, entry.length, entry.offset))
-        if record is None:
-            raise JournalError(f"{self._path}: it was changed while it was in use")
-        return record["run"], record.get("why", "")
-
-    def close(self) -> None:
-        """Give the descriptor back. Idempotent."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)

@@ -7,7 +7,7 @@ goes on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,28 +18,20 @@ from ..analysis.planned_rows import PlannedRows, row_key
 from ..run_result import RunResult, SuiteInfo
 from . import journal
 from .fingerprint import RunPlan
-from .journal import FILE, JournalEntry, JournalError, Reader, Replay
-from .lines import RowRun, result_of
+from .journal import FILE, JournalError, Replay
 from .resume import is_complete, planned
 
 if TYPE_CHECKING:
     from ..suite_results import SuiteResult
 
 
-def kept_suite(folder: Path, kept: Replay) -> SuiteResult:
-    """Return the figures of the runs that have ended, of the rows that were last asked for.
-
-    Raises:
-        JournalError: when a run's line was changed since the journal was read.
-    """
+def kept_suite(kept: Replay, *, confidence: float | None = CONFIDENCE) -> SuiteResult:
+    """Return the figures of the runs that have ended, of the rows that were last asked for."""
     plan = RunPlan.from_json(kept.plan)
+    runs = _ended(kept, plan)
+    repeated = planned(kept.repeated, plan)
     info = planned_info(kept, plan)
-    runs = (
-        replace(run, cached=False)
-        for run, _ in kept_runs(folder, kept, plan.runs(), suite=info.name)
-    )
-    repeated = [run for run, _ in _read_runs(folder, planned(kept.repeated, plan), suite=info.name)]
-    return aggregate(info, runs, selected=plan.total, confidence=CONFIDENCE, repeated=repeated)
+    return aggregate(info, runs, selected=plan.total, confidence=confidence, repeated=repeated)
 
 
 def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:
@@ -47,24 +39,8 @@ def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:
     return replace(SuiteInfo.from_dict(kept.header["info"]), n=plan.n, rows=len(plan.indices))
 
 
-def kept_runs(
-    folder: Path, kept: Replay, runs: Iterable[RowRun], *, suite: str
-) -> Iterator[tuple[RunResult, str]]:
-    """Return those of the runs that have ended, as a suite's, with why each did not pass."""
-    entries = (kept.runs[key] for key in runs if key in kept.runs)
-    return _read_runs(folder, entries, suite=suite)
-
-
-def _read_runs(
-    folder: Path, entries: Iterable[JournalEntry], *, suite: str
-) -> Iterator[tuple[RunResult, str]]:
-    reader = Reader(folder / FILE)
-    try:
-        for entry in entries:
-            fields, why = reader.run(entry)
-            yield result_of(fields, suite, cached=True), why
-    finally:
-        reader.close()
+def _ended(kept: Replay, plan: RunPlan) -> list[RunResult]:
+    return [kept.runs[key].result for key in plan.runs() if key in kept.runs]
 
 
 def last_complete(info: SuiteInfo, folder: Path) -> Baseline | None:
@@ -72,10 +48,11 @@ def last_complete(info: SuiteInfo, folder: Path) -> Baseline | None:
 
     The one in the suite's own folder if it is complete, else the newest one that was put aside.
     """
-    for kept in _newest_first(folder):
+    for each in _newest_first(folder):
         try:
+            kept = journal.replay(each)
             if is_complete(kept):
-                return _read(kept, info)
+                return _baseline(kept, info)
         except (JournalError, OSError, KeyError, TypeError):
             continue
     return None
@@ -89,14 +66,10 @@ def _newest_first(folder: Path) -> Iterator[Path]:
     yield from sorted((path.parent for path in aside), reverse=True)
 
 
-def _read(folder: Path, info: SuiteInfo) -> Baseline:
-    kept = journal.replay(folder / FILE)
-    plan = RunPlan.from_json(kept.plan)
-    told = planned_info(kept, plan)
-    runs = (run for run, _ in kept_runs(folder, kept, plan.runs(), suite=info.name))
-    suite = aggregate(told, runs, selected=plan.total)
+def _baseline(kept: Replay, info: SuiteInfo) -> Baseline:
+    plan, suite = RunPlan.from_json(kept.plan), kept_suite(kept, confidence=None)
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.header["created_at"]))
-    return baseline_of(suite, f"{told.model} of {begun} UTC", _rows(plan, suite))
+    return baseline_of(suite, f"{suite.info.model} of {begun} UTC", _rows(plan, suite))
 
 
 def _rows(plan: RunPlan, suite: SuiteResult) -> PlannedRows:

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..run_result import NO_JUDGEMENT, may_differ
+from ..run_result import NO_JUDGEMENT, RunResult
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
-from .journal import FILE, JournalEntry, JournalError, NewerJournal, Replay
-from .lines import RowRun
-from .transcripts import Transcripts
+from .journal import FILE, JournalError, KeptRun, OtherFormat, Replay
+from .run_lines import RowRun
 
 FRESH = "--osmosis-fresh:"
 _DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"
@@ -32,18 +31,27 @@ class Opened:
     """A run folder that a session is going to write to."""
 
     folder: Path
+    plan: RunPlan
     session: int
     """Number of the session, from 1."""
-    begin: Callable[[], None]
-    """Makes it so on disk: to be called once, before the first run is kept. OSError."""
-    cached: dict[RowRun, JournalEntry] = field(default_factory=dict)
+    make: Callable[[], None]
+    """Makes it so on disk; OSError."""
+    has_begun: bool = False
+    """Whether that was done: runs may end."""
+    cached: dict[RowRun, KeptRun] = field(default_factory=dict)
     """Runs that are not run again."""
-    repeated: list[JournalEntry] = field(default_factory=list)
+    repeated: list[RunResult] = field(default_factory=list)
     """Runs as earlier sessions left them, that were run again since, or are to be."""
-    unscored: dict[RowRun, JournalEntry] = field(default_factory=dict)
+    unscored: dict[RowRun, RunResult] = field(default_factory=dict)
     """Runs that need nothing but another call of their eval functions."""
     notes: list[str] = field(default_factory=list)
     """What there is to say about it, a line each."""
+
+    def begin(self) -> None:
+        """Make it so on disk, once, before the first run is kept; OSError."""
+        if not self.has_begun:
+            self.make()
+            self.has_begun = True
 
 
 def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Opened:
@@ -53,13 +61,14 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
         ConfigurationError: when that is refused.
         OSError: when it cannot be read or written.
     """
-    path = folder / FILE
-    if not path.exists():
+    if not (folder / FILE).exists():
         return _new(folder, identity, _notes_of_others(folder, identity, keeping))
     try:
-        kept = journal.replay(path)
-    except NewerJournal as error:
-        return _refuse_or_archive(folder, identity, keeping, [str(error)])
+        kept = journal.replay(folder)
+    except OtherFormat as error:
+        if keeping.reuse_option:
+            raise _refused(folder, keeping, str(error)) from None
+        return _archive(folder, identity, str(error))
     except JournalError as error:
         if not keeping.fresh:
             raise ConfigurationError(f"{error}; {_DAMAGED}") from None
@@ -69,8 +78,7 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
 
 def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Replay) -> Opened:
     plan = RunPlan.from_json(kept.plan)
-    recovered = _recovered(folder, kept)
-    unfinished = is_unfinished(kept, plan, recovered.keys())
+    unfinished = is_unfinished(kept, plan)
     if keeping.fresh:
         return _archive(folder, identity, FRESH, unfinished=unfinished)
     changes, sizes = identity.changes(kept.header, plan), identity.resized(plan)
@@ -78,23 +86,23 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
         sizes[-1] += " (with --osmosis-extend its runs are used)"
     if not keeping.extend:
         changes += sizes
-    if changes and not keeping.reuse_option and not (recovered or _has_done_run(kept)):
+    if changes and not keeping.reuse_option and not _has_done_run(kept):
         return _archive(folder, identity)  # there is nothing to go on from: nothing to say
     if changes and (keeping.reuse_option or unfinished):
         return _refuse_or_archive(folder, identity, keeping, changes)
     if unfinished or keeping.reuse_option:
-        return _go_on(folder, identity, keeping, kept, recovered)
+        return _go_on(folder, identity, keeping, kept)
     return _archive(folder, identity, "; ".join(sizes) if changes == sizes else "")
 
 
-def is_unfinished(kept: Replay, plan: RunPlan, recovered: Collection[RowRun] = ()) -> bool:
+def is_unfinished(kept: Replay, plan: RunPlan) -> bool:
     """Return whether the same command goes on with it: an evaluation that was cut short, also after
     its last run, or has runs that may end differently when they are repeated.
     """
     if not kept.ended:
         return True
-    places = (kept.runs.get(key) for key in plan.runs() if key not in recovered)
-    return any(place is not None and not place.is_done for place in places)
+    runs = map(kept.runs.get, plan.runs())
+    return any(run is not None and not run.is_done for run in runs)
 
 
 def _refuse_or_archive(
@@ -102,11 +110,15 @@ def _refuse_or_archive(
 ) -> Opened:
     reason = "; ".join(changes)
     if keeping.reuse_option:
-        raise ConfigurationError(
-            f"{keeping.reuse_option}: {folder.name} cannot be resumed: {reason}; "
-            "without the option it is kept aside and a new evaluation starts"
-        )
+        raise _refused(folder, keeping, reason)
     return _archive(folder, identity, reason, unfinished=True)
+
+
+def _refused(folder: Path, keeping: Keeping, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{keeping.reuse_option}: {folder.name} cannot be resumed: {reason}; "
+        "without the option it is kept aside and a new evaluation starts"
+    )
 
 
 def _archive(
@@ -122,7 +134,7 @@ def _archive(
 def _stamp(folder: Path) -> str:
     """When the evaluation was begun, for its name."""
     try:
-        begun = journal.read_header(folder / FILE)["created_at"]
+        begun = journal.read_header(folder)["created_at"]
     except (JournalError, KeyError):
         begun = (folder / FILE).stat().st_mtime
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime(begun))
@@ -131,42 +143,33 @@ def _stamp(folder: Path) -> str:
 def _new(
     folder: Path, identity: EvalFingerprint, notes: list[str], *, aside: Path | None = None
 ) -> Opened:
-    def begin() -> None:
+    def make() -> None:
         if aside is not None:
             os.rename(folder, aside)
         run_directory.make_private(folder)
         data = identity.to_json()
         plan = data.pop("plan")
         header = {"name": folder.name, "created_at": time.time(), **data}
-        journal.create(folder / FILE, header, _session(1, plan))
+        journal.create(folder, header, _session(1, plan))
 
-    return Opened(folder, 1, begin, notes=notes)
+    return Opened(folder, identity.plan, 1, make, notes=notes)
 
 
 def _session(number: int, plan: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"number": number, "started_at": time.time(), "pid": os.getpid(), "plan": plan}
 
 
-def _go_on(
-    folder: Path,
-    identity: EvalFingerprint,
-    keeping: Keeping,
-    kept: Replay,
-    recovered: Mapping[RowRun, bytes],
-) -> Opened:
-    path, number = folder / FILE, len(kept.sessions) + 1
+def _go_on(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Replay) -> Opened:
+    number = len(kept.sessions) + 1
     notes = []
     if kept.dropped:
         lines = "1 unfinished line" if kept.dropped == 1 else f"{kept.dropped} unfinished lines"
         notes.append(f"{lines} dropped from the end of the journal")
-        journal.cut(path, kept.size)
-    if recovered:
-        journal.add(path, recovered.values())
-        kept = journal.replay(path)
-    cached = {key: place for key, place in kept.runs.items() if _stays(place, keeping)}
-    again = {key: place for key, place in kept.runs.items() if key not in cached}
-    unscored = _unscored(folder, identity, again)
-    left = ((key, place) for key, place in again.items() if key not in unscored)
+        journal.cut(folder, kept.size)
+    cached = {key: run for key, run in kept.runs.items() if _stays(run, keeping)}
+    again = {key: run for key, run in kept.runs.items() if key not in cached}
+    unscored = _unscored(identity, again)
+    left = ((key, run) for key, run in again.items() if key not in unscored)
     repeated = planned([*kept.repeated, *left], identity.plan)
     asked = identity.plan.total
     have = sum(key in cached for key in identity.plan.runs())
@@ -174,56 +177,53 @@ def _go_on(
         more = f", {len(unscored)} to be scored again" if unscored else ""
         notes.insert(0, f"resuming: {have} of {asked} runs done{more}")
 
-    def begin() -> None:
+    def make() -> None:
         plan = identity.plan.to_json()
         same = plan == kept.plan
-        journal.add(path, [journal.session_line(_session(number, None if same else plan))])
+        journal.begin_session(folder, _session(number, None if same else plan))
 
     return Opened(
-        folder, number, begin, cached=cached, repeated=repeated, unscored=unscored, notes=notes
+        folder,
+        identity.plan,
+        number,
+        make,
+        cached=cached,
+        repeated=repeated,
+        unscored=unscored,
+        notes=notes,
     )
 
 
 def _unscored(
-    folder: Path, identity: EvalFingerprint, again: Mapping[RowRun, JournalEntry]
-) -> dict[RowRun, JournalEntry]:
+    identity: EvalFingerprint, again: Mapping[RowRun, KeptRun]
+) -> dict[RowRun, RunResult]:
     """Return the runs whose judge failed, and whose conversation is all that is needed for another
     try: eval functions are given nothing else; a grader may look at what the agent has left.
     """
-    failed = {key: place for key, place in again.items() if place.error_kind in NO_JUDGEMENT}
-    if not failed or any(":" not in name for name in identity.info.eval_fns):
+    if any(":" not in name for name in identity.info.eval_fns):
         return {}
-    said, wanted = Transcripts(folder), set(identity.plan.runs())
-    return {k: place for k, place in failed.items() if k in wanted and said.has_messages(k)}
+    failed = {
+        key: run.result
+        for key, run in again.items()
+        if run.whole and run.result.error_kind in NO_JUDGEMENT
+    }
+    wanted = set(identity.plan.runs() if failed else ())
+    return {key: result for key, result in failed.items() if key in wanted}
 
 
-def planned(entries: Collection[tuple[RowRun, JournalEntry]], plan: RunPlan) -> list[JournalEntry]:
-    """Return those of the runs that a plan has."""
-    wanted = set(plan.runs() if entries else ())
-    return [entry for key, entry in entries if key in wanted]
+def planned(runs: Collection[tuple[RowRun, KeptRun]], plan: RunPlan) -> list[RunResult]:
+    """Return the results of those of the runs that a plan has."""
+    wanted = set(plan.runs() if runs else ())
+    return [run.result for key, run in runs if key in wanted]
 
 
-def _stays(place: JournalEntry, keeping: Keeping) -> bool:
+def _stays(run: KeptRun, keeping: Keeping) -> bool:
     """Whether a run is reported as it is, and not run again."""
-    if not place.is_done:
+    if not run.is_done:
         return False
     if keeping.retry == "all":
-        return place.passed
-    return keeping.retry is None or place.error_type is None
-
-
-def _recovered(folder: Path, kept: Replay) -> dict[RowRun, bytes]:
-    """Lines for runs that had ended when the last session was killed, before it could say so."""
-    found: dict[RowRun, bytes] = {}
-    said = Transcripts(folder, session=len(kept.sessions))
-    for key in said:
-        recorded = None if key in kept.ended_in_last_session else said.read(key)
-        if recorded is None:
-            continue
-        result = recorded.result
-        if not may_differ(result.error_type, result.error_kind, fatal=result.fatal):
-            found[key] = journal.run_line(recorded.encoded, recorded.explanation)
-    return found
+        return run.result.passed
+    return keeping.retry is None or run.result.error_type is None
 
 
 def _notes_of_others(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> list[str]:
@@ -249,12 +249,12 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
     if run_directory.is_archived(folder) or run_directory.user_of(folder) is not None:
         return None
     try:
-        info, own = journal.read_header(folder / FILE)["info"], identity.info
+        info, own = journal.read_header(folder)["info"], identity.info
         if any(info[name] != getattr(own, name) for name in ("name", "data", "agent")):
             return None
-        kept = journal.replay(folder / FILE)
+        kept = journal.replay(folder)
         plan = RunPlan.from_json(kept.plan)
-        if not is_unfinished(kept, plan) or not (_has_done_run(kept) or _recovered(folder, kept)):
+        if not (is_unfinished(kept, plan) and _has_done_run(kept)):
             return None
         changes = identity.changes(kept.header, plan)
     except (JournalError, OSError, KeyError):
@@ -263,13 +263,10 @@ def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
 
 
 def _has_done_run(kept: Replay) -> bool:
-    return any(place.is_done for place in kept.runs.values())
+    return any(run.is_done for run in kept.runs.values())
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether every run that was last asked for is done; raises like `replay`."""
-    kept = journal.replay(folder / FILE)
-    return all(
-        (place := kept.runs.get(key)) is not None and place.is_done
-        for key in RunPlan.from_json(kept.plan).runs()
-    )
+def is_complete(kept: Replay) -> bool:
+    """Return whether every run that was last asked for is done."""
+    runs = map(kept.runs.get, RunPlan.from_json(kept.plan).runs())
+    return all(run is not None and run.is_done for run in runs)

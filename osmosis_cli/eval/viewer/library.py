@@ -19,9 +19,9 @@ from pytest_osmosis.reports.saved_rows import with_dataset
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import RunPlan
-from pytest_osmosis.storage.journal import FILE, replay
+from pytest_osmosis.storage.journal import FILE, files_of, replay
 from pytest_osmosis.storage.kept_result import kept_suite
-from pytest_osmosis.storage.transcripts import Transcripts
+from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
@@ -52,9 +52,9 @@ class Entry:
         return self.run.mean if self.run.pass_at_1 is None else self.run.pass_at_1
 
     @property
-    def file(self) -> Path:
-        """The file that changes when it does."""
-        return self.path / FILE if self.kind == "run" else self.path
+    def stamp(self) -> Stamp:
+        """What changes when it does."""
+        return _stamp(self.path)
 
     @property
     def is_live(self) -> bool:
@@ -132,7 +132,7 @@ class Library:
         return nearest_runs(self._folder.absolute())
 
     def _entry(self, path: Path, read: Callable[[Path], Entry | None]) -> Entry | None:
-        stamp = _stamp(path / FILE if path.is_dir() else path)
+        stamp = _stamp(path)
         known = self._entries.get(path)
         if known is None or known[0] != stamp or (known[1] and known[1].run.state == "in use"):
             known = self._entries[path] = stamp, read(path)
@@ -140,7 +140,7 @@ class Library:
 
     def view(self, entry: Entry) -> Viewed:
         """Read an entry; raise UnreadableReport or JournalError for a damaged one."""
-        stamp = _stamp(entry.file)
+        stamp = entry.stamp
         known = self._viewed.get(entry.key)
         if known is None or known[0] != stamp:
             while len(self._viewed) >= AT_ONCE:
@@ -151,11 +151,12 @@ class Library:
 
 
 def _stamp(path: Path) -> Stamp:
+    """Return when a report or any file of an evaluation was last changed, and their size."""
     try:
-        found = path.stat()
+        found = [each.stat() for each in (files_of(path) if path.is_dir() else [path])]
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return max(each.st_mtime_ns for each in found), sum(each.st_size for each in found)
 
 
 def key_of(path: Path) -> str:
@@ -202,15 +203,15 @@ def _report(path: Path) -> Viewed:
 
 def _run(folder: Path) -> Viewed:
     """Return an evaluation that is kept, as far as it has come."""
-    kept = replay(folder / FILE)
-    suite = kept_suite(folder, kept)
+    kept = replay(folder)
+    suite = kept_suite(kept)
     digests = RunPlan.from_json(kept.plan).digest_of
     rows = tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows)
     result, _ = with_dataset(EvalResult((replace(suite, rows=rows),), 0))
-    said = Transcripts(folder)
 
     def read(run: RunId) -> RolloutRecord | None:
-        return said.read((run.row_index, run.run_index))
+        found = kept.runs.get((run.row_index, run.run_index))
+        return None if found is None else read_record(found.place)
 
     return Viewed(replace(result, suites=(_asked(result.suites[0], read),)), read)
 

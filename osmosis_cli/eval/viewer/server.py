@@ -167,7 +167,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(HTTPStatus.BAD_REQUEST, "name the suite, the row and the run") from None
         viewed = self.server.library.view(entry)
         record = viewed.conversations(wanted)
-        return None if record is None else told(record.result, record)
+        return None if record is None else told(record)
 
     def _events(self, entry: Entry) -> None:
         self.send_response(HTTPStatus.OK)
@@ -208,7 +208,7 @@ def watched(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
     yield b"retry: 2000\n\n"
     while True:
         is_live = entry.is_live
-        now = entry.file.stat().st_size if entry.file.exists() else 0
+        _, now = entry.stamp
         if now != size:
             size, quiet = now, 0
             yield b"event: changed\ndata: %d\n\n" % now

@@ -18,10 +18,10 @@ from ...rollouts.cached import ResultCache
 from ...rollouts.engine import EngineClosed
 from ...rollouts.guards.code_warning import CodeWarning
 from ...rollouts.suite import Suite
-from ...run_result import RolloutRecord, RunId, RunResult
+from ...run_result import RolloutRecord, RunId
 from ...session.result_sink import ResultSink
+from ...storage.run_lines import record_of, run_lines
 from ...storage.source_digest import differing
-from ...storage.transcripts import messages_of, transcript_line
 from . import messages
 from .fleet import Fleet
 from .shards import Shard, ShardPlan
@@ -209,22 +209,20 @@ class RemoteRollouts:
             window = self._plan.windows().get(shard.number, 0)
             self._fleet.send(shard.number, messages.BEGIN, runs, window, shard.careful)
 
-    def _finished(
-        self, shard: Shard, text: str, why: str, sections: Sequence[tuple[str, str]], line: str
-    ) -> None:
-        result = RunResult.from_json(text)
-        if result.run_id not in shard.todo:
+    def _finished(self, shard: Shard, text: str, sections: Sequence[tuple[str, str]]) -> None:
+        lines = text.encode("ascii")
+        record = record_of(lines)
+        if record is None or record.result.run_id not in shard.todo:
             return
-        raw = line.encode("ascii")
-        record = RolloutRecord(result, why, sections=[(title, said) for title, said in sections])
-        self._keep(shard, record, text, raw)
+        printed = [(title, said) for title, said in sections]
+        self._keep(shard, replace(record, sections=printed), lines)
 
-    def _keep(self, shard: Shard, record: RolloutRecord, text: str, line: bytes) -> None:
+    def _keep(self, shard: Shard, record: RolloutRecord, lines: bytes) -> None:
         """Keep a run before anything else is done with it."""
         run = record.result.run_id
-        self._sink.arrived(record, text, line)
-        if self._keeps_messages:
-            record = replace(record, messages=messages_of(line))
+        self._sink.arrived(record.result, lines)
+        if not self._keeps_messages:
+            record = replace(record, messages=[])
         with self._arrived:
             self._plan.finish(shard.number, run)
             self._done[run] = record
@@ -234,10 +232,9 @@ class RemoteRollouts:
     def _blame(self, shard: Shard, run: RunId, reason: str) -> None:
         suite = self._suites[run.suite]
         error = f"{reason} during this run"
-        record = RolloutRecord(
-            suite.lost(run, error=error, error_type="worker_lost"), f"worker lost: {error}"
-        )
-        self._keep(shard, record, record.encoded, transcript_line(record, suite.redact))
+        lost = suite.lost(run, error=error, error_type="worker_lost")
+        record = RolloutRecord(lost, f"worker lost: {error}")
+        self._keep(shard, record, run_lines(record, suite.redact))
 
     def _paced(self, shard: Shard, kind: str, seconds: float) -> None:
         self._sink.paced(kind, seconds)

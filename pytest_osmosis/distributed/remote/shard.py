@@ -15,7 +15,7 @@ from typing import Any
 from ...rollouts.engine import EngineClosed
 from ...rollouts.pool import RolloutPool
 from ...run_result import RolloutRecord, RunId
-from ...storage.transcripts import transcript_line
+from ...storage.run_lines import run_lines
 from . import messages
 from .shard_plugin import Link
 
@@ -81,14 +81,8 @@ class ShardRuns:
                 os._exit(1)
 
     def _send(self, record: RolloutRecord) -> None:
-        line = transcript_line(record, self._redacts[record.result.suite])
-        self._link.send(
-            messages.FINISHED,
-            record.encoded,
-            record.explanation,
-            list(record.sections),
-            line.decode("ascii"),
-        )
+        lines = run_lines(record, self._redacts[record.result.suite])
+        self._link.send(messages.FINISHED, lines.decode("ascii"), list(record.sections))
 
     # ---- the receiver of the process's runs, in the engine's thread
 

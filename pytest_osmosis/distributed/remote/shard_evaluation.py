@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ShardEvaluation(Evaluation):
     """An evaluation whose items are elsewhere."""
 
-    validates = False
+    is_worker = True
 
     def __init__(self, config: pytest.Config, spec: SessionSpec, plugin: ShardPlugin) -> None:
         spec = _moved(spec, plugin)
@@ -66,7 +66,7 @@ class ShardEvaluation(Evaluation):
             runs,
             window=0,
             base_urls={name: each.base_url for name, each in self._endpoints.items()},
-            cache=ResultCache(suites, dict),
+            cache=ResultCache(suites),
         )
         try:
             runs.serve(rollouts, self._loaded())

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from osmosis_cli.eval.runs import runs_command
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal, run_directory
-from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from pytest_osmosis.storage.run_lines import add_checksum
 from tests.kept_evaluation import add, kept
 from tests.narrow_terminal import COLUMNS, NarrowTerminal
 
@@ -170,8 +170,6 @@ def conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / ".osmosis" / "runs"
     for name, started, low in (("d-m@20200101-000000", 1.0e9, 0.0), ("d-m", 1.6e9, 0.5)):
         path = kept(folder, name, done=0, started=started, n=2)
-        writer = TranscriptWriter("main")
-        writer.begin("d.jsonl", RunFolder(str(path), 1))
         for row, run, score in ((0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, low)):
             result = RunResult(
                 "d.jsonl", row, run, success=True, passed=score == 1.0, scores={"r:f": score},
@@ -182,9 +180,7 @@ def conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             record = RolloutRecord(
                 result, "", said, ground_truth="truth", reasons={"r:f": ["too short"]}
             )
-            writer.write(record, redact=lambda text: text)
-            journal.add(path / journal.FILE, [journal.run_line(result.to_json(), "")])
-        writer.close()
+            add(path, record)
     monkeypatch.chdir(tmp_path)
     return folder
 
@@ -209,12 +205,9 @@ def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):
 def test_a_narrow_terminal_without_more_than_ascii_can_be_read(
     conversations: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
-    writer = TranscriptWriter("main")
-    writer.begin("d.jsonl", RunFolder(str(conversations / "d-m"), 2))
     said = [{"role": "user", "content": "thé … 木 " * 12}]
     result = RunResult("d.jsonl", 0, 0, success=True, passed=True, scores={"r:f": 1.0})
-    writer.write(RolloutRecord(result, "", said), redact=lambda text: text)
-    writer.close()
+    add(conversations / "d-m", RolloutRecord(result, "", said))
     screen = NarrowTerminal(monkeypatch)
     runs_command.main(args, prog_name="runs", standalone_mode=False)
     lines = screen.lines()
@@ -255,16 +248,26 @@ def test_a_row_or_run_that_is_not_there_is_said(conversations, asked, said):
     assert said in result.output
 
 
-def test_of_a_run_without_a_conversation_its_section_has_the_question(runs: Path) -> None:
+def test_of_a_run_that_raised_before_any_call_there_are_its_frames_and_the_question(
+    runs: Path,
+) -> None:
     result = RunResult("d.jsonl", 1, 0, error="ValueError: no", error_type="agent")
-    why = "ValueError: no\n\n  user       What is\x1b 2 + 2?\n\n  ground truth  4"
-    journal.add(runs / "d-m" / journal.FILE, [journal.run_line(result.to_json(), why)])
-    writer = TranscriptWriter("main")
-    writer.begin("d.jsonl", RunFolder(str(runs / "d-m"), 2))
-    writer.write(RolloutRecord(result, why), redact=lambda text: text)
-    writer.close()
+    frames = "Traceback (most recent call last):\nValueError: no"
+    asked = [{"role": "user", "content": "What is\x1b 2 + 2?"}]
+    add(runs / "d-m", RolloutRecord(result, frames, asked, ground_truth="4"))
     lines = ran("show", "d-m", "row-1").stdout.splitlines()
     assert lines[2:] == [
-        "row-1[run-0]", "ValueError: no", "", "  user       What is\\x1b 2 + 2?", "",
+        "row-1[run-0]", *frames.splitlines(), "", "  user       What is\\x1b 2 + 2?", "",
         "  ground truth  4",
     ]  # fmt: skip
+
+
+def test_the_journal_of_an_earlier_version_is_listed_as_that_and_can_be_deleted(
+    runs: Path,
+) -> None:
+    (runs / "e-m" / journal.FILE).write_bytes(add_checksum('{"osmosis_journal":1}'))
+    [old] = [run for run in document("list")["runs"] if run["name"] == "e-m"]
+    assert old["state"] == "other version"
+    assert old["problem"].endswith("an earlier version of pytest-osmosis wrote it")
+    assert "wrote it" in ran("show", "e-m").output
+    assert document("prune", "e-m")["deleted"] == ["e-m"]

@@ -25,7 +25,6 @@ from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer
 from pytest_osmosis.run_result import RolloutRecord, RunResult
-from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 from tests.kept_evaluation import add, kept
 from tests.made_results import EXACT, NASTY, result_of, suite_of
 from tests.report_page import ReportPage
@@ -74,11 +73,7 @@ def run(tmp_path: Path) -> Path:
     """An evaluation of two rows, of which one has ended."""
     folder = kept(tmp_path / ".osmosis" / "runs", "d-m", done=1, started=1700000000.0)
     ended = RunResult("d.jsonl", 0, 0, True, scores={"r:f": 1.0}, passed=True, answer="42")
-    writer = TranscriptWriter("main")
-    writer.begin("d.jsonl", RunFolder(str(folder), 1))
-    record = RolloutRecord(ended, messages=SAID, ground_truth="42")
-    assert writer.write(record, redact=lambda text: text) is None
-    writer.close()
+    add(folder, RolloutRecord(ended, messages=SAID, ground_truth="42"))
     return folder
 
 

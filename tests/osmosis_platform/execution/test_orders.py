@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -15,7 +14,9 @@ from osmosis_platform.execution.growing_file import GrowingFile
 from osmosis_platform.execution.orders import Rows, child_environment, evaluation_words
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.run_figures import Progress
-from pytest_osmosis.storage.journal import end_line, run_line, session_line
+from pytest_osmosis.run_result import RolloutRecord, RunResult
+from pytest_osmosis.storage.journal import FILE, end_line, session_line, worker_file
+from pytest_osmosis.storage.run_lines import run_lines
 
 RUN_ID = "0000002a" + "0" * 24
 SUBMISSION: dict[str, Any] = {
@@ -116,17 +117,24 @@ def test_the_rest_of_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     assert [line for block in file.rest() for line in block] == []
 
 
+def line(run: int, **fields: Any) -> bytes:
+    said = [{"role": "user", "content": "x" * 3_000_000}]
+    return run_lines(RolloutRecord(RunResult("d", 0, run, **fields), messages=said), str)
+
+
 def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path) -> None:
     plan = {"n": 2, "rows": [[0, 3]], "digests": ""}
     lines = [
         session_line({"plan": plan}),
-        run_line('{"row_index":0,"run_index":0,"passed":false}', ""),
-        run_line('{"row_index":0,"run_index":0,"passed":true,"scores":{"a":1.0},"tokens":7}', ""),
-        run_line('{"row_index":0,"run_index":1,"passed":false,"scores":{"a":0.0}}', ""),
+        line(0),
+        line(0, passed=True, scores={"a": 1.0}, tokens=7),
         b'{"torn',
     ]
-    (tmp_path / "journal").write_bytes(b"".join(lines))
-    progress = Progress(tmp_path / "journal")
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    workers = worker_file(tmp_path, 1, "gw0")
+    workers.parent.mkdir()
+    workers.write_bytes(line(1, scores={"a": 0.0}))
+    progress = Progress(tmp_path)
     assert progress.update()
     assert progress.overview == {
         "total_samples": 6,
@@ -142,16 +150,18 @@ def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path
 
 
 def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_path: Path) -> None:
-    def line(tokens: int, began: float = 0.0) -> bytes:
-        run = {"row_index": 0, "run_index": 0, "tokens": tokens, "started_at": began}
-        return run_line(json.dumps(run), "")
+    def tokens(number: int, began: float = 0.0) -> bytes:
+        return line(0, tokens=number, started_at=began)
 
     plan = {"n": 1, "rows": [[0, 1]], "digests": ""}
     session, again = session_line({"plan": plan}), session_line({"plan": None})
-    lines = [session, line(1), line(2), again, line(4), line(8), again, again, line(16, 1.5)]
-    lines += [again, line(16, 1.5)]  # scored again, without a new rollout
-    (tmp_path / "journal").write_bytes(b"".join(lines))
-    progress = Progress(tmp_path / "journal")
+    lines = [session, tokens(1), tokens(2), again, again, again, tokens(16, 1.5)]
+    lines += [again, tokens(16, 1.5)]  # scored again, without a new rollout
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    workers = worker_file(tmp_path, 2, "gw0")
+    workers.parent.mkdir()
+    workers.write_bytes(tokens(4) + tokens(8))
+    progress = Progress(tmp_path)
     assert progress.update()
     overview = progress.overview
     assert (overview["completed_samples"], overview["tokens_used"]) == (1, 2 + 8 + 16)

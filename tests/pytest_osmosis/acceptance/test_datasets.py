@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from pytest_osmosis.reports import json_writer
 from tests.endpoints import Ask
+from tests.made_results import result_of, suite_of
 from tests.modes import each_mode
 from tests.project import Project
 
@@ -62,7 +64,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
     first = {"messages": [{"role": "user", "content": "other"}], "label": "8"}
     rows = [first, {"messages": chat, "label": "7"}]
     project.write("chat.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    project.write("last.json", json.dumps({"rows": [{"row_index": 1, "runs": []}]}))
+    json_writer.write(result_of(suite_of([[], [1.0]])), project.path / "last.json")
     sent = answer_with(project, {"again": "7"})
     session = project.run("--osmosis-rows=@last.json", data="chat.jsonl")
     assert session.ret == 0, session.out

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from pytest_osmosis.storage import transcripts
+from pytest_osmosis.storage import run_lines
 from tests.endpoints import Ask, Endpoint, error_reply
 from tests.modes import each_mode
 from tests.project import Project
@@ -150,7 +150,7 @@ def test_a_grader_grades_again(project: Project, endpoint: Endpoint):
 def test_a_conversation_that_was_too_long_is_said_to_be_missing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(transcripts, "SIZE_LIMIT", 1000)
+    monkeypatch.setattr(run_lines, "SIZE_LIMIT", 1000)
     project.rows("a", "b" * 1000)
     project.run()
     session = rescore(project)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.storage import group_commit, run_directory
+from pytest_osmosis.storage import run_directory
 from tests.endpoints import Ask, Endpoint, error_reply
 from tests.modes import each_mode
 from tests.project import Project, Session
@@ -614,7 +614,7 @@ def test_a_damaged_journal_is_refused_by_its_line(unfinished, model):
     session = unfinished.run()
     assert session.ret == 4
     assert session.mistake == (
-        f"{path}:4: this line is damaged, and others follow it; move it away, or give "
+        f"{path}:5: this line is damaged, and others follow it; move it away, or give "
         "--osmosis-fresh to keep it aside and start anew"
     )
     assert not model.asked
@@ -622,13 +622,75 @@ def test_a_damaged_journal_is_refused_by_its_line(unfinished, model):
     assert len(model.asked) == len(ROWS)
 
 
-def test_a_run_that_the_journal_never_heard_of_is_recovered(unfinished, model):
-    path = journal_of(unfinished)
+@pytest.mark.slow
+def test_a_run_that_the_controller_never_heard_of_is_not_lost(project, model):
+    project.rows(*ROWS)
+    model.down = {"c", "e"}
+    project.run(workers=2)
+    path = journal_of(project)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:3]))  # as if killed when but one run had been written
-    session = unfinished.run()
+    path.write_bytes(b"".join(lines[:2]))  # as if killed before it heard of any
+    model.down = set()
+    model.asked.clear()
+    session = project.run()
     assert "resuming: 4 of 6 runs done" in session.out
     assert model.asked == {"c": 1, "e": 1}
+
+
+WITNESS = """
+import json
+from pathlib import Path
+from pytest_osmosis.storage.group_sync import AppendFile
+
+class Witness:
+    synced = {}
+
+    def sync(self, file):
+        self.original(file)
+        self.synced[file.path.name] = file.path.read_bytes()
+
+    def pytest_runtest_logreport(self, report):
+        run = getattr(report, "osmosis", None)
+        if run is not None:
+            lines = b"".join(self.synced.values()).splitlines()
+            on_disk = [json.loads(line)["run"] for line in lines if line.startswith(b'{"run":')]
+            assert run.row_index in [each["row_index"] for each in on_disk], on_disk
+
+def pytest_configure(config):
+    if config.getoption("numprocesses") and not hasattr(config, "workerinput"):
+        return  # its workers keep the runs, before they report them
+    witness = Witness()
+    witness.original = AppendFile.sync
+    AppendFile.sync = lambda file: witness.sync(file)
+    config.add_cleanup(lambda: setattr(AppendFile, "sync", witness.original))
+    config.pluginmanager.register(witness)
+"""
+
+
+@each_mode
+def test_a_run_is_on_disk_before_pytest_hears_of_it(project, model, workers):
+    project.rows(*ROWS)
+    project.write("conftest.py", WITNESS)
+    session = project.run("--batch-size=3", workers=workers)
+    assert session.outcomes == {"passed": 5, "failed": 1}
+
+
+FULL_DISK = """
+import os
+from pytest_osmosis.storage.group_sync import AppendFile
+
+def pytest_configure(config):
+    write, room = AppendFile.write, [int(os.environ["ROOM"])]
+
+    def full(self, data):
+        room[0] -= len(data)
+        if room[0] < 0:
+            raise OSError(28, "No space left on device")
+        write(self, data)
+
+    AppendFile.write = full
+    config.add_cleanup(lambda: setattr(AppendFile, "write", write))
+"""
 
 
 @pytest.mark.slow
@@ -636,27 +698,19 @@ def test_a_run_that_the_journal_never_heard_of_is_recovered(unfinished, model):
 def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
     project, model, workers, monkeypatch
 ):
-    write, room = group_commit.AppendFile.write, [6000]
-
-    def full(self: group_commit.AppendFile, data: bytes) -> None:
-        if self.path.name == "journal.jsonl":
-            room[0] -= len(data)
-            if room[0] < 0:
-                raise OSError(28, "No space left on device")
-        write(self, data)
-
-    monkeypatch.setattr(group_commit.AppendFile, "write", full)
+    project.write("conftest.py", FULL_DISK)
+    monkeypatch.setenv("ROOM", "20000")
     project.rows(*(f"row {number}" for number in range(300)))
     session = project.run(workers=workers)
     assert session.ret == 1
-    assert "cannot write the journal .osmosis/runs/data-m/journal.jsonl: No space left" in (
-        session.out
-    )
+    file = "workers/0001-gw" if workers else "journal.jsonl"
+    assert f"cannot write the journal .osmosis/runs/data-m/{file}" in session.out
+    assert "No space left on device; nothing more is started" in session.out
     assert "stopped: " in session.out
     done = len(session.runs)
     assert 0 < done < 300
     assert sum(model.asked.values()) == done
-    room[0] = 10**9
+    monkeypatch.setenv("ROOM", str(10**9))
     session = project.run()
     assert session.ret == 0
     assert set(model.asked.values()) <= {1, 2}

@@ -7,15 +7,17 @@ import json
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from osmosis_ai.secret import Redactor, Secret
 from pytest_osmosis.run_result import RolloutRecord, RunResult
-from pytest_osmosis.storage import excerpt
+from pytest_osmosis.storage import excerpt, journal
+from pytest_osmosis.storage.run_lines import read_record
+from pytest_osmosis.storage.run_log import RunFolder, RunLog
 from pytest_osmosis.storage.trajectories import export
-from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
 from tests import report_page
 from tests.endpoints import Ask, error_reply
 from tests.modes import each_mode
@@ -32,15 +34,16 @@ def record(*messages: dict) -> RolloutRecord:
     return RolloutRecord(RUN, messages=list(messages))
 
 
-def writer(folder: Path, process: str = "main") -> TranscriptWriter:
-    made = TranscriptWriter(process)
-    made.begin(RUN.suite, RunFolder(str(folder), 1))
-    return made
+def log_in(folder: Path, process: str = "main", fail=pytest.fail) -> RunLog:
+    log = RunLog(process, root=folder, on_failure=fail)
+    log.begin(RUN.suite, RunFolder(str(folder), 1))
+    return log
 
 
 def exported(folder: Path, *messages: dict, redact=str) -> dict:
-    assert writer(folder).write(record(*messages), redact=redact) is None
-    export(folder / "t.jsonl", [folder])
+    log = log_in(folder)
+    log.keep(record(*messages), redact=redact)
+    export(folder / "t.jsonl", [RUN], log.said)
     return read(folder / "t.jsonl")[-1]
 
 
@@ -182,21 +185,31 @@ def test_what_json_lacks_is_written_as_text(tmp_path):
     assert int(found["e"], 16) == 10**5000
 
 
-def test_a_line_that_was_torn_spoils_no_other(tmp_path):
-    exported(tmp_path, {"content": "whole"})
-    [path] = (tmp_path / "conversations").iterdir()
-    path.write_bytes(path.read_bytes() + b'{"row":4,"run":0,"whole":1,"result":{')
-    export(tmp_path / "t.jsonl", [tmp_path])
-    assert [found["row_index"] for found in read(tmp_path / "t.jsonl")] == [3]
+def test_what_was_said_is_copied_as_it_was_written(tmp_path):
+    log = log_in(tmp_path)
+    said = RolloutRecord(
+        RUN, "frames", [{"role": "user", "content": "木"}], "truth", reward=0.5,
+        calls=[{"tokens": 3}], reasons={"exact": ["so"]},
+    )  # fmt: skip
+    log.keep(said, redact=str)
+    changed = replace(RUN, scores={"exact": 0.0}, passed=False)
+    log.report(changed)
+    export(tmp_path / "t.jsonl", [changed], log.said)
+    [found] = read(tmp_path / "t.jsonl")
+    assert found == {
+        "suite": "data.jsonl", "row_index": 3, "row_id": None, "run_index": 1, "outcome": "failed",
+        "scores": {"exact": 0.0}, "error": None, "error_type": None, "started_at": 0.0,
+        "duration_ms": 0, "model": None, "ground_truth": "truth", "messages": said.messages,
+        "calls": [{"tokens": 3}], "reward": 0.5, "reasons": {"exact": ["so"]}, "frames": "frames",
+    }  # fmt: skip
 
 
 def _write_for_ever(folder: Path, process: str) -> None:
-    made = writer(folder, process)
+    log = log_in(folder, process)
     for run_index in itertools.count():
-        said = RolloutRecord(
-            RunResult("data.jsonl", 3, run_index), messages=[{"content": "x" * 50_000}]
-        )
-        made.write(said, redact=str)
+        result = RunResult("data.jsonl", 3, run_index)
+        said = RolloutRecord(result, messages=[{"content": "x" * 50_000}])
+        log.keep(said, redact=str)
 
 
 @pytest.mark.slow
@@ -204,9 +217,10 @@ def test_processes_that_are_killed_leave_whole_lines_to_the_others(tmp_path):
     context = multiprocessing.get_context("fork")
     names = ["gw0", "gw1", "gw2"]
     writers = [context.Process(target=_write_for_ever, args=(tmp_path, name)) for name in names]
+    journal.create(tmp_path, {"info": {"name": "data.jsonl"}}, {"number": 1, "plan": None})
     for process in writers:
         process.start()
-    paths = [tmp_path / "conversations" / f"0001-{name}.jsonl" for name in names]
+    paths = [journal.worker_file(tmp_path, 1, name) for name in names]
     try:
         while not all(path.exists() and path.stat().st_size > 500_000 for path in paths):
             pass
@@ -214,18 +228,25 @@ def test_processes_that_are_killed_leave_whole_lines_to_the_others(tmp_path):
         for process in writers:
             os.kill(process.pid, signal.SIGKILL)
             process.join()
-    whole = max(path.read_bytes().count(b"}\n") for path in paths)
-    export(tmp_path / "t.jsonl", [tmp_path])
-    assert [found["run_index"] for found in read(tmp_path / "t.jsonl")] == list(range(whole))
+    kept = journal.replay(tmp_path).runs
+    whole = max(path.read_bytes().count(b'"x') for path in paths)
+    assert whole - 1 <= len(kept) <= whole
+    assert sorted(kept) == [(3, run_index) for run_index in range(len(kept))]
+    assert all(read_record(run.place) for run in kept.values())
 
 
 def test_a_full_disk_is_told_once_and_ends_the_writing(tmp_path):
-    (tmp_path / "conversations").mkdir()
-    path = tmp_path / "conversations" / "0001-main.jsonl"
+    journal.worker_file(tmp_path, 1, "gw0").parent.mkdir()
+    path = journal.worker_file(tmp_path, 1, "gw0")
     path.symlink_to("/dev/full")
-    made = writer(tmp_path)
-    told = [made.write(record(), redact=str) for _ in range(3)]
-    assert told == [f"cannot write {path}: No space left on device", None, None]
+    told: list[str] = []
+    log = log_in(tmp_path, "gw0", told.append)
+    for _ in range(3):
+        log.keep(record(), redact=str)
+    [reason] = told
+    assert reason.startswith(
+        "cannot write the journal workers/0001-gw0.jsonl: No space left on device; nothing more is"
+    )
 
 
 @each_mode

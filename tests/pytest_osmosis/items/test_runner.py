@@ -10,6 +10,7 @@ import pytest
 
 from osmosis_ai.secret import Redactor
 from pytest_osmosis.items.gates import GateItem
+from pytest_osmosis.items.report_contents import FailureSections
 from pytest_osmosis.items.runner import ItemRunner
 from pytest_osmosis.run_result import RunId
 
@@ -48,7 +49,9 @@ def runner(
         rollouts,
         redact=Redactor(),
         indifferent=(),
+        sections=FailureSections({}, lambda run: None),
         on_begin=lambda: begun.append(len(offered.runs)),
+        on_report=lambda result: None,
     )
     yield runner
     runner.close()

@@ -162,10 +162,11 @@ def test_frames_are_those_of_the_item_without_the_conversation():
     result = result_of(suite_of([["boom"]]))
     frames = "Traceback (most recent call last):\n  File 'agent.py'\nLookupError: drawer"
     printed = f"{frames}\n\n  user       What?\n\n  0 turns"
-    page = rendered(result, {RunId("data.jsonl", 0, 0): printed}, conversations(result))
+    sections = {RunId("data.jsonl", 0, 0): printed}
+    page = rendered(result, sections, conversations(result, frames=frames))
     assert page.said(0, 0)["frames"] == frames
-    page = rendered(result, {}, conversations(result, frames=printed))
-    assert page.said(0, 0)["frames"] == frames
+    page = rendered(result, sections, lambda run: None)
+    assert page.said(0, 0)["frames"] == printed
 
 
 def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):

@@ -45,9 +45,6 @@ class Heard:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.calls.append(("plugin", getattr(report, REPORT_FIELD, None)))
 
-    def report(self, run: RunResult) -> None:
-        self.calls.append(("store", run))
-
     def repeated(self, suite: str) -> list[RunResult]:
         """No earlier session has left runs."""
         return []
@@ -64,9 +61,10 @@ class Heard:
     def keeps(self, suite: str) -> bool:
         return False
 
-    def export(self, path: Path) -> None:
-        self.calls.append(("export", path))
-        self.on_export()
+    @property
+    def log(self) -> Any:
+        """What reads conversations, when they are written to a file."""
+        return SimpleNamespace(said=lambda run: self.on_export())
 
 
 class Bench:
@@ -156,10 +154,10 @@ def test_runs_that_ended_without_a_report_are_known_and_can_be_left_out(make: Ma
     bench = make()
     reported, ahead, late = result(0, 0), result(0, 1, 0.0), result(1, 0)
     bench.recorder.note(reported)
-    bench.recorder.note(ahead, "it scored 0.0")
+    bench.recorder.note(ahead)
     bench.report(0, 0, carries=reported)
     unreported = bench.recorder.take_unreported()
-    assert unreported == {ahead.run_id: (ahead, "it scored 0.0")}
+    assert unreported == {ahead.run_id: ahead}
     bench.recorder.note(late)  # what ends now is counted nowhere
     bench.recorder.leave_out(unreported)
     bench.config.option.maxfail = 1
@@ -178,13 +176,13 @@ def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
     assert found.suites[0].functions[0].mean == 1.0
 
 
-def test_a_run_is_stored_before_other_plugins_hear_of_it_and_the_field_is_gone_afterwards(
+def test_a_run_counts_before_other_plugins_hear_of_it_and_the_field_is_gone_afterwards(
     make: Make,
 ) -> None:
     bench = make()
     run = result(0, 0)
     report = bench.report(0, 0, carries=run)
-    assert [call for call, _ in bench.heard.calls] == ["store", "first", "plugin"]
+    assert [call for call, _ in bench.heard.calls] == ["first", "plugin"]
     assert ("plugin", run) in bench.heard.calls
     assert not hasattr(report, REPORT_FIELD)
 

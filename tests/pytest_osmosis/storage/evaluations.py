@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_osmosis.run_result import RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage.fingerprint import DIGEST_LENGTH, EvalFingerprint, RunPlan
 from pytest_osmosis.storage.run_store import RunStore
@@ -57,7 +57,8 @@ def keep(
     store.open([identity or evaluation()])
     store.begin([SUITE])
     for run in runs:
-        store.report(run)
+        store.log.keep(RolloutRecord(run), redact=str)
+        store.log.report(run)
     folder = Path(store.places()[SUITE].folder)
     if is_ended:
         store.end()

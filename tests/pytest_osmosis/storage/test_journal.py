@@ -15,32 +15,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_osmosis.run_result import RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.fingerprint import RunPlan
-from pytest_osmosis.storage.group_commit import AppendFile, GroupCommit
-from pytest_osmosis.storage.journal import (
-    FILE,
-    JournalError,
-    NewerJournal,
+from pytest_osmosis.storage.group_sync import AppendFile, GroupSync
+from pytest_osmosis.storage.journal import FILE, JournalError, OtherFormat, encode
+from pytest_osmosis.storage.run_directory import InUse, NoLocks, take_lock, user_of
+from pytest_osmosis.storage.run_lines import (
     add_checksum,
-    encode,
+    read_record,
+    result_line,
+    run_lines,
     verify_checksum,
 )
-from pytest_osmosis.storage.run_directory import InUse, NoLocks, take_lock, user_of
 
 ROOT = Path(__file__).parents[3]
 PLAN = {"n": 1, "rows": [[0, 9]], "digests": "x" * 108, "names": None}
 
 
+HEADER = {"name": "d-m", "info": {"name": "d"}}
+SAID = [{"role": "user", "content": 'what "said":99 is\n'}]
+
+
 def line(row: int, run: int = 0, **fields: Any) -> bytes:
-    return journal.run_line(RunResult("d", row, run, **fields).to_json(), "")
+    return run_lines(RolloutRecord(RunResult("d", row, run, **fields), messages=SAID), str)
+
+
+def add(path: Path, *lines: bytes) -> None:
+    with path.open("ab") as file:
+        file.writelines(lines)
+
+
+def made(folder: Path) -> Path:
+    journal.create(folder, HEADER, {"number": 1, "plan": PLAN})
+    return folder / FILE
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    journal.create(tmp_path / FILE, {"name": "d-m"}, {"number": 1, "plan": PLAN})
-    return tmp_path / FILE
+    return made(tmp_path)
 
 
 def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
@@ -63,7 +76,7 @@ def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, f
         if not path.exists():
             assert attempt["acknowledged"] == 0
             continue
-        kept = journal.replay(path)
+        kept = journal.replay(path.parent)
         rows = [row for row, _ in kept.runs]
         assert rows == list(range(len(rows)))
         assert len(rows) >= attempt["acknowledged"]
@@ -88,49 +101,95 @@ def test_only_its_owner_may_read_a_journal(path):
 
 
 def test_the_last_line_of_a_run_counts(path):
-    journal.add(path, [line(3, error_type="provider"), line(4), line(3, passed=True)])
-    kept = journal.replay(path)
-    assert {key: (place.is_done, place.passed) for key, place in kept.runs.items()} == {
+    add(path, line(3, error_type="provider"), line(4), line(3, passed=True))
+    kept = journal.replay(path.parent)
+    assert {key: (run.is_done, run.result.passed) for key, run in kept.runs.items()} == {
         (3, 0): (True, True),
         (4, 0): (True, False),
     }
 
 
-@given(cut=st.integers(1, 400))
+def test_a_result_that_changed_has_what_was_said_before_it(path):
+    add(path, line(3), result_line(RunResult("d", 3, 0, passed=True)), line(4))
+    run = journal.replay(path.parent).runs[3, 0]
+    assert (run.result.passed, run.whole) == (True, True)
+    record = read_record(run.place)
+    assert record is not None
+    assert (record.result.passed, record.messages) == (False, SAID)
+
+
+def worker_lost(row: int) -> bytes:
+    return result_line(RunResult("d", row, 0, error="died", error_type="worker_lost"))
+
+
+def test_the_runs_of_workers_belong_to_their_session(path):
+    for session, worker, runs in (
+        (1, "gw0", [line(1), line(2, started_at=1.0)]),
+        (1, "gw10", [line(3, tokens=10)]),
+        (1, "gw9", [line(3, tokens=9)]),
+        (2, "gw0", [line(2, tokens=7, started_at=2.0)]),
+    ):
+        file = journal.worker_file(path.parent, session, worker)
+        file.parent.mkdir(exist_ok=True)
+        add(file, *runs, b'{"run":{"torn')
+    add(path, worker_lost(1), worker_lost(5), journal.session_line({"number": 2, "plan": None}))
+    kept = journal.replay(path.parent)
+    assert {key: (run.session, run.result.tokens) for key, run in kept.runs.items()} == {
+        (1, 0): (1, None), (2, 0): (2, 7), (3, 0): (1, 10), (5, 0): (1, None),
+    }  # fmt: skip
+    assert [(key, run.session) for key, run in kept.repeated] == [((2, 0), 1)]
+    assert kept.runs[1, 0].is_done  # it had ended before its worker was lost
+    assert not kept.runs[5, 0].is_done
+    assert kept.dropped == 0
+
+
+@given(cut=st.integers(1, 900))
 def test_a_torn_end_is_dropped_wherever_it_was_torn(tmp_path_factory, cut):
-    path = tmp_path_factory.mktemp("torn") / FILE
-    journal.create(path, {"name": "d-m"}, {"number": 1, "plan": PLAN})
-    journal.add(path, [line(row) for row in range(5)])
+    path = made(tmp_path_factory.mktemp("torn"))
+    start = path.stat().st_size
+    runs = [line(row) for row in range(5)]
+    add(path, *runs)
     whole = path.read_bytes()
-    ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
-    torn = whole[: max(ends[1], len(whole) - cut)]
+    torn = whole[: max(start, len(whole) - cut)]
     path.write_bytes(torn)
-    kept = journal.replay(path)
-    assert len(kept.runs) == sum(end <= len(torn) for end in ends) - 2
-    assert kept.dropped == (torn[-1:] != b"\n")
-    journal.cut(path, kept.size)
-    journal.add(path, [line(7)])
-    assert list(journal.replay(path).runs) == [*kept.runs, (7, 0)]
+    ends = [start + len(b"".join(runs[:count])) for count in range(6)]
+    kept = journal.replay(path.parent)
+    assert len(kept.runs) == sum(end <= len(torn) for end in ends[1:])
+    assert (kept.dropped, kept.size) == (len(torn) not in ends, ends[len(kept.runs)])
+    journal.cut(path.parent, kept.size)
+    add(path, line(7))
+    assert list(journal.replay(path.parent).runs) == [*kept.runs, (7, 0)]
 
 
-def test_a_damaged_line_before_the_end_is_refused_by_its_number(path):
-    journal.add(path, [line(row) for row in range(5)])
-    path.write_bytes(path.read_bytes().replace(b'"row_index":2', b'"row_index":8'))
-    with pytest.raises(JournalError, match=r"journal\.jsonl:5: this line is damaged"):
-        journal.replay(path)
+@pytest.mark.parametrize(
+    ("damage", "with_"),
+    [
+        (b'"row_index":2', b'"row_index":8'),
+        (b'"row_index":2,"run_index":0},"said":1', b'"row_index":2,"run_index":0},"said":9'),
+        (b'"row_index":2,"run_index":0},"said"', b'"row_index":2,"run_index":0},"sa\nd"'),
+    ],
+)
+def test_a_damaged_line_before_the_end_is_refused_by_its_number(path, damage, with_):
+    add(path, *(line(row) for row in range(5)))
+    assert damage in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(damage, with_))
+    with pytest.raises(JournalError, match=r"journal\.jsonl:7: this line is damaged"):
+        journal.replay(path.parent)
 
 
 @pytest.mark.parametrize("first", [b"", b"{}\n", b"not json\n", b'{"osmosis_journal":1}\n'])
 def test_what_is_no_journal_is_refused(tmp_path, first):
     (tmp_path / FILE).write_bytes(first)
     with pytest.raises(JournalError, match="not the first line of a journal"):
-        journal.replay(tmp_path / FILE)
+        journal.replay(tmp_path)
 
 
-def test_the_journal_of_a_later_version_is_told_apart(tmp_path):
-    (tmp_path / FILE).write_bytes(add_checksum(encode({"osmosis_journal": journal.FORMAT + 1})))
-    with pytest.raises(NewerJournal, match="a newer version"):
-        journal.replay(tmp_path / FILE)
+@pytest.mark.parametrize(("later", "told"), [(1, "a newer version"), (-1, "an earlier version")])
+def test_the_journal_of_another_version_is_told_apart(tmp_path, later, told):
+    header = add_checksum(encode({"osmosis_journal": journal.FORMAT + later}))
+    (tmp_path / FILE).write_bytes(header)
+    with pytest.raises(OtherFormat, match=told):
+        journal.replay(tmp_path)
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), min_size=1), st.data())
@@ -162,26 +221,29 @@ class CountingFile(AppendFile):
         super().sync()
 
 
-def test_lines_of_many_threads_go_to_disk_together(tmp_path):
-    commit = GroupCommit(on_failure=lambda *what: pytest.fail("failed"), flush_interval_s=60)
+def test_lines_of_many_threads_are_written_at_once_and_go_to_disk_together(tmp_path):
+    group = GroupSync(on_failure=lambda *what: pytest.fail("failed"), flush_interval_s=60)
     file = CountingFile(tmp_path / "lines")
+    places: dict[int, bytes] = {}
 
     def append(name: str) -> None:
         for number in range(100):
-            commit.append(file, f"{name}{number}\n".encode())
+            line = f"{name}{number}\n".encode()
+            _, offset = group.write(file, line)
+            places[offset] = line
 
     threads = [threading.Thread(target=append, args=(name,)) for name in "abcd"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert file.calls == []
-    commit.flush()
-    assert file.calls == ["write", "sync"]
-    assert sorted((tmp_path / "lines").read_text().split()) == sorted(
-        f"{name}{number}" for name in "abcd" for number in range(100)
-    )
-    commit.close()
+    assert file.calls == ["write"] * 400
+    written = (tmp_path / "lines").read_bytes()
+    assert len(places) == 400
+    assert all(written[at:].startswith(line) for at, line in places.items())
+    group.flush()
+    assert file.calls == ["write"] * 400 + ["sync"]
+    group.close()
     file.close()
 
 
@@ -194,23 +256,23 @@ def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
             synced.set()
 
     file = Telling(tmp_path / "lines")
-    commit = GroupCommit(on_failure=lambda *what: None, flush_interval_s=0.01)
-    commit.append(file, b"x\n")
+    group = GroupSync(on_failure=lambda *what: None, flush_interval_s=0.01)
+    group.write(file, b"x\n")
     assert synced.wait(60)
-    commit.close()
+    group.close()
     file.close()
 
 
 def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
     told: list[tuple[Path, OSError]] = []
-    commit = GroupCommit(on_failure=lambda *what: told.append(what), flush_interval_s=60)
+    group = GroupSync(on_failure=lambda *what: told.append(what), flush_interval_s=60)
     file = CountingFile(tmp_path / "lines")
     file.fail = True
-    commit.wait(commit.append(file, b"first\n"))
+    group.wait(group.write(file, b"first\n")[0])
     file.fail = False
-    commit.wait(commit.append(file, b"second\n"))
-    commit.flush()
-    commit.close()
+    group.wait(group.write(file, b"second\n")[0])
+    group.flush()
+    group.close()
     file.close()
     assert [(path.name, error.errno) for path, error in told] == [("lines", errno.EIO)]
     assert file.calls == ["write", "sync"]

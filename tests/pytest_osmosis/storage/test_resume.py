@@ -13,7 +13,8 @@ from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.journal import FILE
 from pytest_osmosis.storage.resume import Opened, is_complete, open_folder
-from pytest_osmosis.storage.transcripts import RunFolder, TranscriptWriter
+from pytest_osmosis.storage.run_lines import add_checksum
+from pytest_osmosis.storage.run_log import RunFolder, RunLog
 from tests.pytest_osmosis.storage.evaluations import ALL, SUITE, ended, evaluation, keep
 
 
@@ -30,7 +31,7 @@ def test_a_new_evaluation_is_on_disk_once_it_begins(tmp_path: Path) -> None:
     assert (found.session, found.cached, found.notes) == (1, {}, [])
     assert not (tmp_path / "it").exists()
     found.begin()
-    kept = journal.replay(tmp_path / "it" / FILE)
+    kept = journal.replay(tmp_path / "it")
     assert kept.plan == evaluation().plan.to_json()
     assert kept.runs == {}
 
@@ -42,7 +43,7 @@ def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Pat
     assert found.notes == ["resuming: 2 of 6 runs done"]
     assert found.session == 2
     found.begin()
-    assert len(journal.replay(folder / FILE).sessions) == 2
+    assert len(journal.replay(folder).sessions) == 2
     assert siblings(folder) == [folder.name]
 
 
@@ -76,8 +77,8 @@ def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path) -> None:
     found.begin()
     [aside] = set(siblings(folder)) - {folder.name}
     assert aside.startswith(f"{folder.name}@")
-    assert len(journal.replay(folder.with_name(aside) / FILE).runs) == len(ALL)
-    assert journal.replay(folder / FILE).runs == {}
+    assert len(journal.replay(folder.with_name(aside)).runs) == len(ALL)
+    assert journal.replay(folder).runs == {}
 
 
 @pytest.mark.parametrize(
@@ -147,15 +148,39 @@ def test_damage_before_the_end_is_refused_unless_a_new_start_is_asked_for(tmp_pa
     assert len(siblings(folder)) == 2
 
 
-def test_a_run_that_only_its_transcript_tells_of_is_not_lost(tmp_path: Path) -> None:
+def worker_keeps(folder: Path, *runs: RunResult) -> None:
+    """Keep runs as a worker of the first session that is killed after them."""
+    log = RunLog("gw0", root=folder, on_failure=pytest.fail)
+    log.begin(SUITE, RunFolder(str(folder), 1))
+    for run in runs:
+        log.keep(RolloutRecord(run), redact=str)
+
+
+def test_a_run_that_only_a_worker_knew_of_is_not_lost(tmp_path: Path) -> None:
     folder = keep(tmp_path, ended(0, 0))
-    said = TranscriptWriter("gw0")
-    said.begin(SUITE, RunFolder(str(folder), 1))
-    for run in (ended(1, 0), ended(1, 1, passed=False, error="gone", error_type="provider")):
-        assert said.write(RolloutRecord(run), redact=str) is None
-    said.close()
+    worker_keeps(
+        folder, ended(1, 0), ended(1, 1, passed=False, error="gone", error_type="provider")
+    )
     assert set(opened(folder).cached) == {(0, 0), (1, 0)}
-    assert set(journal.replay(folder / FILE).runs) == {(0, 0), (1, 0)}
+
+
+@pytest.mark.parametrize(("version", "told"), [(1, "an earlier"), (9, "a newer")])
+def test_the_journal_of_another_version_is_kept_aside_and_named(
+    tmp_path: Path, version: int, told: str
+) -> None:
+    folder = keep(tmp_path, ended(0, 0))
+    path = folder / FILE
+    path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
+    wrote = f"{path}: {told} version of pytest-osmosis wrote it"
+    found = opened(folder)
+    [note] = found.notes
+    assert note.startswith(f"starting anew: {wrote}; the one before is kept as {folder.name}@")
+    found.begin()
+    assert len(siblings(folder)) == 2
+    assert journal.replay(folder).runs == {}
+    path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
+    with pytest.raises(ConfigurationError, match=r"cannot be resumed: .* wrote it; without"):
+        opened(folder, Keeping(resume=True))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +190,7 @@ def test_a_run_that_only_its_transcript_tells_of_is_not_lost(tmp_path: Path) -> 
 def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
     tmp_path: Path, runs: list[RunResult], complete: bool
 ) -> None:
-    assert is_complete(keep(tmp_path, *runs)) is complete
+    assert is_complete(journal.replay(keep(tmp_path, *runs))) is complete
 
 
 @pytest.mark.parametrize("kind", ["model_not_found", "bad_request"])
@@ -180,10 +205,7 @@ def test_another_models_evaluation_without_a_usable_run_is_not_named(
     assert opened(again, model="calc-8b").notes == []
     with pytest.raises(ConfigurationError, match="nothing to resume: there is no it"):
         opened(again, Keeping(resume=True), model="calc-8b")
-    said = TranscriptWriter("gw0")
-    said.begin(SUITE, RunFolder(str(other), 1))
-    assert said.write(RolloutRecord(ended(1, 0)), redact=str) is None
-    said.close()
+    worker_keeps(other, ended(1, 0))
     [note] = opened(again, model="calc-8b").notes
     assert note.endswith("which stays unfinished")
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.run_result import RunId, RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage import journal, run_directory
-from pytest_osmosis.storage.group_commit import AppendFile
-from pytest_osmosis.storage.journal import FILE, Reader
+from pytest_osmosis.storage.group_sync import AppendFile
+from pytest_osmosis.storage.journal import FILE
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.run_store import RunStore
 from tests.pytest_osmosis.storage.evaluations import SUITE, ended, evaluation, keep, store_in
@@ -30,18 +30,22 @@ def store(tmp_path: Path) -> Any:
 
 
 def on_disk(store: RunStore, row: int, run: int) -> RunResult:
-    path = Path(store.places()[SUITE].folder) / FILE
-    reader = Reader(path)
-    fields, _ = reader.run(journal.replay(path).runs[row, run])
-    reader.close()
-    return RunResult(**fields)
+    return journal.replay(Path(store.places()[SUITE].folder)).runs[row, run].result
 
 
-def test_a_run_is_on_disk_when_its_report_returns(store: RunStore) -> None:
+def test_a_run_is_written_as_it_ends_and_synced_when_its_report_returns(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(AppendFile, "sync", lambda file: synced.append(file.path.name))
     run = ended(0, 0)
-    store.keep(run, run.to_json(), "why")
-    store.report(run)
+    store.log.keep(RolloutRecord(run, "frames", [{"role": "user"}]), redact=str)
     assert on_disk(store, 0, 0) == run
+    store.log.report(run)
+    assert synced == [FILE]
+    found = store.log.record(run.run_id)
+    assert found is not None
+    assert (found.result, found.frames, found.messages) == (run, "frames", [{"role": "user"}])
     assert store.keeps(SUITE)
     assert not store.keeps("other.jsonl")
 
@@ -50,9 +54,9 @@ def test_what_pytest_reports_counts_where_it_differs_from_how_the_run_ended(
     store: RunStore,
 ) -> None:
     run = ended(0, 0)
-    store.keep(run, run.to_json())
+    store.log.keep(RolloutRecord(run), redact=str)
     changed = replace(run, passed=False)
-    store.report(changed)
+    store.log.report(changed)
     assert on_disk(store, 0, 0) == changed
 
 
@@ -61,12 +65,11 @@ def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Pa
     for answers in (True, False):
         store = store_in(tmp_path, answers=answers)
         store.open([evaluation()])
-        assert store.resumes()
+        assert store.resumes
         assert [store.has(RunId(SUITE, 1, run)) for run in (0, 1)] == [True, False]
         assert store.kept(RunId(SUITE, 1, 1)) is None
         found = store.kept(RunId(SUITE, 1, 0))
-        assert found is not None
-        assert found.result == ended(1, 0, cached=True, answer="1.0" if answers else None)
+        assert found == ended(1, 0, cached=True, answer="1.0" if answers else None)
         store.close()
 
 
@@ -83,9 +86,9 @@ def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_th
     assert sorted(run.tokens or 0 for run in store.repeated(SUITE)) == [2, 4, 16]
     store.begin([SUITE])
     run = ended(0, 0, tokens=64)
-    store.report(run)
+    store.log.report(run)
     store.close()
-    suite = kept_suite(folder, journal.replay(folder / FILE))
+    suite = kept_suite(journal.replay(folder))
     assert (suite.used.tokens, suite.repeated.tokens) == (64 + 32 + 8, 2 + 4 + 16)
 
 
@@ -97,7 +100,7 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> Non
     before = (folder / FILE).read_bytes()
     found = store.kept(RunId(SUITE, 1, 0))
     assert found is not None
-    store.report(found.result)
+    store.log.report(found)
     store.close()
     assert (folder / FILE).read_bytes() == before
 
@@ -223,7 +226,8 @@ def test_a_full_disk_ends_the_starting_of_runs_once(
 
     monkeypatch.setattr(AppendFile, "write", full)
     for run in (ended(0, 0), ended(0, 1)):
-        store.report(run)
+        store.log.keep(RolloutRecord(run), redact=str)
+        store.log.report(run)
     store.close()
     [reason] = reasons
     assert reason.startswith("cannot write the journal .osmosis/runs/")
@@ -239,11 +243,16 @@ def test_closing_twice_is_harmless_and_frees_the_evaluation(
 
 
 def test_conversations_are_written_also_where_no_run_is_kept(tmp_path: Path) -> None:
-    store = store_in(tmp_path, transcribes=True)
-    store.transcribe([SUITE])
+    store = store_in(tmp_path)
+    store.add([SUITE])
+    store.begin([SUITE])
     [place] = store.places().values()
     assert place.session == 1
     assert not Path(place.folder).is_relative_to(tmp_path / ".osmosis")
+    store.log.keep(RolloutRecord(ended(0, 0), messages=[{"role": "user"}]), redact=str)
+    found = store.log.record(RunId(SUITE, 0, 0))
+    assert found is not None
+    assert found.messages == [{"role": "user"}]
     parent = Path(place.folder).parent
     store.close()
     assert not parent.exists()

@@ -12,8 +12,8 @@ from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
 from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.rollouts.engine import EngineClosed
-from pytest_osmosis.run_result import CachedRun, RolloutRecord, RunId, RunResult
-from pytest_osmosis.storage.transcripts import transcript_line
+from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
+from pytest_osmosis.storage.run_lines import record_of, run_lines
 
 LOADED = {"data": {"agent.py": "1", "data.jsonl": "2"}}
 
@@ -52,8 +52,9 @@ class FakeSink:
         self.paces: list[tuple[str, float]] = []
         self.halts: list[str] = []
 
-    def arrived(self, record: RolloutRecord, text: str, line: bytes) -> None:
-        self.kept.append(record.result)
+    def arrived(self, result: RunResult, lines: bytes) -> None:
+        assert record_of(lines) is not None
+        self.kept.append(result)
 
     def paced(self, kind: str, seconds: float) -> None:
         self.paces.append((kind, seconds))
@@ -82,9 +83,9 @@ class Driver:
     def __init__(self, rows: int = 8, *, known: int | None = None) -> None:
         self.fleet, self.sink = FakeFleet(), FakeSink()
         suites: Any = {"data": FakeSuite()}
-        cache = ResultCache(suites, dict)
+        cache = ResultCache(suites)
         if known is not None:
-            cache.add(RunId("data", known, 0), CachedRun(RunResult("data", known, 0), ""))
+            cache.add(RunId("data", known, 0), RunResult("data", known, 0))
         plan = ShardPlan(2, 4, lambda run: run.row_index % 2)
         fleet, sink = self.fleet, self.sink
         self.rollouts = self.sink.rollouts = RemoteRollouts(
@@ -104,8 +105,7 @@ class Driver:
 
     def finish(self, row: int, *, shard: int | None = None) -> None:
         record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
-        line = transcript_line(record, str).decode()
-        values = [record.encoded, "", [["Captured stdout", "said"]], line]
+        values = [run_lines(record, str).decode(), [["Captured stdout", "said"]]]
         self.rollouts.heard(row % 2 if shard is None else shard, messages.FINISHED, values)
 
     def result(self, row: int) -> RolloutRecord:
@@ -214,7 +214,7 @@ def test_a_run_that_ends_two_processes_is_an_error_of_its_own() -> None:
         driver.begin(0)
     record = driver.result(0)
     assert record.result.error_type == "worker_lost"
-    assert record.explanation == "worker lost: its process was ended by SIGSEGV during this run"
+    assert record.frames == "worker lost: its process was ended by SIGSEGV during this run"
     assert driver.fleet.take()[-1] == (0, messages.BEGIN, [0, 2, 0, 0, 4, 0, 0, 6, 0], 2, 1)
 
 

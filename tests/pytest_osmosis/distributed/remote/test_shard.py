@@ -15,6 +15,7 @@ from pytest_osmosis.distributed.remote import messages
 from pytest_osmosis.distributed.remote.shard import ShardRuns
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
+from pytest_osmosis.storage.run_lines import record_of
 
 PATIENCE_S = 60.0
 
@@ -42,7 +43,8 @@ class FakeLink:
     def rows(self) -> list[int]:
         """The rows whose results were sent."""
         finished = [values for kind, values in self.sent if kind == messages.FINISHED]
-        return [RunResult.from_json(values[0]).row_index for values in finished]
+        records = [record_of(values[0].encode()) for values in finished]
+        return [record.result.row_index for record in records if record is not None]
 
 
 class FakePool:

@@ -1,0 +1,176 @@
+"""The runs that one process makes, on disk as they end.
+
+Each process of a session has a file of its own for each suite, so that a line is never mixed with
+another's. What has ended is written at once: a process that is killed has lost nothing of it. What
+is about to be reported is on disk before pytest hears of it. When that can no longer be done, no
+further run is started: what is spent must be kept. Knows nothing of pytest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..run_result import NO_JUDGEMENT, RolloutRecord, RunId, RunResult
+from .group_sync import AppendFile, GroupSync
+from .journal import FILE, KeptRun, Replay, replay, worker_file
+from .run_lines import Place, read_record, read_said, result_line, run_lines
+
+REPORTING = "main"
+"""The process that reports, whose runs are in the journal itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where the processes of a session keep the runs of a suite."""
+
+    folder: str
+    session: int
+    has_unscored: bool = False
+    """Whether earlier sessions left runs there that lack nothing but what a judge would say."""
+
+    def file_of(self, process: str) -> Path:
+        """Return where a process keeps its runs."""
+        folder = Path(self.folder)
+        return folder / FILE if process == REPORTING else worker_file(folder, self.session, process)
+
+
+class RunLog:
+    """The files of one process, one a suite; each is made when its first run ends."""
+
+    def __init__(
+        self, process: str = REPORTING, *, root: Path, on_failure: Callable[[str], None]
+    ) -> None:
+        """`root` is the project's; `on_failure` is called once, when nothing more can be kept."""
+        self._process = process
+        self._root = root
+        self._on_failure = on_failure
+        self._sync = GroupSync(on_failure=self._failed)
+        self._folders: dict[str, RunFolder] = {}
+        self._paths: dict[str, Path] = {}
+        self._files: dict[str, AppendFile] = {}
+        self._opening = threading.Lock()
+        self._kept: dict[RunId, tuple[int, RunResult]] = {}
+        """Ticket and result of runs whose report is still to come."""
+        self._places: dict[RunId, Place] = {}
+        self._earlier: dict[str, Replay] = {}
+        """What sessions before this one have left, once asked for."""
+
+    def begin(self, suite: str, there: RunFolder) -> None:
+        """Keep the runs of a suite there."""
+        self._folders[suite], self._paths[suite] = there, there.file_of(self._process)
+
+    def keep(self, record: RolloutRecord, *, redact: Callable[[str], str]) -> tuple[int, int]:
+        """Write a run that has ended; return its place in the file: offset and size.
+
+        From any thread.
+        """
+        return self.append(record.result, run_lines(record, redact))
+
+    def append(self, result: RunResult, lines: bytes) -> tuple[int, int]:
+        """Write a run by the lines that `run_lines` made of it."""
+        run = result.run_id
+        ticket, offset = self.write(run.suite, lines)
+        self._kept[run] = ticket, result
+        if run.suite in self._paths:
+            self._places[run] = Place(self._paths[run.suite], offset, len(lines))
+        return offset, len(lines)
+
+    def note(self, run: RunId, worker: str, offset: int, size: int) -> None:
+        """Note where a worker has written a run."""
+        if (there := self._folders.get(run.suite)) is not None:
+            self._places[run] = Place(there.file_of(worker), offset, size)
+
+    def report(self, result: RunResult) -> None:
+        """Return once a run that is about to be reported is on disk.
+
+        What is reported may differ from how the run ended: a hook changed it, or the asserts of a
+        test have decided. Then that is written as well.
+        """
+        if result.cached:
+            return
+        ticket, kept = self._kept.pop(result.run_id, (0, None))
+        if kept is not result:
+            ticket, _ = self.write(result.suite, result_line(result))
+        self._sync.wait(ticket)
+
+    def write(self, suite: str, lines: bytes) -> tuple[int, int]:
+        """Append lines to the file of a suite, if there is one; return ticket and offset."""
+        file = self._files.get(suite)
+        if file is None:
+            file = self._opened(suite)
+        return (0, 0) if file is None else self._sync.write(file, lines)
+
+    def _opened(self, suite: str) -> AppendFile | None:
+        path = self._paths.get(suite)
+        if path is None:
+            return None
+        try:
+            with self._opening:
+                if suite not in self._files:
+                    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self._files[suite] = AppendFile(path)
+                return self._files[suite]
+        except OSError as error:
+            self._sync.fail(path, error)
+            return None
+
+    # ---- what was said
+
+    def record(self, run: RunId) -> RolloutRecord | None:
+        """Return a run of this session, or of an earlier one; None when it was not kept."""
+        place = self._place(run)
+        return None if place is None else read_record(place)
+
+    def said(self, run: RunId) -> bytes | None:
+        """Return what was said in a run as it is written: the fields of a JSON object."""
+        place = self._place(run)
+        return None if place is None else read_said(place)
+
+    def unscored(self, run: RunId) -> RolloutRecord | None:
+        """Return a run that an earlier session has left without what a judge would say."""
+        there = self._folders.get(run.suite)
+        kept = self._earlier_run(run) if there is not None and there.has_unscored else None
+        if kept is None or not kept.whole or kept.result.error_kind not in NO_JUDGEMENT:
+            return None
+        record = read_record(kept.place)
+        return record and replace(record, result=replace(kept.result, suite=run.suite))
+
+    def _place(self, run: RunId) -> Place | None:
+        if run in self._places:
+            return self._places[run]
+        kept = self._earlier_run(run)
+        return None if kept is None else kept.place
+
+    def _earlier_run(self, run: RunId) -> KeptRun | None:
+        there = self._folders.get(run.suite)
+        if there is None or there.session == 1:
+            return None
+        if run.suite not in self._earlier:
+            self._earlier[run.suite] = replay(Path(there.folder))
+        return self._earlier[run.suite].runs.get((run.row_index, run.run_index))
+
+    # ---- the end
+
+    def flush(self) -> None:
+        """Return once everything is on disk."""
+        self._sync.flush()
+
+    def fail(self, path: Path, error: OSError) -> None:
+        """Write nothing again, since a file cannot be used."""
+        self._sync.fail(path, error)
+
+    def _failed(self, path: Path, error: OSError) -> None:
+        shown = path.relative_to(self._root) if path.is_relative_to(self._root) else path
+        self._on_failure(
+            f"cannot write the journal {shown}: {error.strerror or error}; nothing more is "
+            "started, so that nothing is spent that is not kept"
+        )
+
+    def close(self) -> None:
+        """Put what was written on disk, and close. Idempotent."""
+        self._sync.close()
+        while self._files:
+            self._files.popitem()[1].close()
