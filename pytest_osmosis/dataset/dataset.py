@@ -73,7 +73,7 @@ class Dataset:
 
     def row_name(self, row_index: int) -> str:
         """The row's unique name in node ids: `row-3`, or its id made safe, up to 100 characters."""
-        row_id = self.row_id(row_index)
+        row_id = None if self._ids is None else self.row_id(row_index)
         return f"row-{row_index}" if row_id is None else safe_name(row_id)
 
     def row(self, row_index: int) -> Row:
@@ -83,8 +83,10 @@ class Dataset:
             DatasetError: when the file has changed since it was loaded.
         """
         try:
-            record = decode_checked(self._store.fetch(position(self._selection, row_index)))
-            return self._columns.row(record, row_index, self.row_id(row_index))
+            place = position(self._selection, row_index)
+            record = decode_checked(self._store.fetch(place))
+            row_id = None if self._ids is None else self._ids[place]
+            return self._columns.row(record, row_index, row_id)
         except (ChangedError, RecordError):
             raise DatasetError(
                 f"{shown(self.path)}: row {row_index} has changed since the session began"

@@ -143,7 +143,7 @@ class Controller:
         report.user_properties = properties(result)
         compat.properties_in_junit(self._config, report)
         setattr(report, REPORT_FIELD, result)
-        self._sink.store.log.report(result)
+        self._sink.store.log.report(found, result)
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Forget a worker, and cancel what others do if it has stopped the session."""
@@ -267,8 +267,9 @@ class Controller:
         self, node: Any, index: int, text: str, place: tuple[int, int], decided: bool
     ) -> None:
         result = RunResult.from_json(text)
-        self._sink.store.log.note(result.run_id, node.gateway.id, *place)
-        self._sink.received(result, decided=decided)
+        run = result.run_id
+        self._sink.store.log.note(run, node.gateway.id, *place)
+        self._sink.received(run, result, decided=decided)
         if self._scheduling is not None:
             self._scheduling.note_finished(node, index, CachedResult(text, decided))
 

@@ -117,7 +117,7 @@ class Worker:
         self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Send a run that has ended; `decided` unless asserts of a test are still to come."""
-        place = self.log.keep(finished, redact=redact)
+        place = self.log.keep(key, finished, redact=redact)
         index = self._indices[key]
         self._link.send(channel.FINISHED, index, finished.encoded, place, decided)
 

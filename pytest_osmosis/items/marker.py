@@ -228,7 +228,7 @@ class MarkerPlugin:
         if decides:
             result, runner = _decided(made, report), self._evaluation.runner
             if runner is not None:
-                runner.on_report(result)
+                runner.on_report(result.run_id, result)
             setattr(report, REPORT_FIELD, result)
             if report.failed and result.success:
                 suite = self._evaluation.suites[result.suite]

@@ -93,7 +93,7 @@ def run_item(
     phases: bool,
     redact: Redactor,
     sections: FailureSections,
-    on_report: Callable[[RunResult], None],
+    on_report: Callable[[RunId, RunResult], None],
 ) -> bool:
     """Wait for the run and report it; False leaves the report to pytest's own protocol.
 
@@ -116,7 +116,7 @@ def run_item(
         printed = [(title, redact(text)) for title, text in item.finished.sections]
         item.finished = replace(item.finished, sections=printed)
     _edit(item)
-    on_report(item.finished.result)
+    on_report(item.run_id, item.finished.result)
     if phases or item.own_markers or not compat.can_tear_down(item.session):
         item.user_properties = properties(item.finished.result)
         return _run_phases(item, nextitem)

@@ -72,7 +72,7 @@ class ItemRunner:
         indifferent: Collection[str],
         sections: FailureSections,
         on_begin: Callable[[], None],
-        on_report: Callable[[RunResult], None],
+        on_report: Callable[[RunId, RunResult], None],
     ) -> None:
         """`indifferent`: see `needs_phases`; `on_begin` is called before the first run starts.
 

@@ -102,20 +102,19 @@ class Recorder:
         """Set how many runs of each suite were selected."""
         self._selected = Counter(selected)
 
-    def note(self, run: RunResult, *, is_reported: bool = False) -> None:
+    def note(self, run: RunId, result: RunResult, *, is_reported: bool = False) -> None:
         """Count a run that has ended; what its report says supersedes that. From any thread."""
-        key = run.run_id
         with self._lock:
-            is_first = key not in self._runs
+            is_first = run not in self._runs
             if is_reported:
-                self._ended.pop(key, None)
+                self._ended.pop(run, None)
             elif self._is_closed or not is_first:
                 return
             else:
-                self._ended[key] = run
-            self._runs[key] = run
+                self._ended[run] = result
+            self._runs[run] = result
         if is_first:
-            self._on_first(run)
+            self._on_first(result)
 
     def take_unreported(self) -> Mapping[RunId, RunResult]:
         """Return the runs that have ended and have no report; those that end later do not count."""
@@ -174,17 +173,17 @@ class Recorder:
         self, report: pytest.TestReport
     ) -> Generator[None, object, object]:
         """A run's final report: what it carries supersedes what was noted."""
-        run: RunResult | None = getattr(report, REPORT_FIELD, None)
-        if run is None:
+        result: RunResult | None = getattr(report, REPORT_FIELD, None)
+        if result is None:
             suite = getattr(report, SUITE_FIELD, report.nodeid.rpartition("[")[0])
             if suite in self._infos and not report.passed:  # skipped, or failed before it
                 self._received(report.nodeid, suite)
             return (yield)
         if not self._reported:
             import_for_end()
-        self._received(report.nodeid, run.suite)
-        self._outputs.heard(report, run)
-        self.note(run, is_reported=True)
+        self._received(report.nodeid, result.suite)
+        self._outputs.heard(report, result)
+        self.note(result.run_id, result, is_reported=True)
         try:
             return (yield)
         finally:

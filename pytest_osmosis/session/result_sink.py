@@ -46,13 +46,13 @@ class ResultSink:
             resize=runs.resize_runs,
         )
 
-    def received(self, result: RunResult, *, decided: bool) -> None:
+    def received(self, run: RunId, result: RunResult, *, decided: bool) -> None:
         """Take the result of a run that has ended, and is kept; from any thread.
 
         `decided` unless asserts of a test are still to come.
         """
         if decided:
-            self.recorder.note(result)
+            self.recorder.note(run, result)
         if self.store.take_back(result):  # an earlier session has paid it
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
         self.supervisor.ended(result, others_scored=self.store.resumes)
@@ -61,13 +61,13 @@ class ResultSink:
         self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
         """Keep a run of this process, and take it."""
-        self.store.log.keep(record, redact=redact)
-        self.received(record.result, decided=decided)
+        self.store.log.keep(run, record, redact=redact)
+        self.received(run, record.result, decided=decided)
 
-    def arrived(self, result: RunResult, lines: bytes) -> None:
+    def arrived(self, run: RunId, result: RunResult, lines: bytes) -> None:
         """Keep a run of a shard by the lines that it has sent, and take it."""
-        self.store.log.append(result, lines)
-        self.received(result, decided=True)
+        self.store.log.append(run, result, lines)
+        self.received(run, result, decided=True)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""

@@ -65,16 +65,13 @@ def run_lines(record: RolloutRecord, redact: Callable[[str], str]) -> bytes:
     """Return the two lines of a run; the result is the JSON that other processes are sent too."""
     whole, text = _said(record, redact)
     said = add_checksum(text)
-    return _result_line(record.encoded, said=len(said), whole=whole) + said
+    more = f'"said":{len(said)},"whole":{"true" if whole else "false"}'
+    return add_checksum(f'{{"run":{record.encoded},{more}}}') + said
 
 
 def result_line(result: RunResult) -> bytes:
     """Return the line of a run whose result has changed since its lines were written."""
-    return _result_line(result.to_json(), said=0, whole=False)
-
-
-def _result_line(text: str, *, said: int, whole: bool) -> bytes:
-    return add_checksum(f'{{"run":{text},"said":{said},"whole":{"true" if whole else "false"}}}')
+    return add_checksum(f'{{"run":{result.to_json()},"said":0,"whole":false}}')
 
 
 def _said(record: RolloutRecord, redact: Callable[[str], str]) -> tuple[bool, str]:

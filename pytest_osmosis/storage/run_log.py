@@ -62,16 +62,17 @@ class RunLog:
         """Keep the runs of a suite there."""
         self._folders[suite], self._paths[suite] = there, there.file_of(self._process)
 
-    def keep(self, record: RolloutRecord, *, redact: Callable[[str], str]) -> tuple[int, int]:
+    def keep(
+        self, run: RunId, record: RolloutRecord, *, redact: Callable[[str], str]
+    ) -> tuple[int, int]:
         """Write a run that has ended; return its place in the file: offset and size.
 
         From any thread.
         """
-        return self.append(record.result, run_lines(record, redact))
+        return self.append(run, record.result, run_lines(record, redact))
 
-    def append(self, result: RunResult, lines: bytes) -> tuple[int, int]:
+    def append(self, run: RunId, result: RunResult, lines: bytes) -> tuple[int, int]:
         """Write a run by the lines that `run_lines` made of it."""
-        run = result.run_id
         ticket, offset = self.write(run.suite, lines)
         self._kept[run] = ticket, result
         if run.suite in self._paths:
@@ -83,7 +84,7 @@ class RunLog:
         if (there := self._folders.get(run.suite)) is not None:
             self._places[run] = Place(there.file_of(worker), offset, size)
 
-    def report(self, result: RunResult) -> None:
+    def report(self, run: RunId, result: RunResult) -> None:
         """Return once a run that is about to be reported is on disk.
 
         What is reported may differ from how the run ended: a hook changed it, or the asserts of a
@@ -91,9 +92,9 @@ class RunLog:
         """
         if result.cached:
             return
-        ticket, kept = self._kept.pop(result.run_id, (0, None))
+        ticket, kept = self._kept.pop(run, (0, None))
         if kept is not result:
-            ticket, _ = self.write(result.suite, result_line(result))
+            ticket, _ = self.write(run.suite, result_line(result))
         self._sync.wait(ticket)
 
     def write(self, suite: str, lines: bytes) -> tuple[int, int]:

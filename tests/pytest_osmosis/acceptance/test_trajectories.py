@@ -42,7 +42,7 @@ def log_in(folder: Path, process: str = "main", fail=pytest.fail) -> RunLog:
 
 def exported(folder: Path, *messages: dict, redact=str) -> dict:
     log = log_in(folder)
-    log.keep(record(*messages), redact=redact)
+    log.keep(RUN.run_id, record(*messages), redact=redact)
     export(folder / "t.jsonl", [RUN], log.said)
     return read(folder / "t.jsonl")[-1]
 
@@ -191,9 +191,9 @@ def test_what_was_said_is_copied_as_it_was_written(tmp_path):
         RUN, "frames", [{"role": "user", "content": "木"}], "truth", reward=0.5,
         calls=[{"tokens": 3}], reasons={"exact": ["so"]},
     )  # fmt: skip
-    log.keep(said, redact=str)
+    log.keep(said.result.run_id, said, redact=str)
     changed = replace(RUN, scores={"exact": 0.0}, passed=False)
-    log.report(changed)
+    log.report(changed.run_id, changed)
     export(tmp_path / "t.jsonl", [changed], log.said)
     [found] = read(tmp_path / "t.jsonl")
     assert found == {
@@ -209,7 +209,7 @@ def _write_for_ever(folder: Path, process: str) -> None:
     for run_index in itertools.count():
         result = RunResult("data.jsonl", 3, run_index)
         said = RolloutRecord(result, messages=[{"content": "x" * 50_000}])
-        log.keep(said, redact=str)
+        log.keep(said.result.run_id, said, redact=str)
 
 
 @pytest.mark.slow
@@ -242,7 +242,7 @@ def test_a_full_disk_is_told_once_and_ends_the_writing(tmp_path):
     told: list[str] = []
     log = log_in(tmp_path, "gw0", told.append)
     for _ in range(3):
-        log.keep(record(), redact=str)
+        log.keep(RUN.run_id, record(), redact=str)
     [reason] = told
     assert reason.startswith(
         "cannot write the journal workers/0001-gw0.jsonl: No space left on device; nothing more is"

@@ -51,7 +51,7 @@ def runner(
         indifferent=(),
         sections=FailureSections({}, lambda run: None),
         on_begin=lambda: begun.append(len(offered.runs)),
-        on_report=lambda result: None,
+        on_report=lambda run, result: None,
     )
     yield runner
     runner.close()

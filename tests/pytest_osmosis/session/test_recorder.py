@@ -135,12 +135,12 @@ def make() -> Make:
 def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -> None:
     bench = make()
     noted, reported, both, late = (result(row, run) for row in (0, 1) for run in (0, 1))
-    bench.recorder.note(noted)
+    bench.recorder.note(noted.run_id, noted)
     bench.report(0, 1, carries=reported)
-    bench.recorder.note(both)
+    bench.recorder.note(both.run_id, both)
     bench.report(1, 0, carries=both)
     bench.report(1, 1, carries=late)
-    bench.recorder.note(late)
+    bench.recorder.note(late.run_id, late)
     bench.report(0, 0, carries=noted)
     found = bench.finish()
     assert found is not None
@@ -153,12 +153,12 @@ def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -
 def test_runs_that_ended_without_a_report_are_known_and_can_be_left_out(make: Make) -> None:
     bench = make()
     reported, ahead, late = result(0, 0), result(0, 1, 0.0), result(1, 0)
-    bench.recorder.note(reported)
-    bench.recorder.note(ahead)
+    bench.recorder.note(reported.run_id, reported)
+    bench.recorder.note(ahead.run_id, ahead)
     bench.report(0, 0, carries=reported)
     unreported = bench.recorder.take_unreported()
     assert unreported == {ahead.run_id: ahead}
-    bench.recorder.note(late)  # what ends now is counted nowhere
+    bench.recorder.note(late.run_id, late)  # what ends now is counted nowhere
     bench.recorder.leave_out(unreported)
     bench.config.option.maxfail = 1
     found = bench.finish()
@@ -168,7 +168,7 @@ def test_runs_that_ended_without_a_report_are_known_and_can_be_left_out(make: Ma
 
 def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
     bench = make()
-    bench.recorder.note(result(0, 0, 0.0))
+    bench.recorder.note(result(0, 0).run_id, result(0, 0, 0.0))
     for row, run in ((0, 0), (0, 1), (1, 0), (1, 1)):
         bench.report(row, run, carries=result(row, run))
     found = bench.finish()

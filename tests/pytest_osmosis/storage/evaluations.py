@@ -57,8 +57,8 @@ def keep(
     store.open([identity or evaluation()])
     store.begin([SUITE])
     for run in runs:
-        store.log.keep(RolloutRecord(run), redact=str)
-        store.log.report(run)
+        store.log.keep(run.run_id, RolloutRecord(run), redact=str)
+        store.log.report(run.run_id, run)
     folder = Path(store.places()[SUITE].folder)
     if is_ended:
         store.end()

@@ -153,7 +153,7 @@ def worker_keeps(folder: Path, *runs: RunResult) -> None:
     log = RunLog("gw0", root=folder, on_failure=pytest.fail)
     log.begin(SUITE, RunFolder(str(folder), 1))
     for run in runs:
-        log.keep(RolloutRecord(run), redact=str)
+        log.keep(run.run_id, RolloutRecord(run), redact=str)
 
 
 def test_a_run_that_only_a_worker_knew_of_is_not_lost(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_a_run_is_written_as_it_ends_and_synced_when_its_report_returns(
     synced: list[str] = []
     monkeypatch.setattr(AppendFile, "sync", lambda file: synced.append(file.path.name))
     run = ended(0, 0)
-    store.log.keep(RolloutRecord(run, "frames", [{"role": "user"}]), redact=str)
+    store.log.keep(run.run_id, RolloutRecord(run, "frames", [{"role": "user"}]), redact=str)
     assert on_disk(store, 0, 0) == run
-    store.log.report(run)
+    store.log.report(run.run_id, run)
     assert synced == [FILE]
     found = store.log.record(run.run_id)
     assert found is not None
@@ -54,9 +54,9 @@ def test_what_pytest_reports_counts_where_it_differs_from_how_the_run_ended(
     store: RunStore,
 ) -> None:
     run = ended(0, 0)
-    store.log.keep(RolloutRecord(run), redact=str)
+    store.log.keep(run.run_id, RolloutRecord(run), redact=str)
     changed = replace(run, passed=False)
-    store.log.report(changed)
+    store.log.report(changed.run_id, changed)
     assert on_disk(store, 0, 0) == changed
 
 
@@ -86,7 +86,7 @@ def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_th
     assert sorted(run.tokens or 0 for run in store.repeated(SUITE)) == [2, 4, 16]
     store.begin([SUITE])
     run = ended(0, 0, tokens=64)
-    store.log.report(run)
+    store.log.report(run.run_id, run)
     store.close()
     suite = kept_suite(journal.replay(folder))
     assert (suite.used.tokens, suite.repeated.tokens) == (64 + 32 + 8, 2 + 4 + 16)
@@ -100,7 +100,7 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> Non
     before = (folder / FILE).read_bytes()
     found = store.kept(RunId(SUITE, 1, 0))
     assert found is not None
-    store.log.report(found)
+    store.log.report(found.run_id, found)
     store.close()
     assert (folder / FILE).read_bytes() == before
 
@@ -226,8 +226,8 @@ def test_a_full_disk_ends_the_starting_of_runs_once(
 
     monkeypatch.setattr(AppendFile, "write", full)
     for run in (ended(0, 0), ended(0, 1)):
-        store.log.keep(RolloutRecord(run), redact=str)
-        store.log.report(run)
+        store.log.keep(run.run_id, RolloutRecord(run), redact=str)
+        store.log.report(run.run_id, run)
     store.close()
     [reason] = reasons
     assert reason.startswith("cannot write the journal .osmosis/runs/")
@@ -249,7 +249,9 @@ def test_conversations_are_written_also_where_no_run_is_kept(tmp_path: Path) -> 
     [place] = store.places().values()
     assert place.session == 1
     assert not Path(place.folder).is_relative_to(tmp_path / ".osmosis")
-    store.log.keep(RolloutRecord(ended(0, 0), messages=[{"role": "user"}]), redact=str)
+    store.log.keep(
+        ended(0, 0).run_id, RolloutRecord(ended(0, 0), messages=[{"role": "user"}]), redact=str
+    )
     found = store.log.record(RunId(SUITE, 0, 0))
     assert found is not None
     assert found.messages == [{"role": "user"}]

@@ -52,7 +52,7 @@ class FakeSink:
         self.paces: list[tuple[str, float]] = []
         self.halts: list[str] = []
 
-    def arrived(self, result: RunResult, lines: bytes) -> None:
+    def arrived(self, run: RunId, result: RunResult, lines: bytes) -> None:
         assert record_of(lines) is not None
         self.kept.append(result)
 
