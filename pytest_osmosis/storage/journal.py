@@ -39,7 +39,11 @@ class JournalError(Exception):
 
 
 class OtherFormat(JournalError):
-    """A journal that another version wrote."""
+    """A journal that another version wrote; `reason` says so without its place."""
+
+    def __init__(self, path: Path, version: str) -> None:
+        self.reason = f"{version} version of pytest-osmosis wrote the journal"
+        super().__init__(f"{path}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +223,7 @@ def read_header(folder: Path) -> Mapping[str, Any]:
         raise JournalError(f"{path}:1: this is not the first line of a journal")
     if (written := header["osmosis_journal"]) != FORMAT:
         version = "a newer" if written > FORMAT else "an earlier"
-        raise OtherFormat(f"{path}: {version} version of pytest-osmosis wrote it")
+        raise OtherFormat(path, version)
     return header
 
 

@@ -67,8 +67,8 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
         kept = journal.replay(folder)
     except OtherFormat as error:
         if keeping.reuse_option:
-            raise _refused(folder, keeping, str(error)) from None
-        return _archive(folder, identity, str(error))
+            raise _refused(folder, keeping, error.reason) from None
+        return _archive(folder, identity, error.reason)
     except JournalError as error:
         if not keeping.fresh:
             raise ConfigurationError(f"{error}; {_DAMAGED}") from None

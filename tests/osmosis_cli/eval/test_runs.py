@@ -268,6 +268,6 @@ def test_the_journal_of_an_earlier_version_is_listed_as_that_and_can_be_deleted(
     (runs / "e-m" / journal.FILE).write_bytes(add_checksum('{"osmosis_journal":1}'))
     [old] = [run for run in document("list")["runs"] if run["name"] == "e-m"]
     assert old["state"] == "other version"
-    assert old["problem"].endswith("an earlier version of pytest-osmosis wrote it")
-    assert "wrote it" in ran("show", "e-m").output
+    assert old["problem"].endswith("an earlier version of pytest-osmosis wrote the journal")
+    assert "wrote the journal" in ran("show", "e-m").output
     assert document("prune", "e-m")["deleted"] == ["e-m"]

@@ -171,7 +171,7 @@ def test_the_journal_of_another_version_is_kept_aside_and_named(
     folder = keep(tmp_path, ended(0, 0))
     path = folder / FILE
     path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
-    wrote = f"{path}: {told} version of pytest-osmosis wrote it"
+    wrote = f"{told} version of pytest-osmosis wrote the journal"
     found = opened(folder)
     [note] = found.notes
     assert note.startswith(f"starting anew: {wrote}; the one before is kept as {folder.name}@")
@@ -179,7 +179,7 @@ def test_the_journal_of_another_version_is_kept_aside_and_named(
     assert len(siblings(folder)) == 2
     assert journal.replay(folder).runs == {}
     path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
-    with pytest.raises(ConfigurationError, match=r"cannot be resumed: .* wrote it; without"):
+    with pytest.raises(ConfigurationError, match="wrote the journal; without"):
         opened(folder, Keeping(resume=True))
 
 
