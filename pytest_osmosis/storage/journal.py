@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..run_result import RunResult, may_differ
+from ..run_result import RolloutRecord, RunResult, may_differ
 from .atomic_write import write_whole
 from .excerpt import encode
 from .group_sync import AppendFile
-from .run_lines import Place, RowRun, add_checksum, result_of, verify_checksum
+from .run_lines import Place, RowRun, add_checksum, read_record, result_of, verify_checksum
 
 FORMAT = 2
 FILE = "journal.jsonl"
@@ -63,6 +63,10 @@ class KeptRun:
         """Whether it has scores, or an error that repeating it cannot remove."""
         result = self.result
         return not may_differ(result.error_type, result.error_kind, fatal=result.fatal)
+
+    def recorded(self) -> RolloutRecord | None:
+        """Return it with what was said; None where that is not there as it was, or is damaged."""
+        return read_record(self.place) if self.whole else None
 
     def is_repeated_by(self, later: KeptRun) -> bool:
         """Return whether a later session has run the same run again, and not scored it again."""

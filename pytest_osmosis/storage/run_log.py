@@ -134,9 +134,9 @@ class RunLog:
         """Return a run that an earlier session has left without what a judge would say."""
         there = self._folders.get(run.suite)
         kept = self._earlier_run(run) if there is not None and there.has_unscored else None
-        if kept is None or not kept.whole or kept.result.error_kind not in NO_JUDGEMENT:
+        if kept is None or kept.result.error_kind not in NO_JUDGEMENT:
             return None
-        record = read_record(kept.place)
+        record = kept.recorded()
         return record and replace(record, result=replace(kept.result, suite=run.suite))
 
     def _place(self, run: RunId) -> Place | None:

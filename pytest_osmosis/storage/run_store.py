@@ -86,8 +86,8 @@ class RunStore:
         self._lock(folder)
         opened = self._suites[info.name] = open_folder(folder, identity, self._keeping)
         if info.marked:  # its test runs again, and needs what was said
-            for key in [key for key, run in opened.cached.items() if not run.whole]:
-                opened.repeated.append(opened.cached.pop(key).result)
+            lacking = [key for key, run in opened.cached.items() if run.recorded() is None]
+            opened.repeated += [opened.cached.pop(key).result for key in lacking]
         self.resumes = self.resumes or bool(opened.cached)
         resuming = [note for note in opened.notes if note.startswith("resuming")]
         line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])

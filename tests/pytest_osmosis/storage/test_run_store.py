@@ -105,6 +105,21 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> Non
     assert (folder / FILE).read_bytes() == before
 
 
+def test_the_test_of_a_marked_function_gets_no_damaged_conversation(tmp_path: Path) -> None:
+    plain = evaluation()
+    marked = replace(plain, info=replace(plain.info, marked=True))
+    path = keep(tmp_path, ended(0, 0), ended(0, 1), identity=marked) / FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert b'"messages"' in lines[-1]
+    path.write_bytes(b"".join([*lines[:-1], bytes(len(lines[-1]))]))  # after a power failure
+    store = store_in(tmp_path)
+    store.open([marked])
+    assert store.has(RunId(SUITE, 0, 0))
+    assert not store.has(RunId(SUITE, 0, 1))
+    assert store.repeated(SUITE) == [ended(0, 1)]
+    store.close()
+
+
 def test_the_lines_say_where_it_is_kept_and_quietly_only_what_is_unusual(tmp_path: Path) -> None:
     folder = keep(tmp_path)
     place = folder.relative_to(tmp_path)
