@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ class EvalGroup(LazyGroup):
 
 def refuse_xdist(ctx: click.Context, args: list[str]) -> None:
     """Refuse `-n`, in any form, with both things that it may have been meant for."""
-    for word, following in zip(args, [*args[1:], ""], strict=True):
+    for word, following in pairwise([*args, ""]):
         if re.fullmatch(r"-n=?[\dauto]*", word):
             number = word[2:].lstrip("=") or (following if following.isalnum() else "N")
             ctx.fail(
@@ -161,7 +162,7 @@ def refuse_option_of_pytest(ctx: click.Context, name: str, args: list[str]) -> N
     is_short = not name.startswith("--")
     words = [
         shlex.join([word, following] if word == name and name in _WITH_VALUE else [word])
-        for word, following in zip(args, [*args[1:], "..."], strict=True)
+        for word, following in pairwise([*args, "..."])
         if word == name or word.startswith(name if is_short else f"{name}=")
     ]
     ctx.fail(

@@ -125,6 +125,8 @@ def test_what_follows_two_dashes_goes_to_pytest_untouched(fake_pytest: FakePytes
     extra = ["-k", "row-3", "--json", "--", "--help"]
     assert osmosis_eval("-m", "a:b", "--", *extra).exit_code == 0
     assert fake_pytest.args == ["-p", "osmosis", "--osmosis-only", "--osmosis-agent=a:b", *extra]
+    assert osmosis_eval("--", "data.jsonl").exit_code == 0
+    assert fake_pytest.args == ["-p", "osmosis", "--osmosis-only", "data.jsonl"]
 
 
 def test_the_status_is_pytests_own(fake_pytest: FakePytest):
