@@ -130,7 +130,10 @@ def _refuse_missing(model: ModelSpec) -> None:
                 f"{model.key_option} must be the name of an environment variable that is set, "
                 "such as OPENAI_API_KEY; put a key itself into such a variable"
             )
-        raise ValueError(f"{model.api_key_env} is not set: export it, or name another variable")
+        raise ValueError(
+            f"{model.api_key_env} is not set: export it, or name another variable with "
+            f"{model.key_option}"
+        )
     if model.base_url is None and _provider(model) in NEED_A_KEY:
         name = _usual_variables(model)[0]
         raise ValueError(

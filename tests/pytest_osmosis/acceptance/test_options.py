@@ -56,7 +56,15 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"base_url": "ftp://h"}, "--osmosis-base-url: the base URL 'ftp://h' is neither http:// nor"),
     ({"base_url": f"http://u:{KEY}@h/v1"}, "--osmosis-base-url: the base URL holds a user name"),
     ({"base_url": f"http://h/v1?key={KEY}"}, "--osmosis-base-url: the base URL holds a query"),
-    ({"api_key_env": "NOT_SET"}, "NOT_SET is not set: export it, or name another variable"),
+    (
+        {"api_key_env": "NOT_SET"},
+        "NOT_SET is not set: export it, or name another variable with --osmosis-api-key-env",
+    ),
+    (
+        {"baseline_model": "b", "baseline_api_key_env": "NOT_SET"},
+        "NOT_SET is not set: export it, or name another variable with "
+        "--osmosis-baseline-api-key-env",
+    ),
     ({"api_key_env": KEY}, "--osmosis-api-key-env must be the name of an environment variable"),
     ({"api_key_env": "PASTED"}, "PASTED holds a non-ASCII character at position 4: copy the key"),
     ({"api_key_env": "EMPTY"}, "EMPTY"),
