@@ -69,8 +69,8 @@ class RolloutPool:
         self._warnings: deque[CodeWarning] = deque()
         self._models: dict[int, ChatModel] = {}
         self._bridges: dict[int, Bridge] = {}
-        self._ready: set[int] = set()
-        """Models whose runs may start."""
+        self._is_ready = False
+        """Runs may start."""
         self._threads = CallThreads()
         self._on_stuck = on_stuck
         self._isolation = Isolation(self._moved, on_stuck=self._stuck)
@@ -160,9 +160,9 @@ class RolloutPool:
         suite = self._suites[key.suite]
         captured = capture()
         recorded = self._cache.unscored(key)
-        if recorded is None and suite.calls_model and id(suite.spec.model) not in self._ready:
-            await ready_for(suite.spec.model)
-            self._ready.add(id(suite.spec.model))
+        if recorded is None and suite.calls_model and not self._is_ready:
+            await ready_for([each.spec.model for each in self._suites.values()])
+            self._is_ready = True
         services = _RunServices(self, key, captured)
         try:
             if recorded is not None:

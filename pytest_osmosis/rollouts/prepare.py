@@ -183,9 +183,13 @@ def endpoint_of(model: ModelSpec) -> str:
     return normalise_base_url(model.base_url).netloc
 
 
-async def ready_for(model: ModelSpec) -> None:
-    """Wait for what asking the model takes besides the model: no run's time."""
-    if model.persona is None and model.base_url is None:
+async def ready_for(models: Iterable[ModelSpec]) -> None:
+    """Wait for what asking the models takes besides them: no run's time.
+
+    Before the first run of any: pytest replaces the filters of warnings between items, and an
+    import that goes on meanwhile would print what it warns of, or raise it under `-W error`.
+    """
+    if any(model.persona is None and model.base_url is None for model in models):
         from osmosis_ai.models.litellm.library import import_ahead
 
         await import_ahead()

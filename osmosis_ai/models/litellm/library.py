@@ -82,7 +82,7 @@ async def complete(exchange: Exchange, arguments: Mapping[str, Any]) -> Any:
     """Return LiteLLM's answer to one call, in silence and over the exchange."""
     from .transport import current
 
-    _ignore_its_warnings()
+    ignore_its_warnings()
     with _set(_inside, True), _set(current, exchange), _set(_internal_call(), True):
         return await load().acompletion(**arguments)
 
@@ -133,8 +133,8 @@ def _without_dotenv() -> Iterator[None]:
             os.environ["LITELLM_MODE"] = before
 
 
-def _ignore_its_warnings() -> None:
-    """Add the warning filters again: pytest resets them after each test, for example."""
+def ignore_its_warnings() -> None:
+    """Add the warning filters again: pytest resets them before each test, for example."""
     known = {(_pattern(entry[1]), _pattern(entry[3])) for entry in warnings.filters}
     for message, module in _WARNINGS:
         if (message, module) not in known:

@@ -134,6 +134,21 @@ def test_importing_litellm_takes_no_runs_time(provider: Project) -> None:
 
 
 @pytest.mark.slow
+def test_a_warning_of_litellm_is_no_error_of_a_session_that_asks_an_endpoint_first(
+    provider: Project,
+) -> None:
+    provider.rows("a", "b")
+    with Endpoint() as local:
+        session = provider.apart(
+            *provider.options(
+                "-n0", "-Werror", "--osmosis-baseline-model=openai/gpt-4o-mini",
+                base_url=local.base_url, api_key_env="OPENAI_API_KEY",
+            )
+        )  # fmt: skip
+    assert session.outcomes == {"passed": 4}, session.out + session.err
+
+
+@pytest.mark.slow
 def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) -> None:
     said = f"Incorrect API key provided: {KEY}."
     provider.endpoint.answers = lambda ask: [error_reply(401, said, code="invalid_api_key")]
