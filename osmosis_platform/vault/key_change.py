@@ -36,6 +36,14 @@ def serving(data: Path) -> Iterator[None]:
         yield
 
 
+def is_served(data: Path) -> bool:
+    """Return whether a process serves the platform of a folder."""
+    if not data.is_dir():
+        return False
+    with locked_if_free(data / _LOCK) as is_free:
+        return not is_free
+
+
 def change_key(database: Database, data: Path, keys: str | None) -> int:
     """Encrypt all by a new key, which replaces that of the file; return how many values there were.
 
