@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,6 +78,7 @@ ATTRIBUTES = (
     "_inicfg",
     "evaluate_skip_marks",
     "evaluate_xfail_marks",
+    "remove_mods",
 )
 """The private attributes of pytest's objects that are looked up here."""
 
@@ -153,6 +155,18 @@ def recorded_warnings(config: pytest.Config) -> AbstractContextManager[None]:
 
 
 # ---- reports of items
+
+
+def hooks_without(
+    hooks: Any, manager: pytest.PytestPluginManager, plugins: Iterable[object]
+) -> Any:
+    """Return an item's hooks for its start and finish, without what some plugins implement.
+
+    Without the private name the conftest.py files of other folders hear of them too.
+    """
+    names = "pytest_runtest_logstart", "pytest_runtest_logfinish"
+    left_out = [*plugins, *(_attribute(hooks, "remove_mods") or ())]
+    return SimpleNamespace(**{name: manager.subset_hook_caller(name, left_out) for name in names})
 
 
 def failure_section(compose: Callable[[], str], *, path: str, line: str) -> Any:

@@ -46,7 +46,13 @@ EMBEDDED_ENDPOINT = "embedded endpoint"
 """The endpoint of a suite whose model is the one for trying things out: no host."""
 
 REPORT_FIELD = "osmosis"
-"""The attribute of a pytest report that carries a run's result; between processes as JSON."""
+"""The attribute of a pytest report that carries a run's result.
+
+Between processes it is JSON, or the run alone where the result was sent ahead.
+"""
+
+SINGLE_FIELD = "osmosis_single"
+"""The attribute of a worker's report that stands for the start and the finish of its item too."""
 
 SUITE_FIELD = "osmosis_suite"
 """The attribute of the report of a run that was skipped before it began: its suite."""

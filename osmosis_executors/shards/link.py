@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_osmosis.distributed.remote import messages
+from pytest_osmosis.distributed import messages
 
 from .frames import ALIVE, BEAT_S, HELLO, ORDER, BadMessage, frame, read_message
 from .invitation import NAME, Invitation

@@ -1,7 +1,7 @@
-"""The channel between the controller and each worker, beside xdist's: what is sent on it, and how.
+"""The channel between the controller and each worker, beside xdist's own.
 
-It is an execnet channel that is handed over in `workerinput`. A message is a tuple of builtins: its
-kind and its values.
+It is an execnet channel that is handed over in `workerinput`. A message is a tuple: its kind, which
+`messages` lists, and its values.
 """
 
 from __future__ import annotations
@@ -12,47 +12,7 @@ from typing import Any
 import pytest
 
 from . import compat
-
-# From the controller to a worker, each with one value.
-WINDOW = "window"
-"""So many rollouts may be in flight."""
-COMING = "coming"
-"""Indices of the next items, in order."""
-CACHED = "cached"
-"""`(index, result as JSON)` of items whose runs need not be run."""
-PLACES = "places"
-"""Where runs are kept, by suite."""
-HALT = "halt"
-"""Start nothing more, for this reason."""
-HOLD = "hold"
-"""Send nothing for so many seconds."""
-CANCEL = "cancel"
-"""Cancel what is in flight."""
-
-# From a worker to the controller.
-LOADED = "loaded"
-"""Digests of the loaded files, by suite and name."""
-SUITES = "suites"
-"""The suites as JSON."""
-SELECTED = "selected"
-"""Selected runs by suite."""
-IDENTITIES = "identities"
-"""Fingerprints of marked functions as JSON."""
-NAMED = "named"
-"""Suite, row and run by the node ids from which they cannot be read."""
-ALIVE = "alive"
-"""The process id, every second."""
-BEGUN = "begun"
-"""The first run starts."""
-FINISHED = "finished"
-"""A run ahead of its report: index, result as JSON, offset and size of its lines in the worker's
-file, whether the result is final."""
-PACE = "pace"
-"""The endpoint limits the rate, or has answered again: kind, seconds to wait."""
-PROBLEM = "problem"
-"""Why the session must stop."""
-GAVE_UP = "gave up"
-"""Why this worker ends."""
+from .messages import CANCEL
 
 _CHANNEL = "osmosis_channel"
 _INPUT = "osmosis"
@@ -104,6 +64,11 @@ class WorkerLink:
         """What the controller gave with the channel."""
         self.worker_id: str = given["workerid"]
         self._channel = given.get(_CHANNEL)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a channel."""
+        return self._channel is not None
 
     def send(self, kind: str, *values: Any) -> None:
         """Send to the controller; ignored if it has exited."""

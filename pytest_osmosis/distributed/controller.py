@@ -18,7 +18,7 @@ from .. import compat
 from ..items.nodeids import RunNames
 from ..items.protocol import properties
 from ..rollouts.suite import Suite
-from ..run_result import DECIDED, REPORT_FIELD, RunId, RunResult, SuiteInfo
+from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates_plugin import GatesPlugin
 from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.result_sink import ResultSink
@@ -26,7 +26,8 @@ from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.run_log import RunFolder
 from ..storage.source_digest import differing
-from . import channel
+from . import messages
+from .channel import ControllerLink
 from .heartbeat import Watch
 from .scheduler import CachedResult, WindowScheduling
 
@@ -49,7 +50,7 @@ class Controller:
         self._spec = spec
         self._sink = sink
         self._gates = gates
-        self._link = channel.ControllerLink(self._receive)
+        self._link = ControllerLink(self._receive)
         self._scheduling: WindowScheduling | None = None
         self._watch = Watch(silence_s=spec.worker_timeout_s)
         self._pids: dict[Any, int] = {}
@@ -64,6 +65,8 @@ class Controller:
         self._names = RunNames(sink.recorder.infos, sink.store.plans, suites)
         self._session: pytest.Session | None = None
         self._is_cancelled = False
+        self._sent: dict[RunId, RunResult] = {}
+        """Results that workers have sent ahead of their reports."""
         config.pluginmanager.register(self, "osmosis-controller")
 
     def begin(
@@ -83,12 +86,25 @@ class Controller:
         """Take the session, which pytest and its plugins stop by its attributes."""
         self._session = session
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self) -> None:
-        """Cancel what is in flight once this report stops the session, as with `-x`."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(
+        self, report: pytest.TestReport
+    ) -> Generator[None, object, object]:
+        """Start and finish the item of a report that stands for both.
+
+        Cancel what is in flight once this report stops the session, as with `-x`.
+        """
+        hook, names = self._config.hook, {"nodeid": report.nodeid, "location": report.location}
+        is_single = report.__dict__.pop(SINGLE_FIELD, False)
+        if is_single:
+            hook.pytest_runtest_logstart(**names)
+        result = yield
+        if is_single:
+            hook.pytest_runtest_logfinish(**names)
         session = self._session
         if session is not None and (session.shouldfail or session.shouldstop):
             self.cancel()
+        return result
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker that is about to start its channel and what it must know."""
@@ -172,7 +188,7 @@ class Controller:
             store.lines += self._gates.begin(marked, store.folder_of)
             store.begin(name for name, runs in self._selected.items() if runs)
         self._gates.count_runs_only()
-        self._link.broadcast(channel.PLACES, _plain(store.places()))
+        self._link.broadcast(messages.PLACES, _plain(store.places()))
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         for line in store.take_lines(quiet=is_quiet(self._config)):
             if terminal is not None:
@@ -232,7 +248,7 @@ class Controller:
         if self._is_cancelled:
             return
         self._is_cancelled = True
-        self._link.broadcast(channel.CANCEL, None)
+        self._link.broadcast(messages.CANCEL, None)
         if self._scheduling is not None:
             self._scheduling.shut_down()
 
@@ -245,47 +261,54 @@ class Controller:
     def _receive(self, node: Any, message: tuple[Any, ...]) -> None:
         kind, *values = message
         sink, scheduling = self._sink, self._scheduling
-        if kind == channel.FINISHED:
-            self._run_ended(node, *values)
-        elif kind == channel.BEGUN:
+        if kind == messages.FINISHED:
+            self._runs_ended(node, *values)
+        elif kind == messages.BEGUN:
             sink.supervisor.start()
-        elif kind == channel.GAVE_UP and scheduling is not None:
+        elif kind == messages.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
-        elif kind == channel.PROBLEM:
+        elif kind == messages.PROBLEM:
             sink.halt(values[0])
-        elif kind == channel.ALIVE:
+        elif kind == messages.ALIVE:
             self._pids[node] = values[0]
             self._watch.heard(values[0])
-        elif kind == channel.PACE:
+        elif kind == messages.PACE:
             sink.paced(*values)
             if values[1] > 0:
-                self._link.broadcast(channel.HOLD, values[1], but=node)
+                self._link.broadcast(messages.HOLD, values[1], but=node)
         else:
             self._introduced(node, kind, values[0])
 
-    def _run_ended(
-        self, node: Any, index: int, text: str, place: tuple[int, int], decided: bool
+    def _runs_ended(
+        self, node: Any, ended: Sequence[tuple[int, str, tuple[int, int], bool]]
     ) -> None:
-        result = RunResult.from_json(text)
-        run = result.run_id
-        self._sink.store.log.note(run, node.gateway.id, *place)
-        self._sink.received(run, result, decided=decided)
+        for _, text, place, decided in ended:
+            result = RunResult.from_json(text)
+            run = result.run_id
+            self._sent[run] = result
+            self._sink.store.log.note(run, node.gateway.id, *place)
+            self._sink.received(run, result, decided=decided)
         if self._scheduling is not None:
-            self._scheduling.note_finished(node, index, CachedResult(text, decided))
+            runs = {index: CachedResult(text, decided) for index, text, _, decided in ended}
+            self._scheduling.note_finished(node, runs)
+
+    def take_sent(self, run: RunId) -> RunResult:
+        """Return the result that a worker sent ahead of its report, once."""
+        return self._sent.pop(run)
 
     def _introduced(self, node: Any, kind: str, value: Any) -> None:
         """Note what a worker sends before it runs anything."""
-        if kind == channel.LOADED:
+        if kind == messages.LOADED:
             self._compare(node, value)
-        elif kind == channel.SUITES:
+        elif kind == messages.SUITES:
             for info in json.loads(value):
                 self._sink.recorder.declare(SuiteInfo.from_dict(info))
-        elif kind == channel.SELECTED:
+        elif kind == messages.SELECTED:
             self._select(value)
-        elif kind == channel.IDENTITIES:
+        elif kind == messages.IDENTITIES:
             found = [EvalFingerprint.from_json(json.loads(text)) for text in value]
             self._identities = {identity.info.name: identity for identity in found}
-        elif kind == channel.NAMED:
+        elif kind == messages.NAMED:
             self._names.given = {nodeid: RunId(*run) for nodeid, run in value.items()}
 
     def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..run_result import RunId
+from ..run_result import RunId, RunResult
 from ..session.reporting_evaluation import ReportingEvaluation
 from ..spec import SessionSpec
 from .controller import Controller
@@ -34,6 +34,9 @@ class ControllerEvaluation(ReportingEvaluation):
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Do nothing: workers start rollouts."""
+
+    def _take_sent(self, run: RunId) -> RunResult:
+        return self._controller.take_sent(run)
 
     def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
         """Yield the node ids of the session's runs, and the runs."""

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import pytest
 
 from ..items.marks import is_gate
-from .channel import CACHED, COMING, HALT, WINDOW, send
+from .channel import send
+from .messages import CACHED, COMING, HALT, WINDOW
 from .shares import shares
 
 PREFETCH = 256
@@ -222,15 +223,18 @@ class WindowScheduling:
 
     # ---- what the channel tells
 
-    def note_finished(self, node: Any, index: int, run: CachedResult) -> None:
-        """A run has finished ahead of its report: its worker can take another."""
+    def note_finished(self, node: Any, runs: Mapping[int, CachedResult]) -> None:
+        """Runs have finished ahead of their reports: their worker can take others."""
         with self._lock:
             worker = self._workers.get(node)
-            if worker is not None and index in worker.unfinished:
-                worker.unfinished.discard(index)
-                if run.decided:
-                    worker.finished[index] = run
-                self._feed()
+            if worker is None:
+                return
+            for index, run in runs.items():
+                if index in worker.unfinished:
+                    worker.unfinished.discard(index)
+                    if run.decided:
+                        worker.finished[index] = run
+            self._feed()
 
     def excuse(self, node: Any) -> None:
         """Blame no run for the end of a worker that has reported the run that is to blame."""

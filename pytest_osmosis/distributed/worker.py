@@ -5,8 +5,10 @@ Knows the channel and this process's rollouts; gathers and decides nothing.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.excerpt import encode
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.run_log import RunFolder, RunLog
-from . import channel
+from . import messages
+from .channel import WorkerLink
 from .heartbeat import Heartbeat, end_with_parent
 
 
@@ -28,7 +31,7 @@ class Worker:
     """One a session, in each worker's process."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._link = channel.WorkerLink(config)
+        self._link = WorkerLink(config)
         given = json.loads(self._link.text)
         self.base_urls: Mapping[str, str] = given["base_urls"]
         """Where the embedded endpoint listens, by persona."""
@@ -39,6 +42,10 @@ class Worker:
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
         self._heartbeat: Heartbeat | None = None
+        self._unsent: list[tuple[int, str, tuple[int, int], bool]] = []
+        self._sent: dict[RunId, RunResult] = {}
+        """Results that the controller has, or gets next, and whose reports are to come."""
+        self._sending = threading.Lock()
 
     def start(self) -> None:
         """Send signs of life, and end with the controller."""
@@ -46,7 +53,7 @@ class Worker:
         self._heartbeat = Heartbeat(self._beat)
 
     def _beat(self) -> None:
-        self._link.send(channel.ALIVE, os.getpid())
+        self._link.send(messages.ALIVE, os.getpid())
 
     def introduce(
         self,
@@ -60,13 +67,13 @@ class Worker:
 
         `loaded`: digests of each suite's files, by name; `named`: node ids that it cannot read.
         """
-        self._link.send(channel.LOADED, {suite: dict(files) for suite, files in loaded.items()})
-        self._link.send(channel.SUITES, encode([info.to_dict() for info in infos]))
-        self._link.send(channel.SELECTED, dict(selected))
+        self._link.send(messages.LOADED, {suite: dict(files) for suite, files in loaded.items()})
+        self._link.send(messages.SUITES, encode([info.to_dict() for info in infos]))
+        self._link.send(messages.SELECTED, dict(selected))
         texts = [encode(identity.to_json()) for identity in identities]
-        self._link.send(channel.IDENTITIES, texts)
+        self._link.send(messages.IDENTITIES, texts)
         runs = {nodeid: (run.suite, run.row_index, run.run_index) for nodeid, run in named}
-        self._link.send(channel.NAMED, runs)
+        self._link.send(messages.NAMED, runs)
 
     def serve(
         self,
@@ -95,19 +102,19 @@ class Worker:
 
         self._link.listen(
             {
-                channel.WINDOW: rollouts.resize,
-                channel.COMING: coming,
-                channel.CACHED: cached,
-                channel.PLACES: self._take_places,
-                channel.HALT: rollouts.halt,
-                channel.HOLD: rollouts.hold,
-                channel.CANCEL: cancel,
+                messages.WINDOW: rollouts.resize,
+                messages.COMING: coming,
+                messages.CACHED: cached,
+                messages.PLACES: self._take_places,
+                messages.HALT: rollouts.halt,
+                messages.HOLD: rollouts.hold,
+                messages.CANCEL: cancel,
             }
         )
 
     def begin(self) -> None:
         """Report that the first run starts here."""
-        self._link.send(channel.BEGUN)
+        self._link.send(messages.BEGUN)
 
     def _take_places(self, places: Mapping[str, Sequence[Any]]) -> None:
         for suite, place in places.items():
@@ -116,25 +123,47 @@ class Worker:
     def ended(
         self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
     ) -> None:
-        """Send a run that has ended; `decided` unless asserts of a test are still to come."""
+        """Send a run that has ended, with those of the same turn of the event loop.
+
+        `decided` unless asserts of a test are still to come.
+        """
         place = self.log.keep(key, finished, redact=redact)
-        index = self._indices[key]
-        self._link.send(channel.FINISHED, index, finished.encoded, place, decided)
+        with self._sending:
+            self._sent[key] = finished.result
+            self._unsent.append((self._indices[key], finished.encoded, place, decided))
+            is_first = len(self._unsent) == 1
+        if is_first:
+            try:
+                asyncio.get_running_loop().call_soon(self._send_ended)
+            except RuntimeError:  # of a thread that watches the loop
+                self._send_ended()
+
+    def is_sent(self, result: RunResult) -> bool:
+        """Return whether the controller has, or gets ahead of what is sent next, this result."""
+        self._send_ended()
+        return self._link.is_open and self._sent.pop(result.run_id, None) is result
+
+    def _send_ended(self) -> None:
+        with self._sending:
+            ended, self._unsent = self._unsent, []
+            if ended:
+                self._link.send(messages.FINISHED, ended)
 
     def _cannot_keep(self, reason: str) -> None:
-        self._link.send(channel.PROBLEM, reason)
+        self._link.send(messages.PROBLEM, reason)
 
     def stuck(self, reason: str) -> None:
         """End the process, which cannot run anything more: another worker takes the rest.
 
         The main thread may never get its turn again, so nothing gentler is left.
         """
-        self._link.send(channel.GAVE_UP, reason)
+        self._send_ended()
+        self._link.send(messages.GAVE_UP, reason)
         os._exit(1)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Report that the endpoint limited the rate, or answered again."""
-        self._link.send(channel.PACE, kind, not_before_s)
+        self._link.send(messages.PACE, kind, not_before_s)
 
     def close(self) -> None:
         """Send nothing more."""

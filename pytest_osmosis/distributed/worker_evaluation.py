@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from ..items.protocol import plugins_of
 from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids, with_other_parameters
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
-from ..run_result import RolloutRecord, RunId
+from ..run_result import RolloutRecord, RunId, RunResult
 from ..session.evaluation import Evaluation
 from ..session.signals import leave_to_controller
 from ..spec import SessionSpec
@@ -63,6 +64,7 @@ class WorkerEvaluation(Evaluation):
             rollouts,
             redact=self.redact,
             indifferent=WORKER_PACKAGES,
+            relays=plugins_of(self.config, WORKER_PACKAGES),
             sections=self.sections,
             on_begin=self._worker.begin,
             on_report=self._worker.log.report,
@@ -71,6 +73,9 @@ class WorkerEvaluation(Evaluation):
 
     def _record(self, run: RunId) -> RolloutRecord | None:
         return self._worker.log.record(run)
+
+    def _is_sent(self, result: RunResult) -> bool:
+        return self._worker.is_sent(result)
 
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""

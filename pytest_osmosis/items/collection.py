@@ -7,7 +7,7 @@ holds a run's identity; its row is read when its rollout starts (`rollouts/suite
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ class EvalFile(pytest.File):
     """
 
     suites: Sequence[Suite]
+    _hooks_without: Any = None
 
     @cached_property
     def hooks(self) -> Any:
@@ -39,6 +40,13 @@ class EvalFile(pytest.File):
         For when items run: every conftest.py of the session has been loaded by then.
         """
         return self.ihook
+
+    def hooks_without(self, plugins: Iterable[object]) -> Any:
+        """Return `hooks` without what these plugins implement; they are the same each time."""
+        if self._hooks_without is None:
+            manager = self.config.pluginmanager
+            self._hooks_without = compat.hooks_without(self.hooks, manager, plugins)
+        return self._hooks_without
 
     @classmethod
     def of(cls, suites: Sequence[Suite], parent: pytest.Collector, path: Path) -> EvalFile:

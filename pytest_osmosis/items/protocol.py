@@ -21,7 +21,15 @@ from ..escaping import encodable
 from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import shortfall
 from ..rollouts.guards.code_warning import CATEGORIES, CodeWarning
-from ..run_result import DECIDED, REPORT_FIELD, SUITE_FIELD, RolloutRecord, RunId, RunResult
+from ..run_result import (
+    DECIDED,
+    REPORT_FIELD,
+    SINGLE_FIELD,
+    SUITE_FIELD,
+    RolloutRecord,
+    RunId,
+    RunResult,
+)
 from .collection import RunItem
 from .report_contents import FailureSections
 
@@ -65,6 +73,12 @@ def needs_phases(config: pytest.Config, *, indifferent: Collection[str]) -> bool
     )
 
 
+def plugins_of(config: pytest.Config, packages: Collection[str]) -> list[object]:
+    """Return the plugins of a session that come from these packages."""
+    plugins = config.pluginmanager.get_plugins()
+    return [plugin for plugin in plugins if _package_of(plugin) in packages]
+
+
 def _package_of(plugin: object) -> str:
     """Return the package that a plugin of the session comes from."""
     module = getattr(plugin, "__module__", None) or type(plugin).__module__
@@ -93,13 +107,15 @@ def run_item(
     phases: bool,
     redact: Redactor,
     sections: FailureSections,
+    relays: Collection[object],
     on_report: Callable[[RunId, RunResult], None],
 ) -> bool:
     """Wait for the run and report it; False leaves the report to pytest's own protocol.
 
     That also has the report of an item with markers: `xfail` is pytest's business.
     A run that is no longer needed is reported as skipped, one that will not be run for another
-    reason is not reported. `on_report` is called before anything is reported of a run.
+    reason is not reported. `on_report` is called before anything is reported of a run. `relays`:
+    plugins that need not hear of an item's start and finish where it has one report.
     """
     try:
         item.finished = rollouts.result(item.run_id)
@@ -120,7 +136,7 @@ def run_item(
     if phases or item.own_markers or not compat.can_tear_down(item.session):
         item.user_properties = properties(item.finished.result)
         return _run_phases(item, nextitem)
-    _report_once(item, nextitem, sections)
+    _report_once(item, nextitem, sections, relays)
     return True
 
 
@@ -180,12 +196,18 @@ def _run_phases(item: RunItem, nextitem: pytest.Item | None) -> bool:
     return bool(runner.pytest_runtest_protocol(item=item, nextitem=nextitem))
 
 
-def _report_once(item: RunItem, nextitem: pytest.Item | None, sections: FailureSections) -> None:
+def _report_once(
+    item: RunItem,
+    nextitem: pytest.Item | None,
+    sections: FailureSections,
+    relays: Collection[object],
+) -> None:
     finished = item.finished
     assert finished is not None
     compat.tear_down_before(item, nextitem)
     ihook, nodeid, location = item.parent.hooks, item.nodeid, item.location
-    ihook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+    others = item.parent.hooks_without(relays) if relays else ihook
+    others.pytest_runtest_logstart(nodeid=nodeid, location=location)
     outcome = finished.result.outcome
     report = pytest.TestReport(
         nodeid=compat.node_id(item),
@@ -200,8 +222,10 @@ def _report_once(item: RunItem, nextitem: pytest.Item | None, sections: FailureS
     if item.suite.gated:
         observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result)
+    if relays:
+        setattr(report, SINGLE_FIELD, True)
     ihook.pytest_runtest_logreport(report=report)
-    ihook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    others.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 
 
 def observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:

@@ -55,13 +55,26 @@ class FailureSections:
 class SerializedReports:
     """A plugin of every process of an evaluation."""
 
-    def __init__(self, sections: FailureSections, *, is_worker: bool) -> None:
+    def __init__(
+        self,
+        sections: FailureSections,
+        *,
+        is_worker: bool,
+        is_sent: Callable[[RunResult], bool],
+        take_sent: Callable[[RunId], RunResult],
+    ) -> None:
+        """`is_sent`: the process that reports has this result, and gives it for its run, once."""
         self._sections = sections
         self._is_worker = is_worker
+        self._is_sent = is_sent
+        self._take_sent = take_sent
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
-        """Put the JSON of a result in its place; a worker leaves out what the item prints."""
+        """Put the JSON of a result in its place, or the run where the result was sent ahead.
+
+        A worker leaves out what the item prints.
+        """
         section = getattr(report, "longrepr", None)
         is_left_out = self._is_worker and compat.is_failure_section(section)
         if is_left_out:
@@ -73,17 +86,22 @@ class SerializedReports:
                 report.longrepr = section
         result = data.get(REPORT_FIELD) if isinstance(data, dict) else None
         if isinstance(result, RunResult):
-            data[REPORT_FIELD] = result.to_json()
+            is_sent = self._is_sent(result)
+            data[REPORT_FIELD] = [*result.run_id] if is_sent else result.to_json()
         return data
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_from_serializable(self) -> Generator[None, Any, Any]:
         """Put the result in the place of its JSON, and what the item prints where it was."""
         report = yield
-        text = getattr(report, REPORT_FIELD, None)
-        if isinstance(text, str):
-            result = RunResult.from_json(text)
-            setattr(report, REPORT_FIELD, result)
-            if report.longrepr is None and not report.passed and result in self._sections:
-                report.longrepr = self._sections.of(result, report.nodeid)
+        given = getattr(report, REPORT_FIELD, None)
+        if isinstance(given, list):
+            result = self._take_sent(RunId(*given))
+        elif isinstance(given, str):
+            result = RunResult.from_json(given)
+        else:
+            return report
+        setattr(report, REPORT_FIELD, result)
+        if report.longrepr is None and not report.passed and result in self._sections:
+            report.longrepr = self._sections.of(result, report.nodeid)
         return report

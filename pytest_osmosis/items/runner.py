@@ -72,15 +72,18 @@ class ItemRunner:
         redact: Redactor,
         indifferent: Collection[str],
         sections: FailureSections,
+        relays: Collection[object] = (),
         on_begin: Callable[[], None],
         on_report: Callable[[RunId, RunResult], None],
     ) -> None:
-        """`indifferent`: see `needs_phases`; `on_begin` is called before the first run starts.
+        """`indifferent`: see `needs_phases`, `relays`: see `run_item`.
 
+        `on_begin` is called before the first run starts.
         `on_report` is called with what is about to be reported of a run.
         """
         self._redact = redact
         self._sections = sections
+        self._relays = relays
         self.on_report = on_report
         self._phases = needs_phases(config, indifferent=indifferent)
         self._end_routing = capture.route(config, redact)
@@ -155,6 +158,7 @@ class ItemRunner:
             phases=self._phases,
             redact=self._redact,
             sections=self._sections,
+            relays=self._relays,
             on_report=self.on_report,
         )
         return is_done or None

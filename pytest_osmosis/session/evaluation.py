@@ -24,7 +24,7 @@ from ..items.runner import ItemRunner, run_id_of
 from ..options.reader import OptionReader, lists_only
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
-from ..run_result import RolloutRecord, RunId, SuiteInfo
+from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
@@ -56,7 +56,12 @@ class Evaluation:
         plugins = config.pluginmanager
         plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
         self.sections = FailureSections(self.suites, self._record)
-        serialized = SerializedReports(self.sections, is_worker=self.is_worker)
+        serialized = SerializedReports(
+            self.sections,
+            is_worker=self.is_worker,
+            is_sent=self._is_sent,
+            take_sent=self._take_sent,
+        )
         plugins.register(serialized, "osmosis-serialized-reports")
         if self.gates.gating is not None:
             plugins.register(self.gates.gating, "osmosis-gates")
@@ -164,6 +169,14 @@ class Evaluation:
 
     def _record(self, run: RunId) -> RolloutRecord | None:
         """Return what was said in a run."""
+        raise NotImplementedError
+
+    def _is_sent(self, result: RunResult) -> bool:
+        """Return whether the process that reports has this result ahead of the report."""
+        return False
+
+    def _take_sent(self, run: RunId) -> RunResult:
+        """Return the result that was sent ahead of a report, once."""
         raise NotImplementedError
 
     def _prepare(self) -> None:

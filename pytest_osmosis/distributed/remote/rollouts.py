@@ -22,7 +22,7 @@ from ...run_result import RolloutRecord, RunId
 from ...session.result_sink import ResultSink
 from ...storage.run_lines import record_of, run_lines
 from ...storage.source_digest import differing
-from . import messages
+from .. import messages
 from .fleet import Fleet
 from .shards import Shard, ShardPlan
 

@@ -16,7 +16,7 @@ from ...rollouts.engine import EngineClosed
 from ...rollouts.pool import RolloutPool
 from ...run_result import RolloutRecord, RunId
 from ...storage.run_lines import run_lines
-from . import messages
+from .. import messages
 from .shard_plugin import Link
 
 _LOOK_S = 0.1

@@ -187,7 +187,7 @@ def test_a_run_that_has_finished_makes_room_before_its_item_is_reported() -> Non
     [worker] = bench.workers
     before = len(worker.given)
     for index in worker.given[:before]:
-        bench.scheduling.note_finished(worker, index, CachedResult("{}", decided=True))
+        bench.scheduling.note_finished(worker, {index: CachedResult("{}", decided=True)})
     assert len(worker.given) >= before + worker.window
 
 
@@ -261,7 +261,7 @@ def test_a_result_that_came_before_its_worker_died_is_reported_by_another() -> N
     first, second = bench.workers
     done, culprit = first.given[:2]
     kept = CachedResult('{"passed": true}', decided=True)
-    bench.scheduling.note_finished(first, done, kept)
+    bench.scheduling.note_finished(first, {done: kept})
     assert bench.scheduling.remove_node(first) == bench.items[culprit]
     bench.run_all()
     cached = [entry for some in second.told("cached") for entry in some]
@@ -292,7 +292,7 @@ def test_after_the_workers_are_shut_down_nothing_more_is_given() -> None:
     first, second = bench.workers
     before = list(first.given), list(second.given)
     bench.scheduling.shut_down()
-    bench.scheduling.note_finished(first, first.given[0], CachedResult("", decided=True))
+    bench.scheduling.note_finished(first, {first.given[0]: CachedResult("", decided=True)})
     bench.report(second, second.given[0])
     assert (first.given, second.given) == before
     assert first.shutting_down and second.shutting_down

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.distributed.remote import messages, rollouts
+from pytest_osmosis.distributed import messages
+from pytest_osmosis.distributed.remote import rollouts
 from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
 from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
 from pytest_osmosis.rollouts.cached import ResultCache

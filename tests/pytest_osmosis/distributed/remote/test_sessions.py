@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.distributed.remote import driver_evaluation, messages
+from pytest_osmosis.distributed import messages
+from pytest_osmosis.distributed.remote import driver_evaluation
 from pytest_osmosis.distributed.remote.fleet import Listener
 from tests.project import Project, Session
 from tests.shard_processes import ProcessFleet

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.distributed.remote import messages
+from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.remote.shard import ShardRuns
 from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult

@@ -1,0 +1,56 @@
+"""What processes of one session send each other: a kind, and values of builtins.
+
+The controller and xdist's workers send them over a channel beside xdist's own, as tuples; the
+driver of a cluster and its shards as JSON. What only one of the two ways needs says so.
+"""
+
+from __future__ import annotations
+
+# From the process that reports to one that runs rollouts, each with one value.
+BEGIN = "begin"
+"""A shard: the runs that are to be made, in order: suite, row and run of each, one list of numbers;
+the window; and how many of them are made one at a time at first."""
+WINDOW = "window"
+"""So many rollouts may be in flight."""
+COMING = "coming"
+"""A worker: indices of the next items, in order."""
+CACHED = "cached"
+"""A worker: `(index, result as JSON)` of items whose runs need not be run."""
+PLACES = "places"
+"""A worker: where runs are kept, by suite."""
+HALT = "halt"
+"""Start nothing more, for this reason."""
+HOLD = "hold"
+"""Send nothing for so many seconds: another process was refused."""
+CANCEL = "cancel"
+"""Cancel what is in flight, and end. Also when the other end is gone."""
+
+# From a process that runs rollouts to the one that reports.
+LOADED = "loaded"
+"""Digests of the loaded files, by suite and name."""
+SUITES = "suites"
+"""A worker: the suites as JSON."""
+SELECTED = "selected"
+"""A worker: selected runs by suite."""
+IDENTITIES = "identities"
+"""A worker: fingerprints of marked functions as JSON."""
+NAMED = "named"
+"""A worker: suite, row and run by the node ids from which they cannot be read."""
+ALIVE = "alive"
+"""A worker: the process id, every second."""
+BEGUN = "begun"
+"""A worker: the first run starts."""
+FINISHED = "finished"
+"""Of a worker, runs ahead of their reports, a list: of each its index, result as JSON, offset and
+size of its lines in the worker's file, whether the result is final. Of a shard one run: its lines
+as they are kept, sections of output."""
+PACE = "pace"
+"""The endpoint limits the rate, or has answered again: kind, seconds to wait."""
+WARNING = "warning"
+"""A shard: what user code does to the session: the fields of `CodeWarning`."""
+PROBLEM = "problem"
+"""Why nothing can be run, or anything more."""
+GAVE_UP = "gave up"
+"""Why this process ends although no run of its is at fault any more."""
+DONE = "done"
+"""A shard: every run has ended that is to be made."""
