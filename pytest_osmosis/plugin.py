@@ -251,9 +251,9 @@ def _set_up(config: pytest.Config) -> Evaluation:
     from .evaluation import evaluation_for, runs_rollouts
 
     if runs_rollouts(config):
-        from osmosis_ai.models.transport.import_ahead import import_ahead
+        from .session.import_ahead import import_ahead
 
-        import_ahead()
+        import_ahead("aiohttp")
     from .options import mistyped
     from .session import preflight
 

@@ -1,4 +1,4 @@
-"""aiohttp is imported in a thread, once, and a failure is left to the import that needs it."""
+"""A module is imported in a thread, and a failure is left to the import that needs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.transport import import_ahead
+from pytest_osmosis.session import import_ahead
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_it_is_imported_in_another_thread_whether_it_can_be_or_not(
 ) -> None:
     threads = imported_by(error)
     monkeypatch.delitem(sys.modules, "aiohttp")
-    import_ahead.import_ahead()
+    import_ahead.import_ahead("aiohttp")
     name, thread = threads.get(timeout=60)
     thread.join()  # an exception that left it would be a warning, and so an error
     assert name == "aiohttp"
@@ -52,5 +52,5 @@ def test_nothing_is_started_where_it_is_there_already(
     import aiohttp  # noqa: F401
 
     threads = imported_by(None)
-    import_ahead.import_ahead()
+    import_ahead.import_ahead("aiohttp")
     assert threads.empty()
