@@ -170,8 +170,9 @@ class _Call:
 
 
 def _is_numpy_number(value: object) -> bool:
-    numpy = sys.modules.get("numpy")  # a numpy scalar cannot exist where numpy is not loaded
-    return numpy is not None and isinstance(value, numpy.generic) and value.dtype.kind in "biuf"
+    # No such value exists where numpy is not loaded; it may be loading, in another thread.
+    scalar = getattr(sys.modules.get("numpy"), "generic", None)
+    return scalar is not None and isinstance(value, scalar) and value.dtype.kind in "biuf"
 
 
 def _described(value: object) -> str:

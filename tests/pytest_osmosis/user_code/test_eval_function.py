@@ -4,12 +4,13 @@ import asyncio
 import copy
 import functools
 import math
+import sys
 import threading
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -348,6 +349,12 @@ class TestScores:
         assert message.startswith("`rewards:f` returned ")
         assert message.endswith(f"{described} for row-3; expected a finite float")
         assert message.isprintable() and len(message) < 200
+
+    def test_numpy_may_be_half_imported_by_another_thread(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "numpy", ModuleType("numpy"))
+        assert score(lambda solution_str: 0.5) == 0.5
+        with pytest.raises(EvalFnError, match="expected a finite float"):
+            score(lambda solution_str: "0.5")
 
     def test_the_row_may_be_left_out_of_the_message(self):
         with pytest.raises(EvalFnError) as caught:
