@@ -139,7 +139,7 @@ def growth(bench: Bench) -> list[Line]:
         contender = bench.ours(0.0, n=n, in_flight=64, processes=0)
         series = interleaved({"ours": contender}, repeats=repeats)["ours"]
         each = series.spread(lambda one, n=n: one.cost.wall_s / n * 1e6)  # type: ignore[misc]
-        goal = "65 MB at most" if n == 1000 else ""
+        goal = "85 MB at most" if n == 1000 else ""
         result = f"{each.show(0)} us a rollout"
         name = "growth" if n == sizes[0] else ""
         lines.append(_line(name, f"0 ms, B 64, N {n:,}", "one process", series, n, result, goal))

@@ -48,7 +48,7 @@ def coverage(
     chances = rng.beta(a, b, size=(simulations, rows))
     truth, value = expected(a, b, metric, k), value_of(metric, n, k)
     drawn = chances if value is None else np.array(value)[rng.binomial(n, chances)]
-    found = [unit_interval(values, k=k) for values in drawn.tolist()]
+    found = [unit_interval(values, k=k) for values in drawn]
     hits = sum(one is not None and one.low <= truth <= one.high for one in found)
     return hits / simulations, Counter(one.method for one in found if one is not None)
 

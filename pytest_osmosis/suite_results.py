@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Usage:
             tokens=sum(tokens) if tokens or not runs else None,
             unknown_tokens=len(runs) - len(tokens),
             cost_usd=sum(costs) if costs else None,
-            unknown_cost=sum(run.spent_usd is None for run in runs),
+            unknown_cost=sum(run.spent_usd is None for run in runs if run.cost_usd is None),
         )
 
     def __add__(self, other: Usage) -> Usage:
@@ -180,7 +181,7 @@ class SuiteResult:
     @property
     def runs(self) -> Iterator[RunResult]:
         """Every run, row by row."""
-        return (run for row in self.rows for run in row.runs)
+        return chain.from_iterable(row.runs for row in self.rows)
 
     @property
     def cached(self) -> int:

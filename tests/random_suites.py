@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from pytest_osmosis.analysis.gates.early_stopping import SuiteGates
 from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.open_gates import SuiteGates
 from pytest_osmosis.analysis.gates.parser import parse_gate
-from pytest_osmosis.analysis.score_table import ScoreTableBuilder
+from tests.score_tables import empty_table, run_of
 
 FUNCTIONS = ("a:f", "b:g")
 
@@ -22,7 +22,7 @@ class Suite:
         flaky = draw.choice([0.0, 0.02, 0.2])
         ease = draw.choice([0.2, 0.5, 0.9, 1.0])
         self.runs = {
-            (row, run): self._run(draw, flaky, ease, scale)
+            (row, run): run_of(row, run, **self._run(draw, flaky, ease, scale))
             for row in range(rows)
             for run in range(n)
         }
@@ -30,41 +30,39 @@ class Suite:
 
     def _run(self, draw, flaky, ease, scale):
         if draw.random() < flaky:
-            return {"scores": {}, "error": True, "duration_s": draw.choice([None, 30.0])}
+            return {"scores": {}, "duration_ms": draw.choice([0, 30_000])}
         high = draw.random() < ease
         return {
             "scores": {
                 "a:f": scale[-1] if high else draw.choice(scale),
                 "b:g": None if draw.random() < flaky else draw.choice(scale),
             },
-            "duration_s": draw.expovariate(0.2),
+            "error_type": None,
+            "duration_ms": round(1000 * draw.expovariate(0.2)),
             "tokens": draw.randint(10, 500),
             "cost_usd": draw.choice([0.01, 0.02]),
         }
 
-    def builder(self) -> ScoreTableBuilder:
-        return ScoreTableBuilder(
-            n=self.n,
-            pass_threshold=1.0,
-            eval_fns=FUNCTIONS,
-            row_names=[f"row-{row}" for row in range(self.rows)],
-            columns={"kind": self.kinds},
-        )
+    def empty(self):
+        columns = {"kind": self.kinds}
+        return empty_table(self.rows, self.n, names=FUNCTIONS, columns=columns)
+
+    def after(self, runs):
+        """The table after so many runs."""
+        table = self.empty()
+        table.record(self.runs[key] for key in self.order[:runs])
+        return table
 
     def full(self):
-        builder = self.builder()
-        for key in self.order:
-            builder.add(*key, **self.runs[key])
-        return builder.table()
+        return self.after(len(self.runs))
 
     def until_decided(self, gates, **settings):
-        builder = self.builder()
-        followed = SuiteGates(gates, builder, **settings)
+        followed = SuiteGates(gates, self.empty(), **settings)
         for key in self.order:
             if followed.are_settled():
                 break
-            followed.add(*key, **self.runs[key])
-        return builder.table(), followed
+            followed.add(self.runs[key])
+        return self.after(len(self.runs) - followed.left), followed
 
 
 def random_gate(draw: random.Random, n: int, *, baseline: bool, measured: bool = True):

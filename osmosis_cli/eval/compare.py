@@ -73,7 +73,7 @@ def _compared(
     baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
 ) -> tuple[list[Compared], list[str]]:
     from pytest_osmosis.analysis.baseline import baseline_of, compared
-    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+    from pytest_osmosis.analysis.score_table import score_table_of
 
     pairs, alone = same_suites(baseline, current)
     if not pairs:
@@ -89,7 +89,6 @@ def _compared(
             compared(
                 here,
                 score_table_of(here),
-                ran(here),
                 baseline=baseline_of(there, str(paths[0])),
                 confidence=confidence,
             ),

@@ -14,14 +14,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
-from statistics import pvariance
+from statistics import mean, pvariance
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.rubric.errors import ProviderRequestError
 from osmosis_ai.rubric.evaluation import case_of
 from osmosis_ai.rubric.judge import Judge, RewardRubricRunResult
 from osmosis_ai.rubric.settings import JudgeSettings
-from pytest_osmosis.analysis.statistics.estimators import mean
 
 from .records import Record
 
@@ -148,7 +147,7 @@ def statistics_of(runs: Sequence[Run]) -> Statistics:
     counts = (len(runs), len(scores), len(runs) - len(scores))
     if not scores:
         return Statistics(None, None, None, None, None, *counts)
-    variance = pvariance(scores)  # exact: 0.0 where all are the same
+    variance = pvariance(scores)  # exact, as the mean: 0.0 where all are the same
     deviation = math.sqrt(variance)
     return Statistics(mean(scores), variance, deviation, min(scores), max(scores), *counts)
 

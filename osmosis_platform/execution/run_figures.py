@@ -141,12 +141,13 @@ def _passes(report: Report, name: str) -> Iterator[list[bool]]:
 
 def _pass_at_1(rows: Iterable[Sequence[bool]]) -> dict[str, float | None] | None:
     """The figure with its interval over rows; None without rows."""
+    import numpy as np
+
     values = [sum(row) / len(row) for row in rows]
-    interval = unit_interval(values)
+    interval = unit_interval(np.array(values))
     if interval is None:
         return None
-    value = statistics.fmean(values)
-    return {"value": value, "low": interval.low, "high": interval.high}
+    return {"value": statistics.fmean(values), "low": interval.low, "high": interval.high}
 
 
 def _statistics(runs: list[CoreRun], name: str) -> dict[str, float]:

@@ -77,12 +77,11 @@ def _suite(run: Run) -> SuiteResult:
 def _report(run: Compared, baseline: Compared) -> BaselineReport:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE
     from pytest_osmosis.analysis.baseline import baseline_of, compared
-    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+    from pytest_osmosis.analysis.score_table import score_table_of
 
     return compared(
         run.suite,
         score_table_of(run.suite),
-        ran(run.suite),
         baseline=baseline_of(baseline.suite, baseline.view.name),
         confidence=CONFIDENCE,
     )

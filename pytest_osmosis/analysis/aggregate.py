@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from ..run_result import RunResult, SuiteInfo
 from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import Interval
-from .metrics import Metric, row_values, summary_metrics
-from .planned_rows import score_table_of
-from .score_table import ScoreTable
+from .metrics import Metric, summary_metrics, values_of
 from .statistics.intervals import t_interval, unit_interval
+
+if TYPE_CHECKING:
+    from .score_table import RowScores, ScoreTable
+    from .statistics.estimators import Floats
 
 CONFIDENCE = 0.95
 """Of the intervals that reports show, unless `--osmosis-confidence` says otherwise."""
@@ -27,10 +29,12 @@ def aggregate(
     selected: int,
     confidence: float | None = None,
     repeated: Collection[RunResult] = (),
+    figures: bool = True,
 ) -> SuiteResult:
     """Return everything that the reports say about one suite; no intervals without a confidence.
 
-    `repeated` are runs that earlier sessions left and that are not among `runs`.
+    `repeated` are runs that earlier sessions left and that are not among `runs`. Without `figures`
+    there are none of eval functions, and numpy is not imported.
     """
     rows = _rows(runs)
     every = [run for row in rows for run in row.runs]
@@ -41,70 +45,87 @@ def aggregate(
         selected=selected,
         finished=len(every),
         short_rows=sum(len(row.runs) < info.n for row in rows),
-        errors=dict(sorted(Counter(run.error_type for run in every if run.error_type).items())),
-        finish_reasons=dict(
-            sorted(Counter(run.finish_reason for run in every if run.finish_reason).items())
-        ),
+        errors=_counted("error_type", every),
+        finish_reasons=_counted("finish_reason", every),
         used=Usage.of(every),
         retries=sum(run.retries for run in every),
         repeated=Usage.of([run for run in repeated if run.tokens != 0 or run.cost_usd]),
     )
-    names = _names(info, every)
-    table = score_table_of(suite, eval_fns=names)
-    functions = (_function(name, suite, table, confidence) for name in names)
+    if not figures:
+        return suite
+    from .score_table import AGENTS_OWN, score_table_of
+
+    table = score_table_of(suite)
+    ended_badly = every if suite.errors else ()
+    failed = [run.scores for run in ended_badly if run.error_type in AGENTS_OWN]
+    functions = (_function(name, table, failed, confidence) for name in table.eval_fns)
     return replace(suite, functions=tuple(functions))
 
 
+def _counted(name: str, runs: Sequence[RunResult]) -> Mapping[str, int]:
+    """Count the runs by a field, without those that lack it."""
+    return dict(sorted(Counter(filter(None, map(attrgetter(name), runs))).items()))
+
+
 def _rows(runs: Iterable[RunResult]) -> tuple[RowResult, ...]:
-    ordered = sorted(runs, key=attrgetter("row_index", "run_index"))
-    by_row = ((index, tuple(own)) for index, own in groupby(ordered, attrgetter("row_index")))
-    return tuple(
-        RowResult(index, next((run.row_id for run in own if run.row_id is not None), None), own)
-        for index, own in by_row
-    )
+    by_row: defaultdict[int, list[RunResult]] = defaultdict(list)
+    for run in runs:
+        by_row[run.row_index].append(run)
+    return tuple(_row(index, by_row[index]) for index in sorted(by_row))
 
 
-def _names(info: SuiteInfo, runs: Sequence[RunResult]) -> list[str]:
-    """The suite's eval functions, then the scores that tests recorded under other names."""
-    recorded = {name for run in runs for name in run.scores}
-    return [*info.eval_fns, *sorted(recorded.difference(info.eval_fns))]
+_RUN_INDEX = attrgetter("run_index")
+
+
+def _row(index: int, runs: list[RunResult]) -> RowResult:
+    runs.sort(key=_RUN_INDEX)
+    row_id = runs[0].row_id
+    if row_id is None:  # of a run that was lost
+        row_id = next((run.row_id for run in runs if run.row_id is not None), None)
+    return RowResult(index, row_id, tuple(runs))
 
 
 def _function(
-    name: str, suite: SuiteResult, table: ScoreTable, confidence: float | None
+    name: str,
+    table: ScoreTable,
+    failed: Sequence[Mapping[str, float]],
+    confidence: float | None,
 ) -> FunctionResult:
-    scores = [run.scores.get(name) for run in suite.runs]
-    scored = sum(score is not None for score in scores)
+    """Return the figures of a function; `failed` are the scores of runs whose agent failed."""
+    scored = int(table.are_scored(name).sum()) + sum(name in scores for scores in failed)
+    scores = table.row_scores(name)
     figures = (
-        _figure(metric, table, confidence)
-        for metric in summary_metrics(suite.info.n, name)
+        _figure(metric, table, scores, confidence)
+        for metric in summary_metrics(table.n, name)
         if table.has_threshold(name) or not metric.definition.counts_passes
     )
     return FunctionResult(
         name,
         {figure.metric: figure for figure in figures},
         scored,
-        len(scores) - scored,
+        int(table.finished.sum()) - scored,
         is_recorded=name in table.thresholds,
         pass_threshold=table.thresholds.get(name),
     )
 
 
-def _figure(metric: Metric, table: ScoreTable, confidence: float | None) -> Figure:
+def _figure(
+    metric: Metric, table: ScoreTable, scores: RowScores, confidence: float | None
+) -> Figure:
     definition = metric.definition
-    if not table.has_score(metric.function(table), table.rows):
+    if not table.has_score(metric.function(table)):
         return Figure(metric.label, metric.field, None)
     if definition.of_table is not None:
-        found = definition.of_table(table, table.rows, metric.eval_fn)
+        found = definition.of_table(table, metric.eval_fn)
         return Figure(metric.label, metric.field, found.value)
-    values = row_values(metric, table, table.rows)
+    values = values_of(metric, scores)
     value = definition.over_rows(values)
     interval = None if confidence is None else interval_of(metric, values, table, confidence)
     return Figure(metric.label, metric.field, value, interval)
 
 
 def interval_of(
-    metric: Metric, values: Sequence[float], table: ScoreTable, confidence: float
+    metric: Metric, values: Floats, table: ScoreTable, confidence: float
 ) -> Interval | None:
     """Return the interval of a metric that has one, from its rows' values; None if undefined.
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..run_result import RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import BaselineReport, Change
-from .comparison import compare
-from .planned_rows import PlannedRows, ran, score_table_of
-from .score_table import ScoreTable
+from .planned_rows import PlannedRows, ran
+
+if TYPE_CHECKING:
+    from .score_table import ScoreTable
 
 
 @dataclass(frozen=True)
@@ -25,15 +28,19 @@ class Baseline:
     source: str
     """Where it is from, as people see it."""
     suite: SuiteResult
-    table: ScoreTable
-    rows: Mapping[int, RowResult]
-    """By position in the table."""
+    rows: PlannedRows
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        """Its scores; made when it is compared, since no request waits for that."""
+        from .score_table import score_table_of
+
+        return score_table_of(self.suite, self.rows)
 
 
 def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None) -> Baseline:
     """A suite as a baseline; `rows` where those that never ran are known too."""
-    table = score_table_of(suite, rows)
-    return Baseline(source, suite, table, _rows_by_place(suite, rows or ran(suite)))
+    return Baseline(source, suite, ran(suite) if rows is None else rows)
 
 
 def baselines_of(
@@ -60,19 +67,16 @@ def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) ->
 
 
 def compared(
-    suite: SuiteResult,
-    table: ScoreTable,
-    rows: PlannedRows,
-    *,
-    baseline: Baseline,
-    confidence: float,
+    suite: SuiteResult, table: ScoreTable, *, baseline: Baseline, confidence: float
 ) -> BaselineReport:
     """The comparison of a suite with its baseline, with what both answered where a row changed."""
+    from .comparison import compare
+
     report = compare(table, baseline.table, confidence=confidence)
-    here = _rows_by_place(suite, rows)
+    here, there = _rows_by_place(suite, table.rows), _rows_by_place(baseline.suite, baseline.rows)
 
     def with_answers(eval_fn: str) -> Callable[[Change], Change]:
-        return lambda change: _with_answers(change, eval_fn, table, here, baseline.rows)
+        return lambda change: _with_answers(change, eval_fn, table, here, there)
 
     comparisons = tuple(
         replace(
@@ -89,9 +93,9 @@ def compared(
 def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Sequence[str]:
     """Say that the data differ, where the baseline does not say in which rows."""
     there = baseline.suite.info.digest
-    if all(baseline.table.row_digests) or not there or there == info.digest:
+    if all(baseline.rows.digests) or not there or there == info.digest:
         return ()
-    by = "id" if all(key.startswith("id ") for key in table.row_keys) else "index"
+    by = "id" if all(key.startswith("id ") for key in table.rows.keys) else "index"
     return (
         "the data differ, and the baseline does not say in which rows: "
         f"they are compared by {by} only",

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from ..suite_results import Breakdown, SuiteResult, ValueResult
 from .aggregate import aggregate
-from .score_table import match_column, written
+from .planned_rows import match_column, written
 
 COLUMNS_SHOWN = 12
 """Columns that a mistake lists."""

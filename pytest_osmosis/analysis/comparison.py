@@ -7,49 +7,86 @@ says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..escaping import counted
-from ..verdicts import BaselineReport, Change, Comparison, Difference
-from .metrics import Metric, bounds, row_values, summary_metrics
+from ..verdicts import BaselineReport, Change, Comparison, Count, Difference
+from .metrics import Metric, bounds, summary_metrics, values_of
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable
 from .statistics.estimators import finite, mean
 from .statistics.paired import paired
+
+if TYPE_CHECKING:
+    from .statistics.estimators import Flags, Floats, Places
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The rows that two sessions have in common, in one order; both judged by one's thresholds."""
+
+    current: ScoreTable
+    baseline: ScoreTable
+    here: Places
+    """Where each row stands in this session."""
+    there: Places
+    """Where in the baseline."""
+
+    @classmethod
+    def of(cls, current: ScoreTable, baseline: ScoreTable, matching: Matching) -> Matched:
+        """Return these rows of two sessions."""
+        here, there = np.array(matching.pairs, dtype=np.intp).reshape(-1, 2).T
+        held = at_thresholds(baseline, current)
+        return cls(current.take(here), held.take(there), here, there)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.here.size
+
+    def where(self, rows: Flags) -> Matched:
+        """Return these rows alone."""
+        at = np.flatnonzero(rows)
+        return Matched(self.current.take(at), self.baseline.take(at), self.here[at], self.there[at])
+
+    def with_values(self, eval_fn: str) -> Matched:
+        """Return the rows that a function has values of on both sides."""
+        one, other = (table.row_scores(eval_fn).runs for table in (self.current, self.baseline))
+        return self.where(np.minimum(one, other) > 0)
+
+    def has_score(self, eval_fn: str) -> bool:
+        """Return whether the function has a score on both sides."""
+        return self.current.has_score(eval_fn) and self.baseline.has_score(eval_fn)
 
 
 def compare(
     current: ScoreTable, baseline: ScoreTable, *, confidence: float = 0.95
 ) -> BaselineReport:
     """Compares the eval functions that both sessions have, over the rows that both have."""
-    matching = _with_runs(match_rows(current, baseline), current, baseline)
-    held = at_thresholds(baseline, current)
+    matching = match_rows(current.rows, baseline.rows)
+    both = Matched.of(current, baseline, matching)
+    ended = (table.finished.sum(axis=1) for table in (both.current, both.baseline))
+    both = both.where(np.minimum(*ended) > 0)
+    own = {name: both.with_values(name) for name in current.eval_fns if name in baseline.scores}
     comparisons = tuple(
-        compare_function(current, held, name, matching=own, confidence=confidence)
-        for name in current.eval_fns
-        if name in baseline.scores and (own := _with_scores(matching, current, baseline, name))
+        _compare_function(own[name], name, confidence) for name in own if own[name].has_score(name)
     )
-    return BaselineReport(comparisons, tuple(_notes(current, baseline, matching)))
+    return BaselineReport(comparisons, tuple(_notes(current, baseline, matching, both)))
 
 
-def compare_function(
-    current: ScoreTable,
-    baseline: ScoreTable,
-    eval_fn: str,
-    *,
-    matching: Matching,
-    confidence: float = 0.95,
-) -> Comparison:
-    """Compares one eval function over matched rows."""
-    changes = _changes(current, baseline, eval_fn, matching)
+def _compare_function(both: Matched, eval_fn: str, confidence: float) -> Comparison:
+    changes = sorted(_changes(both, eval_fn), key=_fall, reverse=True)
     return Comparison(
         eval_fn,
-        len(matching.pairs),
+        len(both),
         tuple(
-            _difference(metric, current, baseline, matching=matching, confidence=confidence)
-            for metric in _compared(min(current.n, baseline.n), eval_fn)
-            if current.has_threshold(eval_fn) or not metric.definition.counts_passes
+            _difference(metric, both, confidence)
+            for metric in _compared(min(both.current.n, both.baseline.n), eval_fn)
+            if both.current.has_threshold(eval_fn) or not metric.definition.counts_passes
         ),
         regressed=tuple(change for change in changes if change.baseline.is_pass),
         fixed=tuple(sorted((each for each in changes if each.current.is_pass), key=_fall)),
@@ -66,87 +103,61 @@ def at_thresholds(tally: ScoreTable, other: ScoreTable) -> ScoreTable:
 
 
 def paired_values(
-    metric: Metric,
-    current: ScoreTable,
-    baseline: ScoreTable,
-    pairs: Sequence[tuple[int, int]],
-    case: Case = "value",
-    there: Case = "value",
-) -> tuple[list[float], list[float]]:
+    metric: Metric, both: Matched, case: Case = "value", there: Case = "value"
+) -> tuple[Floats, Floats]:
     """Return the metric's value a row, here and in the baseline, `there` being the case there.
 
     A value needs a run that has ended on both sides, and has recorded a recorded score.
     """
-    name = metric.function(current)
-    pairs = [
-        pair
-        for pair in pairs
-        if current.has_value(name, pair[0], case) and baseline.has_value(name, pair[1], there)
-    ]
-    return (
-        row_values(metric, current, [here for here, _ in pairs], case),
-        row_values(metric, baseline, [other for _, other in pairs], there),
-    )
+    name = metric.function(both.current)
+    one, other = both.current.row_scores(name, case), both.baseline.row_scores(name, there)
+    shared = (one.runs > 0) & (other.runs > 0)
+    return values_of(metric, one.where(shared)), values_of(metric, other.where(shared))
 
 
-def rows_of(matching: Matching) -> tuple[list[int], list[int]]:
-    """The matched rows' positions, here and there."""
-    return [here for here, _ in matching.pairs], [there for _, there in matching.pairs]
+def differences(here: Floats, there: Floats) -> Floats:
+    """One difference a row, here minus there; huge scores can be farther apart than floats go."""
+    half = sys.float_info.max / 2.0
+    return np.clip(here / 2.0 - there / 2.0, -half, half) * 2.0
 
 
-def differences(here: Sequence[float], there: Sequence[float]) -> list[float]:
-    """One difference a row, here minus there."""
-    return [finite(one - other) for one, other in zip(here, there, strict=True)]
-
-
-def span_of(metric: Metric, current: ScoreTable, baseline: ScoreTable) -> float:
+def span_of(metric: Metric, both: Matched) -> float:
     """How far apart a row's values here and there can lie."""
     if metric.definition.interval == "share":
         return 1.0
-    name = metric.function(current)
+    name = metric.function(both.current)
     (low, high), (other_low, other_high) = (
-        tally.score_range(name) for tally in (current, baseline)
+        tally.score_range(name) for tally in (both.current, both.baseline)
     )
     return finite(max(high, other_high) - min(low, other_low))
 
 
-def _difference(
-    metric: Metric,
-    current: ScoreTable,
-    baseline: ScoreTable,
-    *,
-    matching: Matching,
-    confidence: float,
-) -> Difference:
-    here, there = paired_values(metric, current, baseline, matching.pairs)
-    found = paired(
-        differences(here, there), confidence=confidence, span=span_of(metric, current, baseline)
-    )
+def _difference(metric: Metric, both: Matched, confidence: float) -> Difference:
+    here, there = paired_values(metric, both)
+    found = paired(differences(here, there), confidence=confidence, span=span_of(metric, both))
     return Difference(metric.label, mean(here), mean(there), found)
 
 
-def _changes(
-    current: ScoreTable, baseline: ScoreTable, eval_fn: str, matching: Matching
-) -> list[Change]:
-    """Rows that pass on one side only, the largest fall first; rows without a score stay out."""
-    changes = [
-        Change(
-            current.row_names[here],
-            here,
-            there,
-            current.count(eval_fn, here),
-            baseline.count(eval_fn, there),
+def _changes(both: Matched, eval_fn: str) -> Iterator[Change]:
+    """Yield the rows that pass on one side only; rows without a score stay out."""
+    now, then = (_counts(table, eval_fn) for table in (both.current, both.baseline))
+    is_known = (now[1] > 0) & (then[1] > 0)
+    moved = is_known & ((2 * now[0] >= now[1]) != (2 * then[0] >= then[1]))
+    for row in np.flatnonzero(moved).tolist():
+        yield Change(
+            both.current.rows.names[row],
+            int(both.here[row]),
+            int(both.there[row]),
+            Count(*now[:, row].tolist()),
+            Count(*then[:, row].tolist()),
         )
-        for here, there in matching.pairs
-    ]
-    moved = [
-        change
-        for change in changes
-        if change.current.known
-        and change.baseline.known
-        and change.current.is_pass != change.baseline.is_pass
-    ]
-    return sorted(moved, key=lambda change: -_fall(change))
+
+
+def _counts(table: ScoreTable, eval_fn: str) -> Places:
+    """Return the passes, known and unknown runs of each row, as `Count` has them."""
+    known = (~np.isnan(table.scores[eval_fn])).sum(axis=1)
+    scores = table.row_scores(eval_fn, "worst")
+    return np.stack([scores.passes, known, scores.runs - known])
 
 
 def _fall(change: Change) -> float:
@@ -162,31 +173,11 @@ def _compared(n: int, eval_fn: str) -> list[Metric]:
     return [Metric("mean", None, eval_fn), Metric("pass@", 1, eval_fn)]
 
 
-def _with_runs(matching: Matching, current: ScoreTable, baseline: ScoreTable) -> Matching:
-    """Leave out the rows of which no run has ended on one side."""
-    pairs = (pair for pair in matching.pairs if current.has_run(pair[0]))
-    return replace(matching, pairs=tuple(pair for pair in pairs if baseline.has_run(pair[1])))
-
-
-def _with_scores(
-    matching: Matching, current: ScoreTable, baseline: ScoreTable, eval_fn: str
-) -> Matching:
-    """Leave out the rows that did not record a score; all, where a side has none at all."""
-    pairs = tuple(
-        pair
-        for pair in matching.pairs
-        if current.has_value(eval_fn, pair[0], "value")
-        and baseline.has_value(eval_fn, pair[1], "value")
-    )
-    own = replace(matching, pairs=pairs)
-    here, there = rows_of(own)
-    is_scored = current.has_score(eval_fn, here) and baseline.has_score(eval_fn, there)
-    return own if is_scored else replace(matching, pairs=())
-
-
-def _notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:
+def _notes(
+    current: ScoreTable, baseline: ScoreTable, matching: Matching, both: Matched
+) -> list[str]:
     notes = []
-    if not matching:
+    if not len(both):
         notes.append("the baseline has no row in common with this session")
     if current.n != baseline.n:
         notes.append(
@@ -201,20 +192,16 @@ def _notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> lis
     missing = [name for name in current.eval_fns if name not in baseline.scores]
     if missing:
         notes.append(f"the baseline has no eval function {', '.join(missing)}")
-    return [*notes, *matching.notes(), *_missing_notes(current, baseline, matching)]
+    return [*notes, *matching.notes(), *_missing_notes(both)]
 
 
-def _missing_notes(current: ScoreTable, baseline: ScoreTable, matching: Matching) -> list[str]:
-    notes = []
-    for tally, rows, where in zip(
-        (current, baseline), rows_of(matching), ("here", "in the baseline"), strict=True
-    ):
-        for name in current.eval_fns:
-            if name in tally.scores:
-                missing = bounds(Metric("errors", None, name), tally, rows)
-                if rows and not tally.has_score(name, rows):
-                    notes.append(f"no run {where} has a score for {name}: it is not compared")
-                elif missing is not None and missing.value:
-                    runs = counted(int(missing.value), "run")
-                    notes.append(f"{runs} {where} without a score for {name}: counted as 0.0")
-    return notes
+def _missing_notes(both: Matched) -> Iterator[str]:
+    sides = (both.current, "here"), (both.baseline, "in the baseline")
+    for tally, where in sides if len(both) else ():
+        for name in (name for name in both.current.eval_fns if name in tally.scores):
+            missing = bounds(Metric("errors", None, name), tally)
+            if not tally.has_score(name):
+                yield f"no run {where} has a score for {name}: it is not compared"
+            elif missing is not None and missing.value:
+                runs = counted(int(missing.value), "run")
+                yield f"{runs} {where} without a score for {name}: counted as 0.0"

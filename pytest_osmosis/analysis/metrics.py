@@ -13,7 +13,8 @@ A further metric is one entry in `METRICS`, and what it computes a function here
 - in `reports`: `tables.py` (columns), `terminal.py` (which columns a narrow one leaves out),
   `charts.py` (curves over K), `json_models.py` and `json_writer.py` (fields of the JSON report).
 
-Knows no thresholds of gates, no sampling error.
+Knows no thresholds of gates, no sampling error. Works on arrays through their own methods: reading
+what a gate says imports no numpy.
 """
 
 from __future__ import annotations
@@ -21,16 +22,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isnan
-from typing import Literal
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
 
-from .score_table import Case, RowScores, ScoreTable
 from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, reported_ks
+
+if TYPE_CHECKING:
+    from ..run_result import RunResult
+    from .score_table import Case, RowScores, ScoreTable
+    from .statistics.estimators import Floats
 
 P95 = 0.95
 EACH_ROW = "each row"
 """The metric whose value is that of the lowest row: a gate on it is one on every row."""
-_SIDES: tuple[Case, Case] = ("worst", "best")
+CASES: tuple[Case, Case, Case] = ("value", "worst", "best")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,10 @@ class Bounds:
     """Runs whose value the metric lacks."""
 
 
-RowValue = Callable[[RowScores, Case, int], float]
-"""A row's value from its scores, for a case and a K (1 where the metric takes none)."""
-TableBounds = Callable[[ScoreTable, Sequence[int], str | None], Bounds]
-"""Value and bounds over some rows, for an eval function.
+RowValues = Callable[["RowScores", int], "Floats"]
+"""A value a row from their scores, for a K (1 where the metric takes none)."""
+TableBounds = Callable[["ScoreTable", str | None], Bounds]
+"""Value and bounds over a table's rows, for an eval function.
 
 What bounds unknown scores is `ScoreTable.score_range`, which early stopping widens.
 """
@@ -58,15 +63,15 @@ What bounds unknown scores is `ScoreTable.score_range`, which early stopping wid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """An entry of the table. It has `of_row` and `over_rows`, or else `of_table`."""
+    """An entry of the table. It has `of_rows` and `over_rows`, or else `of_table`."""
 
     name: str
     """As gates write it, K left out."""
     field: str
     """Its name in the JSON summary, K as `{k}`."""
-    of_row: RowValue | None = None
-    """A row's value; `over_rows` makes one of all."""
-    over_rows: Callable[[Sequence[float]], float] = mean
+    of_rows: RowValues | None = None
+    """Each row's value; `over_rows` makes one of all."""
+    over_rows: Callable[[Floats], float] = mean
     of_table: TableBounds | None = None
     """For what is not made of rows."""
     takes_k: bool = False
@@ -145,40 +150,41 @@ class Metric:
         return 0.0, 1.0
 
 
-def bounds(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> Bounds | None:
-    """Return the metric's value and bounds over some rows; None when they have no such runs."""
-    if not rows:
-        return None
+def bounds(metric: Metric, table: ScoreTable) -> Bounds | None:
+    """Return the metric's value and bounds over a table's rows; None when they have no such runs.
+
+    They have none where every run has ended, and none has recorded the score.
+    """
     definition = metric.definition
-    if definition.of_table is not None:
-        return definition.of_table(table, rows, metric.eval_fn)
-    values = row_values(metric, table, rows)
-    sides = [row_values(metric, table, rows, case) for case in _SIDES]
-    if not all(sides):  # every run has ended, and none has recorded the score
+    if not len(table.rows):
         return None
-    worst, best = map(definition.over_rows, sides)
-    has_value = bool(values) and table.has_score(metric.function(table), rows)
-    value = definition.over_rows(values) if has_value else None
-    return Bounds(value, worst, best, unknown_scores(metric, table, rows))
+    if definition.of_table is not None:
+        return definition.of_table(table, metric.eval_fn)
+    values, lows, highs = (row_values(metric, table, case) for case in CASES)
+    if not lows.size:
+        return None
+    has_value = values.size and table.has_score(metric.function(table))
+    return Bounds(
+        definition.over_rows(values) if has_value else None,
+        definition.over_rows(lows),
+        definition.over_rows(highs),
+        table.unknown(metric.function(table)),
+    )
 
 
-def unknown_scores(metric: Metric, table: ScoreTable, rows: Sequence[int]) -> int:
-    """Count the runs of some rows that have no score of the metric's eval function."""
-    rows_of = table.rows_of_scores(metric.function(table), rows)
-    return sum(row.n - len(row.known) for row in rows_of)
-
-
-def row_values(
-    metric: Metric, table: ScoreTable, rows: Sequence[int], case: Case = "value"
-) -> list[float]:
+def row_values(metric: Metric, table: ScoreTable, case: Case = "value") -> Floats:
     """Return one value a row; for the value itself, of the rows of which a run has ended.
 
     Rows without a run that has recorded a score, or yet may, are left out.
     """
-    of_row, k = metric.definition.of_row, metric.k or 1
-    assert of_row is not None, f"{metric.kind} is not made of rows"
-    each = table.rows_of_scores(metric.function(table), rows)
-    return [of_row(row, case, k) for row in each if (row.ended if case == "value" else row.n)]
+    return values_of(metric, table.row_scores(metric.function(table), case))
+
+
+def values_of(metric: Metric, scores: RowScores) -> Floats:
+    """Return one value a row that has a run that counts."""
+    of_rows = metric.definition.of_rows
+    assert of_rows is not None, f"{metric.kind} is not made of rows"
+    return of_rows(scores.where(scores.runs > 0), metric.k or 1)
 
 
 def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
@@ -205,106 +211,84 @@ def is_repeated(label: str) -> bool:
     return any(label == f"{each.name}1" for each in METRICS.values() if each.same_at_1)
 
 
-def quantile_95(known: Sequence[float], *, zeros: int, total: int) -> float:
-    """Return the 95th percentile, by nearest rank, of `known` (rising), zeros, and infinities."""
-    rank = math.ceil(P95 * total - 1e-9)
-    if rank <= zeros:
-        return 0.0
-    return known[rank - zeros - 1] if rank - zeros <= len(known) else math.inf
+def _lowest(values: Floats) -> float:
+    return float(values.min())
 
 
-def _pass_at(row: RowScores, case: Case, k: int) -> float:
-    runs, passes = row.passes_of(case)
-    return pass_at_k(runs, passes, min(k, runs))
+def _over_runs(take: Callable[[Floats], float]) -> TableBounds:
+    """What only summaries give, of the runs that have ended: no gate asks for its bounds."""
 
-
-def _pass_hat(row: RowScores, case: Case, k: int) -> float:
-    runs, passes = row.passes_of(case)
-    return pass_hat_k(runs, passes, min(k, runs))
-
-
-def _share_passed(row: RowScores, case: Case, k: int) -> float:
-    runs, passes = row.passes_of(case)
-    return passes / runs
-
-
-def _ended(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> list[float]:
-    """The scores of all runs that have ended, one without a score as 0.0."""
-    name = eval_fn or table.eval_fns[0]
-    scores = table.run_values(table.scores[name], rows)
-    if name in table.absent:  # of a recorded score, those that recorded it
-        return [score for score in scores if not isnan(score)]
-    ended = table.run_values(table.finished, rows)
-    every = zip(scores, ended, strict=True)
-    return [0.0 if isnan(score) else score for score, has_ended in every if has_ended]
-
-
-def _over_runs(take: Callable[[Sequence[float]], float]) -> TableBounds:
-    """What only summaries give: no gate asks for its bounds."""
-
-    def of_table(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
-        scores = _ended(table, rows, eval_fn)
-        return Bounds(take(scores) if scores else None, -math.inf, math.inf, 0)
+    def of_table(table: ScoreTable, eval_fn: str | None) -> Bounds:
+        scores = table.row_scores(eval_fn or table.eval_fns[0]).of_runs
+        return Bounds(take(scores) if scores.size else None, -math.inf, math.inf, 0)
 
     return of_table
 
 
-def _errors(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+def _errors(table: ScoreTable, eval_fn: str | None) -> Bounds:
     """Runs that ended in an error; with an eval function, runs that ended without its score."""
-    ended = sum(table.run_values(table.finished, rows))
-    left = len(rows) * table.n - ended
+    ended, left = _ended_and_left(table)
     if eval_fn is None:
-        found = sum(table.run_values(table.errors, rows))
+        found = float(sum(run.error_type is not None for run in table.ended))
     else:
         absent = table.absent.get(eval_fn)
-        there = ended - (0 if absent is None else sum(table.run_values(absent, rows)))
-        found = there - sum(table.were_scored(eval_fn, rows))
-    return Bounds(float(found) if ended else None, float(found + left), float(found), left)
+        there = ended if absent is None else ended - absent.sum()
+        found = float(there - table.are_scored(eval_fn).sum())
+    return Bounds(found if ended else None, found + left, found, left)
 
 
-def _scored(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
+def _scored(table: ScoreTable, eval_fn: str | None) -> Bounds:
     """The share of runs that have a score."""
-    known = sum(table.were_scored(eval_fn or table.eval_fns[0], rows))
-    ended, runs = sum(table.run_values(table.finished, rows)), len(rows) * table.n
-    left = runs - ended
+    (ended, left), runs = _ended_and_left(table), table.finished.size
+    known = int(table.are_scored(eval_fn or table.eval_fns[0]).sum())
     return Bounds(known / ended if ended else None, known / runs, (known + left) / runs, left)
 
 
-def _sum(column: Callable[[ScoreTable], Sequence[float]]) -> TableBounds:
-    def of_table(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
-        values = table.run_values(column(table), rows)
-        known = [value for value in values if not isnan(value)]
-        total, unknown = math.fsum(known), len(values) - len(known)
+def _ended_and_left(table: ScoreTable) -> tuple[int, int]:
+    ended = int(table.finished.sum())
+    return ended, table.finished.size - ended
+
+
+def _sum(measure: Callable[[RunResult], float | None]) -> TableBounds:
+    def of_table(table: ScoreTable, eval_fn: str | None) -> Bounds:
+        known = [value for value in map(measure, table.ended) if value is not None]
+        total, unknown = math.fsum(known), table.finished.size - len(known)
         return Bounds(total, total, math.inf if unknown else total, unknown)
 
     return of_table
 
 
-def _p95(table: ScoreTable, rows: Sequence[int], eval_fn: str | None) -> Bounds:
-    values = table.run_values(table.duration_s, rows)
-    known = sorted(value for value in values if not isnan(value))
-    zeros = len(values) - len(known)
+def _p95(table: ScoreTable, eval_fn: str | None) -> Bounds:
+    known = sorted(run.duration_ms / 1000.0 for run in table.ended if run.duration_ms)
+    unknown = table.finished.size - len(known)
     return Bounds(
-        value=quantile_95(known, zeros=0, total=len(known)) if known else 0.0,
-        worst=quantile_95(known, zeros=zeros, total=len(values)),
-        best=quantile_95(known, zeros=0, total=len(values)),
-        unknown=zeros,
+        _quantile_95(known) if known else 0.0,
+        _quantile_95([0.0] * unknown + known),
+        _quantile_95(known + [math.inf] * unknown),
+        unknown,
     )
+
+
+def _quantile_95(rising: Sequence[float]) -> float:
+    """Return the 95th percentile by nearest rank."""
+    return rising[math.ceil(P95 * len(rising) - 1e-9) - 1]
 
 
 METRICS = {
     definition.name: definition
     for definition in (
         Definition(
-            name="mean", field="mean", of_row=lambda row, case, k: mean(row.filled(case)),
+            name="mean", field="mean", of_rows=lambda scores, k: scores.means,
             unit_scores=True, in_summary=True, in_tables="yes", interval="mean",
         ),
         Definition(
-            name="pass@", field="pass_at_{k}", of_row=_pass_at, takes_k=True,
+            name="pass@", field="pass_at_{k}", takes_k=True,
+            of_rows=lambda scores, k: scores.estimates(pass_at_k, k),
             counts_passes=True, in_summary=True, in_tables="yes", interval="share",
         ),
         Definition(
-            name="pass^", field="pass_hat_{k}", of_row=_pass_hat, takes_k=True, same_at_1=True,
+            name="pass^", field="pass_hat_{k}", takes_k=True, same_at_1=True,
+            of_rows=lambda scores, k: scores.estimates(pass_hat_k, k),
             counts_passes=True, in_summary=True, in_tables="largest k", interval="share",
         ),
         Definition(
@@ -312,27 +296,28 @@ METRICS = {
             in_summary=True, in_gates=False,
         ),
         Definition(
-            name="min", field="min", of_row=lambda row, case, k: min(row.filled(case)),
-            over_rows=min, unit_scores=True, in_summary=True,
+            name="min", field="min", of_rows=lambda scores, k: scores.lowest, over_rows=_lowest,
+            unit_scores=True, in_summary=True,
         ),
         Definition(
-            name="max", field="max", of_table=_over_runs(max), in_summary=True, in_gates=False
+            name="max", field="max", of_table=_over_runs(lambda scores: float(scores.max())),
+            in_summary=True, in_gates=False,
         ),
         Definition(
-            name=EACH_ROW, field="each_row", of_row=_share_passed, over_rows=min,
-            counts_passes=True,
+            name=EACH_ROW, field="each_row", over_rows=_lowest, counts_passes=True,
+            of_rows=lambda scores, k: scores.passes / scores.runs,
         ),
         Definition(name="errors", field="errors", of_table=_errors, eval_fn="either",
                    is_share=False),
         Definition(name="scored", field="scored_share", of_table=_scored),
         Definition(
-            name="rows@0", field="rows_at_0", over_rows=math.fsum, is_share=False,
-            counts_passes=True,
-            of_row=lambda row, case, k: float(row.passes_of(case)[1] == 0),
+            name="rows@0", field="rows_at_0", is_share=False, counts_passes=True,
+            of_rows=lambda scores, k: (scores.passes == 0).astype(float),
+            over_rows=lambda fails: float(fails.sum()),
         ),
-        Definition(name="cost_usd", field="cost_usd", of_table=_sum(lambda table: table.cost_usd),
+        Definition(name="cost_usd", field="cost_usd", of_table=_sum(attrgetter("spent_usd")),
                    eval_fn="none", is_share=False),
-        Definition(name="tokens", field="tokens", of_table=_sum(lambda table: table.tokens),
+        Definition(name="tokens", field="tokens", of_table=_sum(attrgetter("tokens")),
                    eval_fn="none", is_share=False),
         Definition(name="p95_duration_s", field="p95_duration_s", of_table=_p95, eval_fn="none",
                    is_share=False),

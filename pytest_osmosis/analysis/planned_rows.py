@@ -1,25 +1,18 @@
-"""From results to columns of numbers, with the rows that were planned and never ran among them.
+"""The rows of an evaluation, with those that never ran among them, and the values of their columns.
 
-Whose fault a missing score is decides what it counts for: an agent that raised or ran out of time
-has scored 0.0; what the endpoint, a judge or a lost worker is to blame for is unknown. Knows no
-gates and no reports.
+Knows no scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-from .score_table import ScoreTable, ScoreTableBuilder, match_column, reads_as
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
-    from ..run_result import RunResult, SuiteInfo
     from ..suite_results import SuiteResult
-
-AGENTS_OWN = ("agent", "timeout")
-"""Error types that the agent itself is to blame for."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +22,46 @@ class PlannedRows:
     indices: Sequence[int]
     """Position in the data file of each."""
     names: Sequence[str]
+    """As people see them."""
     keys: Sequence[str]
     """What identifies each in another session: its id, else its index."""
     digests: Sequence[str]
+    """Of each row's content; "" where it is not known."""
     columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Every column's name; values only of those that were asked for."""
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.indices)
+
+    @cached_property
+    def place_of(self) -> Mapping[int, int]:
+        """Where the row of each index stands."""
+        return {index: place for place, index in enumerate(self.indices)}
+
     def places(self, indices: Iterable[int]) -> list[int]:
         """Return where the rows of these indices stand, in their order here."""
-        wanted = set(indices)
-        return [place for place, index in enumerate(self.indices) if index in wanted]
+        return sorted(self.place_of[index] for index in set(indices) if index in self.place_of)
+
+    def take(self, places: Iterable[int]) -> PlannedRows:
+        """Return the rows at these places."""
+        at = list(places)
+        parts = (
+            [column[place] for place in at]
+            for column in (self.indices, self.names, self.keys, self.digests)
+        )
+        return PlannedRows(*parts)  # type: ignore[arg-type]
 
     def where(self, column: str, value: str) -> tuple[int, ...]:
-        """Return the indices of the rows whose column reads as the value."""
+        """Return the indices of the rows whose column (in any case) reads as the value.
+
+        A number matches when it is equal, true, false and null as they are in JSON. Raises KeyError
+        when there is no such column.
+        """
         values = self.columns[match_column(self.columns, column)]
         return tuple(
             index for index, each in zip(self.indices, values, strict=True) if reads_as(each, value)
         )
-
-    def digest_of(self) -> Mapping[int, str]:
-        """Digest by row index."""
-        return dict(zip(self.indices, self.digests, strict=True))
 
 
 def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
@@ -70,75 +82,42 @@ def row_key(row_index: int, row_id: str | None) -> str:
     return f"#{row_index}" if row_id is None else f"id {row_id}"
 
 
-def score_table_of(
-    suite: SuiteResult, rows: PlannedRows | None = None, eval_fns: Iterable[str] = ()
-) -> ScoreTable:
-    """A suite's runs; without `rows`, only rows with a run are known.
+def match_column(columns: Mapping[str, object], name: str) -> str:
+    """The column of that name, without regard to case; KeyError when there is none."""
+    if name in columns:
+        return name
+    for column in columns:
+        if column.casefold() == name.casefold():
+            return column
+    raise KeyError(name)
 
-    `eval_fns` are functions besides those that have given a score.
+
+def reads_as(value: object, text: str) -> bool:
+    """Whether a dataset value is what `text` says.
+
+    >>> [reads_as(v, t) for v, t in [(3, "3.0"), (True, "true"), (None, "null"), ("3", "3.0")]]
+    [True, True, True, False]
     """
-    names = tuple(dict.fromkeys([*(each.name for each in suite.functions), *eval_fns]))
-    thresholds = recorded_scores(suite, names)
-    builder, places = empty_score_table(suite.info, rows or ran(suite), names, thresholds)
-    for row in suite.rows:
-        if (place := places.get(row.row_index)) is not None:
-            for run in row.runs:
-                if run.run_index < suite.info.n:
-                    builder.add(place, run.run_index, **measured(run, names, thresholds))
-    return builder.table()
+    if value is None or isinstance(value, bool):
+        return written(value) == text.casefold()
+    if isinstance(value, (int, float)):
+        try:
+            return float(text) == value
+        except ValueError:
+            return False
+    return str(value) == text
 
 
-def recorded_scores(suite: SuiteResult, names: Iterable[str]) -> Mapping[str, float | None]:
-    """Return the threshold, if there is one, of each name that is no eval function of the suite."""
-    own: dict[str, float] = {}
-    for run in suite.runs:
-        own |= run.thresholds
-    return {name: own.get(name) for name in names if name not in suite.info.eval_fns}
-
-
-def empty_score_table(
-    info: SuiteInfo,
-    rows: PlannedRows,
-    eval_fns: Sequence[str] | None = None,
-    thresholds: Mapping[str, float | None] | None = None,
-) -> tuple[ScoreTableBuilder, Mapping[int, int]]:
-    """A table of which nothing has run yet, and the place in it of each row index."""
-    builder = ScoreTableBuilder(
-        n=info.n,
-        pass_threshold=info.pass_threshold,
-        eval_fns=info.eval_fns if eval_fns is None else eval_fns,
-        row_names=rows.names,
-        thresholds=thresholds,
-        columns=rows.columns,
-        row_keys=rows.keys,
-        row_digests=rows.digests,
-    )
-    return builder, {index: place for place, index in enumerate(rows.indices)}
-
-
-def measured(
-    run: RunResult, eval_fns: Iterable[str], recorded: Collection[str] = ()
-) -> dict[str, Any]:
-    """A run that has ended, as `ScoreTableBuilder.add` takes it."""
-    scores: Mapping[str, float | None] = run.scores
-    agent_failed = run.error_type in AGENTS_OWN
-    if agent_failed:
-        scores = {name: run.scores.get(name, 0.0) for name in eval_fns if name not in recorded}
-    elif not run.success:  # its test was not called, and could have recorded anything
-        scores = {**dict.fromkeys(recorded), **scores}
-    return {
-        "scores": scores,
-        "error": run.error_type is not None,
-        "agent_failed": agent_failed,
-        "duration_s": run.duration_ms / 1000.0 or None,
-        "tokens": run.tokens,
-        "cost_usd": run.spent_usd,
-    }
+def written(value: object) -> str:
+    """A dataset value as `reads_as` takes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 def with_digests(suite: SuiteResult, rows: PlannedRows) -> SuiteResult:
     """The suite, each row with the digest of its content."""
-    digests = rows.digest_of()
+    digests = dict(zip(rows.indices, rows.digests, strict=True))
     return replace(
         suite,
         rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..escaping import counted
-from .score_table import ScoreTable
+from .planned_rows import PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +40,21 @@ class Matching:
             if names
         ]
 
-    def __bool__(self) -> bool:
-        """Whether any row matches."""
-        return bool(self.pairs)
 
-
-def match_rows(current: ScoreTable, baseline: ScoreTable) -> Matching:
+def match_rows(current: PlannedRows, baseline: PlannedRows) -> Matching:
     """Pair rows by key and digest; a digest that one side does not know is not compared."""
-    there = {key: row for row, key in enumerate(_keys(baseline))}
+    there = {key: row for row, key in enumerate(baseline.keys)}
     pairs, changed, added = [], [], []
-    for row, key in enumerate(_keys(current)):
+    for row, key in enumerate(current.keys):
         other = there.pop(key, None)
         if other is None:
-            added.append(current.row_names[row])
-        elif _differ(_digest(current, row), _digest(baseline, other)):
-            changed.append(current.row_names[row])
+            added.append(current.names[row])
+        elif _differ(current.digests[row], baseline.digests[other]):
+            changed.append(current.names[row])
         else:
             pairs.append((row, other))
-    removed = [baseline.row_names[row] for row in there.values()]
+    removed = [baseline.names[row] for row in there.values()]
     return Matching(tuple(pairs), tuple(changed), tuple(added), tuple(removed))
-
-
-def _keys(tally: ScoreTable) -> Sequence[str]:
-    return tally.row_keys or tally.row_names
-
-
-def _digest(tally: ScoreTable, row: int) -> str:
-    return tally.row_digests[row] if tally.row_digests else ""
 
 
 def _differ(one: str, other: str) -> bool:

@@ -1,97 +1,68 @@
-"""What happened, as columns of numbers: the form that gates, comparisons and intervals work on.
+"""What happened, as arrays of numbers: the form that gates, comparisons and intervals work on.
 
-Run r of row i stands at position `i * n + r` of every column that has one value a run; NaN stands
-for "not known". Knows no report, no rollout, and not why a number is missing.
+An array has a row for each row of the dataset and a column for each run; NaN stands for "not
+known". Whose fault a missing score is decides what it counts for: an agent that raised or ran out
+of time has scored 0.0; what the endpoint, a judge or a lost worker is to blame for is unknown.
+
+The module that imports numpy: no session imports it before its first requests are out.
 """
 
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isnan
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, compress
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..run_result import passes
-from ..verdicts import Count
+import numpy as np
 
-T = TypeVar("T")
+from ..run_result import RunResult, SuiteInfo
+from .planned_rows import PlannedRows, ran
+from .statistics.estimators import scale_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    from ..suite_results import SuiteResult
+    from .statistics.estimators import Flags, Floats, Places
 
 Case = Literal["value", "worst", "best"]
 """What runs are taken for whose score is not known."""
 
-_UNIT = (0.0, 1.0)
-UNKNOWN = math.nan
-"""A number that is not known: no score, no price, not run."""
+AGENTS_OWN = ("agent", "timeout")
+"""Error types that the agent itself is to blame for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """One session with one model. Treat the columns as read-only."""
+    """One session with one model."""
 
+    rows: PlannedRows
     n: int
     """Runs planned for each row."""
     pass_threshold: float
     """A score at or above it passes."""
     thresholds: Mapping[str, float | None] = field(default_factory=dict)
     """Per recorded score its own threshold, if it has one; no eval function is among them."""
-    absent: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Per recorded score and run, 1 when the run ended and did not record it."""
-    row_names: Sequence[str]
-    """A row's name, as people see it."""
-    scores: Mapping[str, Sequence[float]]
-    """Per eval function, a score a run; NaN where there is none."""
-    finished: Sequence[int]
-    """Per run, 1 when it ended (well or in an error), 0 when it was not run or got lost."""
-    errors: Sequence[int]
-    """Per run, 1 when it ended in an error (not when it only scored low)."""
-    duration_s: Sequence[float]
-    """Per run, seconds; NaN when not known."""
-    tokens: Sequence[float]
-    """Per run, tokens; NaN when not known."""
-    cost_usd: Sequence[float]
-    """Per run, US dollars; NaN when not known."""
-    agent_failed: Sequence[int]
-    """Per run, 1 when the agent itself failed: its scores are 0.0, and none was given."""
-    columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    """Dataset columns to slice by, one value a row."""
-    row_keys: Sequence[str] = ()
-    """What identifies a row in another session: its id, else its index. Empty: the names."""
-    row_digests: Sequence[str] = ()
-    """A digest of each row's content; "" or empty where it is not known."""
-    score_limits: tuple[float, float] | None = None
-    """Between what unknown scores lie; None: as those that are known tell."""
+    absent: Mapping[str, Flags] = field(default_factory=dict)
+    """Per recorded score, the runs that ended and did not record it."""
+    scores: Mapping[str, Floats]
+    """Per eval function, in the order they were given."""
+    runs: NDArray[np.object_]
+    """The runs that ended (well or in an error), and were not lost; None for the others."""
+    finished: Flags
+    agent_failed: Flags
+    """The runs whose agent failed: their scores are 0.0, and none was given."""
+    score_limits: Mapping[str, tuple[float, float]] | None = None
+    """Per eval function, between what unknown scores lie; None: as those that are known show."""
 
     @property
     def eval_fns(self) -> tuple[str, ...]:
         """Names of the eval functions, in the order they were given."""
         return tuple(self.scores)
-
-    @property
-    def rows(self) -> range:
-        """Every row's position."""
-        return range(len(self.row_names))
-
-    def row_scores(self, eval_fn: str, row: int) -> Sequence[float]:
-        """Return the n scores of one row."""
-        return self.scores[eval_fn][row * self.n : (row + 1) * self.n]
-
-    def rows_of_scores(
-        self, eval_fn: str, rows: Iterable[int], limits: tuple[float, float] | None = None
-    ) -> Iterator[RowScores]:
-        """Yield what is known of some rows' scores; `limits`: in place of `score_range`."""
-        low, high = limits or self.score_range(eval_fn)
-        n, column, finished = self.n, self.scores[eval_fn], self.finished
-        threshold, absent = self.threshold(eval_fn), self.absent.get(eval_fn)
-        for row in rows:
-            start, end = row * n, (row + 1) * n
-            known = [score for score in column[start:end] if not isnan(score)]
-            if absent is None:
-                yield RowScores(known, sum(finished[start:end]), n, threshold, low, high)
-            else:
-                left = n - sum(absent[start:end])
-                yield RowScores(known, len(known), left, threshold, low, high)
 
     def threshold(self, eval_fn: str) -> float:
         """Return from which score on a function's runs pass; infinity where none does."""
@@ -104,37 +75,24 @@ class ScoreTable:
         """Return whether there is any: it is an eval function's, or its own."""
         return self.threshold(eval_fn) < math.inf
 
-    def has_run(self, row: int) -> bool:
-        """Return whether a run of the row has ended."""
-        return any(self.finished[row * self.n : (row + 1) * self.n])
+    def are_scored(self, eval_fn: str) -> Flags:
+        """Return which runs the function has given a score."""
+        return ~np.isnan(self.scores[eval_fn]) & ~self.agent_failed
 
-    def has_value(self, eval_fn: str, row: int, case: Case) -> bool:
-        """Return whether a metric of the function has a value for the row, in a case."""
-        [scores] = self.rows_of_scores(eval_fn, [row], _UNIT)
-        return bool(scores.ended if case == "value" else scores.n)
+    def has_score(self, eval_fn: str) -> bool:
+        """Return whether any run has a score: else there are no figures."""
+        return bool(self.are_scored(eval_fn).any())
 
-    def has_score(self, eval_fn: str, rows: Sequence[int]) -> bool:
-        """Return whether any run of some rows has a score: else there are no figures."""
-        return any(self.were_scored(eval_fn, rows))
+    def unknown(self, eval_fn: str) -> int:
+        """Count the runs whose score is not known."""
+        missing = np.isnan(self.scores[eval_fn])
+        return int((missing & ~self.absent.get(eval_fn, np.False_)).sum())
 
-    def were_scored(self, eval_fn: str, rows: Sequence[int]) -> Iterator[bool]:
-        """Yield for each run of some rows whether the function has given it a score."""
-        scores = self.run_values(self.scores[eval_fn], rows)
-        failed = self.run_values(self.agent_failed, rows)
-        return (not isnan(score) and not own for score, own in zip(scores, failed, strict=True))
-
-    def run_values(self, column: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
-        """Return the values of all runs of some different rows."""
-        if len(rows) == len(self.row_names):
-            return column
-        n = self.n
-        return [value for row in rows for value in column[row * n : (row + 1) * n]]
-
-    def count(self, eval_fn: str, row: int) -> Count:
-        """Return the passes, fails and unknown runs of one row."""
-        [scores] = self.rows_of_scores(eval_fn, [row], _UNIT)
-        found = sum(passes(score, scores.pass_threshold) for score in scores.known)
-        return Count(found, len(scores.known), scores.n - len(scores.known))
+    @property
+    def ended(self) -> list[RunResult]:
+        """The runs that ended."""
+        runs: list[RunResult] = self.runs[self.finished].tolist()
+        return runs
 
     def score_range(self, eval_fn: str) -> tuple[float, float]:
         """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen).
@@ -142,160 +100,161 @@ class ScoreTable:
         With `score_limits`, between those.
         """
         if self.score_limits is not None:
-            return self.score_limits
-        seen = [score for score in self.scores[eval_fn] if not isnan(score)]
-        return min(0.0, min(seen, default=0.0)), max(1.0, max(seen, default=1.0))
+            return self.score_limits[eval_fn]
+        scores = self.scores[eval_fn]
+        seen = scores[~np.isnan(scores)]
+        return float(seen.min(initial=0.0)), float(seen.max(initial=1.0))
 
-    def rows_where(self, column: str, value: str) -> list[int]:
-        """Rows whose `column` (any case) reads as `value`; KeyError when there is no such column.
-
-        A number matches when it is equal, true, false and null as they are in JSON.
-        """
-        values = self.columns[match_column(self.columns, column)]
-        return [row for row in self.rows if reads_as(values[row], value)]
-
-
-class RowScores(NamedTuple):
-    """The scores of one row and function, and between what those that are unknown lie."""
-
-    known: Sequence[float]
-    ended: int
-    """Runs that have ended, with a score or not; of a recorded score, those that recorded it."""
-    n: int
-    """Runs planned; of a recorded score, without those that did not record it."""
-    pass_threshold: float
-    low: float
-    high: float
-
-    def filled(self, case: Case) -> list[float]:
+    def row_scores(self, eval_fn: str, case: Case = "value") -> RowScores:
         """Return the scores of a case: for the value, of the runs that have ended."""
+        scores, absent = self.scores[eval_fn], self.absent.get(eval_fn)
+        is_known = ~np.isnan(scores)
         if case == "value":
-            return [*self.known, *[0.0] * (self.ended - len(self.known))]
-        filling = self.low if case == "worst" else self.high
-        return [*self.known, *[filling] * (self.n - len(self.known))]
-
-    def passes_of(self, case: Case) -> tuple[int, int]:
-        """Return the runs of a case, and how many of them pass."""
-        found = sum(score >= self.pass_threshold for score in self.known)
+            fill, counted = 0.0, self.finished if absent is None else is_known
+        else:
+            fill = self.score_range(eval_fn)[case == "best"]
+            counted = np.ones_like(is_known) if absent is None else ~absent
+        filled = np.where(is_known, scores, fill)
+        passed = is_known & (filled >= self.threshold(eval_fn))
         if case == "best":
-            found += self.n - len(self.known)
-        return (self.ended if case == "value" else self.n), found
+            passed |= ~is_known & counted
+        return RowScores(filled, counted, counted.sum(axis=1), passed.sum(axis=1))
 
-
-def match_column(columns: Mapping[str, object], name: str) -> str:
-    """The column of that name, without regard to case; KeyError when there is none."""
-    if name in columns:
-        return name
-    for column in columns:
-        if column.casefold() == name.casefold():
-            return column
-    raise KeyError(name)
-
-
-def reads_as(value: object, text: str) -> bool:
-    """Whether a dataset value is what `text` says.
-
-    >>> [reads_as(v, t) for v, t in [(3, "3.0"), (True, "true"), (None, "null"), ("3", "3.0")]]
-    [True, True, True, False]
-    """
-    if value is None or isinstance(value, bool):
-        return written(value) == text.casefold()
-    if isinstance(value, (int, float)):
-        try:
-            return float(text) == value
-        except ValueError:
-            return False
-    return str(value) == text
-
-
-def written(value: object) -> str:
-    """A dataset value as `reads_as` takes it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
-
-
-class ScoreTableBuilder:
-    """Collects runs, in any order, into a ScoreTable."""
-
-    def __init__(
-        self,
-        *,
-        n: int,
-        pass_threshold: float,
-        eval_fns: Sequence[str],
-        row_names: Sequence[str],
-        thresholds: Mapping[str, float | None] | None = None,
-        columns: Mapping[str, Sequence[object]] | None = None,
-        row_keys: Sequence[str] = (),
-        row_digests: Sequence[str] = (),
-    ) -> None:
-        """Every row has n runs, all not run yet. `thresholds` has every recorded score."""
-        runs = n * len(row_names)
-        self._scores = {name: _unknown(runs) for name in eval_fns}
-        self._finished, self._errors, self._agent_failed = (bytearray(runs) for _ in range(3))
-        self._absent = {name: bytearray(runs) for name in thresholds or ()}
-        self._duration_s, self._tokens = _unknown(runs), _unknown(runs)
-        self._cost_usd = _unknown(runs)
-        self._table = ScoreTable(
-            n=n,
-            pass_threshold=pass_threshold,
-            thresholds=thresholds or {},
-            absent=self._absent,
-            row_names=row_names,
-            scores=self._scores,
-            finished=self._finished,
-            errors=self._errors,
-            duration_s=self._duration_s,
-            tokens=self._tokens,
-            cost_usd=self._cost_usd,
-            agent_failed=self._agent_failed,
-            columns=columns or {},
-            row_keys=row_keys,
-            row_digests=row_digests,
+    def take(self, places: Sequence[int] | Places) -> ScoreTable:
+        """Return the rows at these places; unknown scores lie between what they do here."""
+        at = np.asarray(places, dtype=np.intp)
+        if np.array_equal(at, np.arange(len(self.rows))):
+            return self
+        return replace(
+            self,
+            rows=self.rows.take(at.tolist()),
+            scores={name: scores[at] for name, scores in self.scores.items()},
+            absent={name: absent[at] for name, absent in self.absent.items()},
+            runs=self.runs[at],
+            finished=self.finished[at],
+            agent_failed=self.agent_failed[at],
+            score_limits={name: self.score_range(name) for name in self.scores},
         )
 
-    def add(
-        self,
-        row: int,
-        run: int,
-        *,
-        scores: Mapping[str, float | None],
-        error: bool = False,
-        agent_failed: bool = False,
-        duration_s: float | None = None,
-        tokens: float | None = None,
-        cost_usd: float | None = None,
-    ) -> None:
-        """Notes a run that ended. A score that is None or absent is unknown.
-
-        What the agent itself is to blame for (it raised, it ran out of time) is no unknown: give
-        it the score 0.0, and `agent_failed`. A recorded score that is None is unknown, one that is
-        left out is absent.
-        """
-        at = row * self._table.n + run
-        self._finished[at], self._errors[at] = 1, int(error)
-        self._agent_failed[at] = int(agent_failed)
-        for name, column in self._scores.items():
-            column[at] = _number(scores.get(name))
-        for name, absent in self._absent.items():
-            absent[at] = name not in scores
-        self._duration_s[at] = _number(duration_s)
-        self._tokens[at] = _number(tokens)
-        self._cost_usd[at] = _number(cost_usd)
-
-    def has(self, row: int, run: int) -> bool:
-        """Return whether the run has been added."""
-        return bool(self._finished[row * self._table.n + run])
-
-    def table(self) -> ScoreTable:
-        """What was added so far. It shares this builder's columns: later runs show in it."""
-        return self._table
+    def record(self, runs: Iterable[RunResult]) -> None:
+        """Take in runs that have ended; those that were not planned are left out."""
+        ended, place_of = list(runs), self.rows.place_of
+        places = np.array([place_of.get(run.row_index, -1) for run in ended], dtype=np.intp)
+        at = places, _column("run_index", ended, np.intp)
+        is_planned = (places >= 0) & (at[1] < self.n)
+        if not is_planned.all():
+            return self.record(compress(ended, is_planned))
+        failed = np.array([run.error_type in AGENTS_OWN for run in ended], dtype=bool)
+        self.runs[at] = np.fromiter(ended, dtype=object, count=len(ended))
+        self.finished[at], self.agent_failed[at] = True, failed
+        scores = [run.scores.get(name) for run in ended for name in self.scores]
+        columns = np.array(scores, dtype=float).reshape(len(ended), len(self.scores)).T
+        for name, given in zip(self.scores, columns, strict=True):
+            missing = np.isnan(given)
+            if name in self.absent:  # a run that failed otherwise could have recorded anything
+                self.absent[name][at] = failed | missing & _column("success", ended, bool)
+                given[failed] = math.nan
+            else:
+                given[missing & failed] = 0.0
+            self.scores[name][at] = given
 
 
-def _unknown(runs: int) -> array[float]:
-    return array("d", [UNKNOWN]) * runs
+def _column(name: str, runs: Iterable[RunResult], kind: DTypeLike) -> NDArray[Any]:
+    """Return a field of each run."""
+    return np.array([*map(attrgetter(name), runs)], dtype=kind)
 
 
-def _number(value: float | None) -> float:
-    return UNKNOWN if value is None else float(value)
+@dataclass(frozen=True)
+class RowScores:
+    """The scores of one function in a case."""
+
+    scores: Floats
+    counted: Flags
+    """Which of them count in this case."""
+    runs: Places
+    """How many do, a row."""
+    passes: Places
+    """How many pass, a row."""
+
+    def where(self, rows: Flags) -> RowScores:
+        """Return these rows alone."""
+        if rows.all():
+            return self
+        return RowScores(self.scores[rows], self.counted[rows], self.runs[rows], self.passes[rows])
+
+    @property
+    def of_runs(self) -> Floats:
+        """The scores of all runs that count."""
+        return self.scores[self.counted]
+
+    @property
+    def lowest(self) -> Floats:
+        """Each row's lowest score."""
+        lowest: Floats = np.where(self.counted, self.scores, math.inf).min(axis=1)
+        return lowest
+
+    @property
+    def highest(self) -> Floats:
+        """Each row's highest score."""
+        highest: Floats = np.where(self.counted, self.scores, -math.inf).max(axis=1)
+        return highest
+
+    @property
+    def means(self) -> Floats:
+        """Each row's mean, as `estimators.mean`: of the same scores the same, in any order."""
+        held = np.where(self.counted, self.scores, 0.0)
+        scale = scale_of(held)
+        sums = np.array([*map(math.fsum, (held / scale).tolist())])
+        return np.clip(sums / self.runs, self.lowest / scale, self.highest / scale) * scale
+
+    def estimates(self, of_row: Callable[[int, int, int], float], k: int) -> Floats:
+        """Return `of_row(runs, passes, k)` of each row, exact: computed once for equal rows."""
+        kinds, places = self._kinds
+        return np.array([of_row(runs, passes, min(k, runs)) for runs, passes in kinds])[places]
+
+    @cached_property
+    def _kinds(self) -> tuple[list[tuple[int, int]], Places]:
+        """Which numbers of runs and passes there are, and which of them each row has."""
+        base = self.counted.shape[1] + 1
+        found, places = np.unique(self.runs * base + self.passes, return_inverse=True)
+        return [divmod(each, base) for each in found.tolist()], places
+
+
+def empty_score_table(
+    info: SuiteInfo,
+    rows: PlannedRows,
+    eval_fns: Iterable[str] | None = None,
+    thresholds: Mapping[str, float | None] | None = None,
+) -> ScoreTable:
+    """Return a table of which nothing has run yet; `thresholds` has every recorded score."""
+    shape = len(rows), info.n
+    names = info.eval_fns if eval_fns is None else eval_fns
+    return ScoreTable(
+        rows=rows,
+        n=info.n,
+        pass_threshold=info.pass_threshold,
+        thresholds=thresholds or {},
+        absent={name: np.zeros(shape, bool) for name in thresholds or ()},
+        scores={name: np.full(shape, math.nan) for name in names},
+        runs=np.full(shape, None),
+        finished=np.zeros(shape, bool),
+        agent_failed=np.zeros(shape, bool),
+    )
+
+
+def score_table_of(
+    suite: SuiteResult, rows: PlannedRows | None = None, eval_fns: Iterable[str] = ()
+) -> ScoreTable:
+    """Return a suite's runs; without `rows`, only rows with a run are known.
+
+    `eval_fns` are names besides those of the suite's eval functions and recorded scores.
+    """
+    runs, own = list(suite.runs), suite.info.eval_fns
+    recorded = sorted(set(chain.from_iterable(run.scores for run in runs)).difference(own))
+    names = list(dict.fromkeys([*own, *recorded, *eval_fns]))
+    others = [name for name in names if name not in own]
+    found = {name: at for run in runs if others for name, at in run.thresholds.items()}
+    thresholds = {name: found.get(name) for name in others}
+    table = empty_score_table(suite.info, ran(suite) if rows is None else rows, names, thresholds)
+    table.record(runs)
+    return table

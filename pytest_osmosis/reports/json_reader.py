@@ -9,6 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +36,15 @@ class UnreadableReport(Exception):
     """The file is no report; `str()` names it and says why."""
 
 
-def read_report(path: Path) -> EvalResult:
-    """Return the result that a JSON report was written from; UnreadableReport when it is none."""
-    return load_report(path)[1]
+def read_report(path: Path, *, figures: bool = True) -> EvalResult:
+    """Return the result that a JSON report was written from; UnreadableReport when it is none.
+
+    Without `figures`, numpy is not imported.
+    """
+    return load_report(path, figures=figures)[1]
 
 
-def load_report(path: Path) -> tuple[Report, EvalResult]:
+def load_report(path: Path, *, figures: bool = True) -> tuple[Report, EvalResult]:
     """Return what a file says, and the result that it was written from; raises likewise."""
     try:
         document = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
@@ -50,7 +54,7 @@ def load_report(path: Path) -> tuple[Report, EvalResult]:
         raise UnreadableReport(f"{path}: not a JSON report: {error}") from None
     try:
         report = checked(document)
-        return report, result_of(report)
+        return report, result_of(report, figures=figures)
     except ValueError as error:
         raise UnreadableReport(f"{path}: not an evaluation's report: {error}") from None
 
@@ -93,17 +97,18 @@ def _mistake(error: ValidationError) -> str:
     return f"{where} is {shown} and {rule}"
 
 
-def result_of(report: Report) -> EvalResult:
+def result_of(report: Report, *, figures: bool = True) -> EvalResult:
     """Return the result of a report; ValueError, which says where, if it contradicts itself."""
     rows: defaultdict[str | None, list[Row]] = defaultdict(list)
     for row in report.rows:
         rows[row.suite].append(row)
-    suites = [_suite(part.name, part, rows[part.name]) for part in report.suites]
+    suite = partial(_suite, figures=figures)
+    suites = [suite(part.name, part, rows[part.name]) for part in report.suites]
     if not suites:
         config = report.config
-        suites = [_suite(config.name or config.data or "evaluation", report, rows[None])]
+        suites = [suite(config.name or config.data or "evaluation", report, rows[None])]
     others = {
-        part.baseline_of: _suite(part.name, part, part.rows, baseline_of=part.baseline_of)
+        part.baseline_of: suite(part.name, part, part.rows, baseline_of=part.baseline_of)
         for part in report.baseline_models
     }
     if len(suites) == len(others) == 1:
@@ -111,7 +116,7 @@ def result_of(report: Report) -> EvalResult:
     environment = report.environment
     return EvalResult(
         suites=tuple(
-            replace(suite, baseline_model_result=others.get(suite.info.name)) for suite in suites
+            replace(each, baseline_model_result=others.get(each.info.name)) for each in suites
         ),
         duration_ms=report.summary.total_duration_ms,
         halted=report.summary.halted,
@@ -120,7 +125,12 @@ def result_of(report: Report) -> EvalResult:
 
 
 def _suite(
-    name: str, part: Report | Suite, rows: Sequence[Row], *, baseline_of: str | None = None
+    name: str,
+    part: Report | Suite,
+    rows: Sequence[Row],
+    *,
+    figures: bool,
+    baseline_of: str | None = None,
 ) -> SuiteResult:
     summary = part.summary
     recorded = {
@@ -129,7 +139,7 @@ def _suite(
     info = replace(_info(name, part.config, summary, rows, recorded), baseline_of=baseline_of)
     runs = list(_runs(info, rows, recorded))
     selected = summary.selected if "selected" in summary.model_fields_set else len(runs)
-    suite = aggregate(info, runs, selected=selected)
+    suite = aggregate(info, runs, selected=selected, figures=figures)
     digests = {row.row_index: row.digest for row in rows}
     return replace(
         suite,
@@ -143,6 +153,7 @@ def _suite(
                 confidence=None,
             )
             for told in part.by
+            if figures
         ),
     )
 

@@ -119,7 +119,7 @@ class GatesPlugin:
         from ..reports.json_reader import UnreadableReport, read_report
 
         try:
-            report = read_report(path)
+            report = read_report(path, figures=False)
         except UnreadableReport as error:
             raise ConfigurationError(f"--osmosis-baseline {error}") from None
         found = baselines_of(report, infos, source=shown_path(path), alone=not self._several)

@@ -1,7 +1,7 @@
 """Import a module in a thread while the session does other work, and before the module is needed.
 
 aiohttp reads the system's certificates twice when it is imported: 100 ms and more, during which the
-thread needs no interpreter lock.
+thread needs no interpreter lock. numpy takes as long, while runs wait for the model.
 """
 
 from __future__ import annotations

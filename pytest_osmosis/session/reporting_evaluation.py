@@ -26,6 +26,7 @@ from ..storage.run_store import RunStore
 from . import header, preflight, progress
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
+from .import_ahead import import_ahead
 from .progress import ProgressCounter
 from .recorder import Recorder, import_for_end
 from .result_sink import ResultSink
@@ -67,6 +68,8 @@ class ReportingEvaluation(Evaluation):
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
         self._follow = self.gates.follow(self._halt)
+        self._has_run = False
+        """Whether a run of this session has ended."""
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         config.pluginmanager.register(self.gates, "osmosis-decisions")
         for plugin in (
@@ -117,6 +120,9 @@ class ReportingEvaluation(Evaluation):
         """Count a run, and stop when no gate is open; from any thread."""
         self._counter.ended(run)
         self._follow(run)
+        if not (run.cached or self._has_run):  # the first requests are out
+            self._has_run = True
+            import_ahead("pytest_osmosis.analysis.score_table")
 
     def _halt(self, reason: str) -> None:
         self.sink.halt(reason)

@@ -25,13 +25,22 @@ if TYPE_CHECKING:
     from ..suite_results import SuiteResult
 
 
-def kept_suite(kept: Replay, *, confidence: float | None = CONFIDENCE) -> SuiteResult:
+def kept_suite(
+    kept: Replay, *, confidence: float | None = CONFIDENCE, figures: bool = True
+) -> SuiteResult:
     """Return the figures of the runs that have ended, of the rows that were last asked for."""
     plan = RunPlan.from_json(kept.plan)
     runs = _ended(kept, plan)
     repeated = planned(kept.repeated, plan)
     info = planned_info(kept, plan)
-    return aggregate(info, runs, selected=plan.total, confidence=confidence, repeated=repeated)
+    return aggregate(
+        info,
+        runs,
+        selected=plan.total,
+        confidence=confidence,
+        repeated=repeated,
+        figures=figures,
+    )
 
 
 def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:
@@ -67,7 +76,7 @@ def _newest_first(folder: Path) -> Iterator[Path]:
 
 
 def _baseline(kept: Replay, info: SuiteInfo) -> Baseline:
-    plan, suite = RunPlan.from_json(kept.plan), kept_suite(kept, confidence=None)
+    plan, suite = RunPlan.from_json(kept.plan), kept_suite(kept, figures=False)
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.header["created_at"]))
     return baseline_of(suite, f"{suite.info.model} of {begun} UTC", _rows(plan, suite))
 

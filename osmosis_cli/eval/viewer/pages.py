@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pytest_osmosis.analysis.aggregate import CONFIDENCE
 from pytest_osmosis.analysis.baseline import baseline_of, compared
-from pytest_osmosis.analysis.planned_rows import ran, score_table_of
 from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports import html
@@ -120,11 +119,12 @@ def beside(there: EvalResult, here: EvalResult, source: str) -> EvalResult:
 
 
 def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
-    table, rows = score_table_of(now), ran(now)
-    baseline = baseline_of(then, source)
-    report = compared(now, table, rows, baseline=baseline, confidence=CONFIDENCE)
+    from pytest_osmosis.analysis.score_table import score_table_of
+
+    table, baseline = score_table_of(now), baseline_of(then, source)
+    report = compared(now, table, baseline=baseline, confidence=CONFIDENCE)
     paired = tuple(
         replace(then.rows[there], row_index=now.rows[here].row_index)
-        for here, there in match_rows(table, baseline.table).pairs
+        for here, there in match_rows(table.rows, baseline.rows).pairs
     )
     return replace(now, baseline=report, baseline_model_result=replace(then, rows=paired))

@@ -12,23 +12,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ...escaping import counted, shortened
 from ...verdicts import GateResult, Interval
 from ..aggregate import interval_of
-from ..comparison import at_thresholds, differences, paired_values, span_of
-from ..metrics import EACH_ROW, Bounds, Metric, bounds, row_values, unknown_scores
+from ..comparison import Matched, differences, paired_values, span_of
+from ..metrics import CASES, EACH_ROW, Bounds, bounds, row_values
 from ..row_matching import match_rows
 from ..score_table import Case, ScoreTable
 from ..statistics.estimators import mean
 from ..statistics.paired import paired
-from .parser import Gate, GateError, resolved
+from .parser import Gate, GateError, Slice, resolved
 from .result import EQUAL_WITHIN, holds, outcome_between
 
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
-
-Pairs = Sequence[tuple[int, int]]
-"""Rows that match: (row here, row in the baseline)."""
 
 
 def evaluate(
@@ -39,7 +38,7 @@ def evaluate(
     baseline: ScoreTable | None = None,
     rows: Sequence[int] | None = None,
 ) -> GateResult:
-    """The verdict on one gate; `rows`, if given, are the positions of those of its slice.
+    """The verdict on one gate; `rows`, if given, are the places of those of its slice.
 
     Raises:
         GateError: when the gate names no (or an unknown) eval function among several, a K above n,
@@ -52,46 +51,49 @@ def evaluate(
         baseline_n=baseline.n if baseline else None,
         has_baseline=baseline is not None,
     )
-    if rows is None:
-        rows = slice_rows(gate, table)
-    if not rows and gate.where:
+    if rows is None and gate.where is not None:
+        rows = slice_rows(gate, gate.where, table)
+    if rows is not None:
+        table = table.take(rows)
+    if not len(table.rows) and gate.where:
         return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
     if (problem := _lacks_threshold(gate, table)) is not None:
         return unmeasured(gate, problem)
     if gate.against_baseline and baseline is not None:
-        return _against(gate, table, rows, baseline=baseline, confidence=confidence)
-    found = bounds(gate.metric, table, rows)
+        return _against(gate, table, baseline, confidence)
+    metric, found = gate.metric, bounds(gate.metric, table)
     if found is None:
         return unmeasured(gate, "there are no runs to measure")
     intervals = _Intervals()
-    metric = gate.metric
     if confidence is not None and metric.definition.interval is not None:
         figure, worst, best = (
-            interval_of(metric, row_values(metric, table, rows, case), table, confidence)
-            for case in _CASES
+            interval_of(metric, row_values(metric, table, case), table, confidence)
+            for case in CASES
         )
         low, high = metric.scale(table)
         intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
-    verdict = _verdict(gate, found, intervals, rows=len(rows))
-    return replace(verdict, detail=_rows_below(gate, table, rows))
+    verdict = _verdict(gate, found, intervals, rows=len(table.rows))
+    return replace(verdict, detail=_rows_below(gate, table))
 
 
-def _rows_below(gate: Gate, table: ScoreTable, rows: Sequence[int]) -> str:
+def _rows_below(gate: Gate, table: ScoreTable) -> str:
     """Name the rows that do not reach the threshold of a gate on each row, the lowest first."""
     if gate.metric.kind != EACH_ROW:
         return ""
-    scores = table.rows_of_scores(gate.metric.function(table), rows)
-    ended = [(row, *each.passes_of("value")) for row, each in zip(rows, scores, strict=True)]
-    low = sorted(
-        (passed / runs, row, f"{shortened(table.row_names[row])} {passed}/{runs}")
-        for row, runs, passed in ended
-        if runs and not holds(gate.operator, passed / runs, gate.threshold)
-    )
-    if not low:
+    scores = table.row_scores(gate.metric.function(table))
+    ended = np.flatnonzero(scores.runs)
+    shares = scores.passes[ended] / scores.runs[ended]
+    order = shares.argsort(kind="stable")
+    rising = shares[order].tolist()
+    below = sum(not holds(gate.operator, share, gate.threshold) for share in rising)
+    if not below:
         return ""
-    named = ", ".join(name for *_, name in low[:ROWS_NAMED])
-    more = f" and {len(low) - ROWS_NAMED} more" if len(low) > ROWS_NAMED else ""
-    return f"{len(low)} of {counted(len(rows), 'row')} below: {named}{more}"
+    named = ", ".join(
+        f"{shortened(table.rows.names[row])} {scores.passes[row]}/{scores.runs[row]}"
+        for row in ended[order][: min(below, ROWS_NAMED)].tolist()
+    )
+    more = f" and {below - ROWS_NAMED} more" if below > ROWS_NAMED else ""
+    return f"{below} of {counted(len(table.rows), 'row')} below: {named}{more}"
 
 
 def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:
@@ -103,21 +105,18 @@ def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:
     return None if table.has_threshold(name) else f"{name} has no pass threshold: {hint}"
 
 
-def slice_rows(gate: Gate, table: ScoreTable) -> Sequence[int]:
-    """The rows that a gate looks at.
+def slice_rows(gate: Gate, where: Slice, table: ScoreTable) -> list[int]:
+    """The places of the rows of a gate's slice.
 
     Raises:
         GateError: when the dataset has no such column.
     """
-    if gate.where is None:
-        return table.rows
     try:
-        return table.rows_where(gate.where.column, gate.where.value)
+        return table.rows.places(table.rows.where(where.column, where.value))
     except KeyError:
-        raise GateError(gate.text, f"the data have no column {gate.where.column!r}") from None
+        raise GateError(gate.text, f"the data have no column {where.column!r}") from None
 
 
-_CASES: tuple[Case, Case, Case] = ("value", "worst", "best")
 _OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
 
 _FARTHEST = 1_000.0
@@ -135,53 +134,34 @@ class _Intervals:
 
 
 def _against(
-    gate: Gate,
-    table: ScoreTable,
-    rows: Sequence[int],
-    *,
-    baseline: ScoreTable,
-    confidence: float | None,
+    gate: Gate, table: ScoreTable, baseline: ScoreTable, confidence: float | None
 ) -> GateResult:
     """A gate on the paired difference; the baseline's unknown runs count against each bound."""
     name, metric = gate.metric.function(table), gate.metric
     if name not in baseline.scores:
         return unmeasured(gate, f"the baseline has no eval function {name}")
-    pairs = matching_rows(table, baseline, rows)
-    if not pairs:
+    both = Matched.of(table, baseline, match_rows(table.rows, baseline.rows))
+    if not len(both):
         return unmeasured(gate, "the baseline has none of these rows")
-    there = at_thresholds(baseline, table)
-    sides = {case: paired_differences(metric, table, there, pairs, case) for case in _CASES}
-    if not (sides["worst"] and sides["best"]):
-        return unmeasured(gate, f"no run here and there has recorded {name}")
-    is_scored = all(
-        side.has_score(name, rows)
-        for side, rows in zip((table, there), zip(*pairs, strict=True), strict=True)
+    value, worst, best = (
+        differences(*paired_values(metric, both, case, _OPPOSITE[case])) for case in CASES
     )
-    value = mean(sides["value"]) if sides["value"] and is_scored else None
-    unknown = unknown_scores(metric, table, [here for here, _ in pairs])
-    unknown += unknown_scores(metric, there, [other for _, other in pairs])
-    found = Bounds(value, mean(sides["worst"]), mean(sides["best"]), unknown)
+    if not (worst.size and best.size):
+        return unmeasured(gate, f"no run here and there has recorded {name}")
+    found = Bounds(
+        mean(value) if value.size and both.has_score(name) else None,
+        mean(worst),
+        mean(best),
+        both.current.unknown(name) + both.baseline.unknown(name),
+    )
     intervals = _Intervals()
     if confidence is not None:
-        span = span_of(metric, table, there)
-        figure, worst, best = (
-            paired(sides[case], confidence=confidence, span=span).interval for case in _CASES
+        span = span_of(metric, both)
+        figure, low, high = (
+            paired(side, confidence=confidence, span=span).interval for side in (value, worst, best)
         )
-        intervals = _Intervals(figure, _low(worst, -span), _high(best, span), confidence)
-    return _verdict(gate, found, intervals, rows=len(pairs))
-
-
-def matching_rows(table: ScoreTable, baseline: ScoreTable, rows: Sequence[int]) -> Pairs:
-    """Return the rows, of those given, that the baseline has too."""
-    wanted = set(rows)
-    return [pair for pair in match_rows(table, baseline).pairs if pair[0] in wanted]
-
-
-def paired_differences(
-    metric: Metric, table: ScoreTable, baseline: ScoreTable, pairs: Pairs, case: Case
-) -> list[float]:
-    """Return one difference a row; the baseline's unknown runs count against the case."""
-    return differences(*paired_values(metric, table, baseline, pairs, case, _OPPOSITE[case]))
+        intervals = _Intervals(figure, _low(low, -span), _high(high, span), confidence)
+    return _verdict(gate, found, intervals, rows=len(both))
 
 
 def _low(interval: Interval | None, undefined: float) -> float:

@@ -15,7 +15,7 @@ from unicodedata import category
 
 from ...escaping import shortened
 from ..metrics import EACH_ROW, METRICS, Metric
-from ..score_table import match_column, reads_as, written
+from ..planned_rows import match_column, reads_as, written
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""

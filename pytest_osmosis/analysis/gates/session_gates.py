@@ -54,7 +54,7 @@ def evaluate_suite(
     `confidence` is that of the comparison's intervals; None: the usual. Raises GateError when a
     gate does not suit the suite.
     """
-    from ..planned_rows import score_table_of
+    from ..score_table import score_table_of
 
     functions = [asked.gate.eval_fn for asked in gates if asked.gate.eval_fn]
     table = score_table_of(suite, rows, functions)
@@ -63,15 +63,13 @@ def evaluate_suite(
         from ..baseline import compared
 
         level = confidence or CONFIDENCE
-        report = compared(suite, table, rows, baseline=baseline, confidence=level)
+        report = compared(suite, table, baseline=baseline, confidence=level)
         suite = replace(suite, baseline=report)
-    results = tuple(_evaluate(asked, table, rows, baseline) for asked in gates)
+    results = tuple(_evaluate(asked, table, baseline) for asked in gates)
     return replace(suite, verdicts=results)
 
 
-def _evaluate(
-    asked: AskedGate, table: ScoreTable, rows: PlannedRows, baseline: Baseline | None
-) -> GateResult:
+def _evaluate(asked: AskedGate, table: ScoreTable, baseline: Baseline | None) -> GateResult:
     from .evaluate import evaluate, unmeasured
 
     if asked.problem is not None:
@@ -82,7 +80,7 @@ def _evaluate(
             table,
             confidence=asked.confidence,
             baseline=None if baseline is None else baseline.table,
-            rows=None if asked.row_indices is None else rows.places(asked.row_indices),
+            rows=None if asked.row_indices is None else table.rows.places(asked.row_indices),
         )
     return replace(result, row_indices=asked.row_indices)
 
@@ -136,7 +134,7 @@ class GateEvaluator:
                 eval_fns=_functions(gate, info, eval_fns),
                 n=info.n,
                 columns=known.columns if known is not None and gate.where else None,
-                baseline_n=None if baseline is None else baseline.table.n,
+                baseline_n=None if baseline is None else baseline.suite.info.n,
                 has_baseline=self._has_baseline,
                 is_part=_is_part(info),
             )

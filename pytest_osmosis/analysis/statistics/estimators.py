@@ -1,15 +1,26 @@
 """Estimators: pass@k and pass^k of one row, the mean and the deviation of any values.
 
-Pure numbers from the standard library: no runs, rows or reports. `..metrics` says which figures
-are made of them, `intervals` how sure a figure is.
+Pure numbers: no runs, rows or reports. Arrays are worked on through their own methods, so that
+numpy need not be imported. `..metrics` says which figures are made of them, `intervals` how sure a
+figure is.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Flags: TypeAlias = NDArray[np.bool_]
+    Places: TypeAlias = NDArray[np.intp]
 
 REPORTED_KS = (1, 3, 5, 10)
 """The k that summaries give besides n itself."""
@@ -73,23 +84,21 @@ def reported_ks(n: int) -> tuple[int, ...]:
     return (*(k for k in REPORTED_KS if k < n), n)
 
 
-def mean(values: Sequence[float]) -> float:
+def mean(values: Floats) -> float:
     """Return the arithmetic mean, summed without loss; 0.0 when there are no values."""
-    if len(values) < 2:
-        return values[0] if values else 0.0
-    low, high = min(values), max(values)
-    scale = scale_of((low, high))
-    scaled = values if scale == 1.0 else [value / scale for value in values]
-    return min(max(math.fsum(scaled) / len(values) * scale, low), high)
-
-
-def population_std(values: Sequence[float]) -> float:
-    """Return the root of the mean squared deviation from the mean; 0.0 when there are no values."""
-    if not values:
+    if not values.size:
         return 0.0
-    scale, centre = scale_of(values), mean(values)
-    squares = math.fsum(((value / scale) - (centre / scale)) ** 2 for value in values)
-    return math.sqrt(squares / len(values)) * scale
+    low, high, scale = float(values.min()), float(values.max()), scale_of(values)
+    return min(max(math.fsum((values / scale).tolist()) / values.size * scale, low), high)
+
+
+def population_std(values: Floats) -> float:
+    """Return the root of the mean squared deviation from the mean; 0.0 when there are no values."""
+    if not values.size:
+        return 0.0
+    scale = scale_of(values)
+    squares = (values / scale - mean(values) / scale) ** 2
+    return math.sqrt(float(squares.mean())) * scale
 
 
 def finite(value: float) -> float:
@@ -97,9 +106,9 @@ def finite(value: float) -> float:
     return max(-sys.float_info.max, min(sys.float_info.max, value))
 
 
-def scale_of(values: Sequence[float]) -> float:
+def scale_of(values: Floats) -> float:
     """Return a power of two that keeps sums and squares of huge scores finite; usually 1.0."""
-    return 2.0**600 if max(map(abs, values)) > 2.0**400 else 1.0
+    return 2.0**600 if abs(values).max(initial=0.0) > 2.0**400 else 1.0
 
 
 def _check(n: int, c: int, k: int) -> None:

@@ -16,19 +16,20 @@ how often these hold the truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...verdicts import Interval
 from . import student_t
 from .estimators import finite, mean, population_std
 
+if TYPE_CHECKING:
+    from .estimators import Floats
+
 HALF_SURPLUS_ROWS = 4.0
 """Times K: with so many rows away from the common end, half of the surplus over N is taken."""
 
 
-def unit_interval(
-    values: Sequence[float], *, confidence: float = 0.95, k: int = 1
-) -> Interval | None:
+def unit_interval(values: Floats, *, confidence: float = 0.95, k: int = 1) -> Interval | None:
     """The interval of the mean of one value a row, each in 0..1; None without rows.
 
     The values are worth `m (1 - m) / e^2` rows of 0 and 1, m being their mean and e its standard
@@ -40,9 +41,10 @@ def unit_interval(
     rows = len(values)
     if not rows:
         return None
-    away = rows - max(values.count(0.0), values.count(1.0))
+    zeros, ones = int((values == 0.0).sum()), int((values == 1.0).sum())
+    away = rows - max(zeros, ones)
     centre, error = mean(values), standard_error(values)
-    if error is None or all(value in (0.0, 1.0) for value in values):
+    if error is None or zeros + ones == rows:
         limits = agresti_coull(centre, rows, student_t.two_sided(confidence, math.inf))
         return Interval(*limits, "agresti-coull", confidence)
     worth = centre * (1.0 - centre) / error**2 if error else rows
@@ -52,7 +54,7 @@ def unit_interval(
     return Interval(*limits, "agresti-coull (effective rows)", confidence)
 
 
-def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval | None:
+def t_interval(values: Floats, *, confidence: float = 0.95) -> Interval | None:
     """`m -+ t s / sqrt(N)` with N - 1 degrees of freedom and the sample deviation s.
 
     Student 1908, "The Probable Error of a Mean", Biometrika 6:1. None with fewer than two values
@@ -79,11 +81,11 @@ def agresti_coull(share: float, rows: float, z: float) -> tuple[float, float]:
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
-def standard_error(values: Sequence[float]) -> float | None:
+def standard_error(values: Floats) -> float | None:
     """Sample standard deviation over the root of N; None with fewer than two values."""
     rows = len(values)
     if rows < 2:
         return None
-    if min(values) == max(values):
+    if values.min() == values.max():
         return 0.0
     return population_std(values) / math.sqrt(rows - 1)

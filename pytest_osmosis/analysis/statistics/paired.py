@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...verdicts import Interval, Paired
 from . import student_t
 from .estimators import mean
+
+if TYPE_CHECKING:
+    from .estimators import Floats
 
 METHOD = "agresti-min"
 
@@ -20,7 +23,7 @@ HALF_ADDED_ROWS = 4.0
 """With so many rows away from the commonest difference, one row is added instead of two."""
 
 
-def paired(differences: Sequence[float], *, confidence: float = 0.95, span: float = 1.0) -> Paired:
+def paired(differences: Floats, *, confidence: float = 0.95, span: float = 1.0) -> Paired:
     """The mean of one difference a row, none of which can lie farther than `span` from 0.
 
     The interval is `c -+ t e`, c and e being mean and standard error after rows were added, as
@@ -33,10 +36,10 @@ def paired(differences: Sequence[float], *, confidence: float = 0.95, span: floa
     rows = len(differences)
     if not rows:
         return Paired(0.0, None, None, None)
-    moved = [value / span for value in differences]
+    moved = differences / span
     added = 2.0 * HALF_ADDED_ROWS / (_away(moved) + HALF_ADDED_ROWS)
-    centre = math.fsum(moved) / (rows + added)
-    square = (math.fsum(value * value for value in moved) + added / 2.0) / (rows + added)
+    centre = math.fsum(moved.tolist()) / (rows + added)
+    square = (math.fsum((moved * moved).tolist()) + added / 2.0) / (rows + added)
     error = math.sqrt((square - centre * centre) / (rows + added))
     freedom = rows - 1 if rows > 1 else math.inf
     t, found = student_t.two_sided(confidence, freedom), mean(moved)
@@ -47,6 +50,6 @@ def paired(differences: Sequence[float], *, confidence: float = 0.95, span: floa
     return Paired(mean(differences), interval, min(1.0, p), METHOD)
 
 
-def _away(differences: Sequence[float]) -> int:
+def _away(differences: Floats) -> int:
     """How many rows differ otherwise than most do; what differs by rounding alone is equal."""
-    return len(differences) - max(Counter(round(each, 9) for each in differences).values())
+    return len(differences) - max(Counter(differences.round(9).tolist()).values())

@@ -15,7 +15,7 @@ from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
-from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import read_report
 from pytest_osmosis.run_result import DECIDED

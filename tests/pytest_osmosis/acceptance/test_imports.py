@@ -22,7 +22,7 @@ def pytest_unconfigure(config):
 """
 
 LIBRARIES = {
-    *("litellm", "pyarrow", "numpy", "httpx", "jinja2", "yaml", "click", "certifi"),
+    *("litellm", "pyarrow", "httpx", "jinja2", "yaml", "click", "certifi"),
 }
 CLIENT = {"aiohttp", "http.client", "urllib.request"}
 """aiohttp and what it imports itself: for the processes that call the model, and no others."""
@@ -47,6 +47,7 @@ ELSEWHERE = {
             *(
                 "analysis.gates.early_stopping",
                 "analysis.gates.evaluate",
+                "analysis.gates.open_gates",
                 "analysis.gates.parser",
                 "reports.html",
                 "reports.json_writer",
@@ -60,6 +61,35 @@ ELSEWHERE = {
     ),
 }
 """What belongs to other kinds of agents, models, data, reports, or to gates."""
+
+WAITS_FOR_NUMPY = """
+import asyncio
+import sys
+import threading
+
+answered = []
+begun = threading.Event()
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy" and not begun.is_set():
+            with open("numpy.txt", "w") as file:
+                print(len(answered), threading.current_thread().name, file=file)
+            begun.set()
+
+
+sys.meta_path.insert(0, Finder())
+
+
+async def agent(ctx):
+    prompt = ctx.request.messages[-1]["content"]
+    answer = await ctx.chat(ctx.request.messages)
+    answered.append(prompt)
+    if prompt == "last" and not await asyncio.to_thread(begun.wait, 60):
+        raise TimeoutError("numpy is not imported while a run is awaited")
+    return ctx.complete([*ctx.request.messages, answer.message])
+"""
 
 REPORTING = {
     f"pytest_osmosis.{name}"
@@ -102,7 +132,22 @@ def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, worke
         loaded = modules(project, process)
         assert "pytest_osmosis.evaluation" in loaded
         assert loaded & LIBRARIES == set(), process
+        assert ("numpy" in loaded) == (process == "main")  # figures are made there
         calls_model = process != "main" or not workers
         assert loaded & CLIENT == (CLIENT if calls_model else set()), process
         assert loaded & ELSEWHERE == set(), process
         assert loaded & REPORTING == (REPORTING if process == "main" else set())
+
+
+def test_numpy_is_imported_in_a_thread_when_the_first_run_has_ended(project: Project) -> None:
+    project.write("agent.py", WAITS_FOR_NUMPY)
+    project.rows("first", "last")
+    gate, by = "--osmosis-gate=mean - baseline >= -1", "--osmosis-by=ground_truth"
+    for compares in ([], ["--osmosis-baseline=before.json", gate, by]):
+        more = ("-n0", "--batch-size=2", "--osmosis-fresh", "-p", "no:hypothesispytest", *compares)
+        session = project.apart(*project.options(*more, agent="agent:agent"))
+        assert session.ret == 0, session.out
+        answered, thread = (project.path / "numpy.txt").read_text().split()
+        assert int(answered) >= 1
+        assert thread == "osmosis-import"
+        (project.path / "out.json").rename(project.path / "before.json")

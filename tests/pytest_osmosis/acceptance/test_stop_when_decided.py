@@ -115,7 +115,7 @@ class Sessions:
         self.project.rows(
             *({"user_prompt": str(row), "kind": kind} for row, kind in enumerate(suite.kinds))
         )
-        scores = {f"{row} {run}": told["scores"] for (row, run), told in suite.runs.items()}
+        scores = {f"{row} {run}": told.scores for (row, run), told in suite.runs.items()}
         self.project.write("scores.json", json.dumps(scores))
         return self.project.run(
             "--osmosis-no-journal", "--osmosis-eval-fn=b:g", *more,

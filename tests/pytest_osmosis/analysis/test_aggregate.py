@@ -6,6 +6,7 @@ import html
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
@@ -14,7 +15,7 @@ from pytest_osmosis.analysis.gates.early_stopping import saved
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
 from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary_metrics
-from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.reports.html import render as render_html
 from pytest_osmosis.reports.json_models import EvalFnSummary
 from pytest_osmosis.reports.json_reader import checked
@@ -44,6 +45,21 @@ def test_a_gate_is_held_at_the_value_that_the_summary_shows(rows):
             found = evaluate(parse_gate(f"{metric.label} >= 0"), table)
             assert found.figure == function[metric.label]
             assert found.low <= found.figure <= found.high
+
+
+@pytest.mark.parametrize("rows", [*SUITES.values(), [[1e300, -1e300], [1e300, 1.0]]])
+def test_users_code_that_makes_numpy_raise_changes_no_figure(rows):
+    def found():
+        table, other = (score_table_of(suite_of(each)) for each in (rows, rows[::-1]))
+        labels = [name + "1" * each.takes_k for name, each in METRICS.items() if each.in_gates]
+        gates = [parse_gate(f"{label} >= 0") for label in labels]
+        gates += [parse_gate(f"{label} - baseline >= 0") for label in ("mean", "pass@1")]
+        judged = [evaluate(gate, table, baseline=other, confidence=0.9) for gate in gates]
+        return suite_of(rows).functions, compare(table, other), judged
+
+    expected = found()
+    with np.errstate(all="raise"):
+        assert found() == expected
 
 
 def test_runs_that_were_never_started_are_left_out_of_every_figure():
@@ -221,7 +237,7 @@ def test_every_metric_of_the_table_is_where_its_entry_says():
 def test_an_entry_of_the_table_is_all_that_a_further_metric_needs(monkeypatch: pytest.MonkeyPatch):
     best = Definition(
         name="best@", field="best_at_{k}", takes_k=True, in_summary=True, in_tables="largest k",
-        of_row=lambda row, case, k: max(row.filled(case)), unit_scores=True, interval="mean",
+        of_rows=lambda scores, k: scores.highest, unit_scores=True, interval="mean",
     )  # fmt: skip
     monkeypatch.setitem(METRICS, best.name, best)
     suite = suite_of(SUITES["complete"])

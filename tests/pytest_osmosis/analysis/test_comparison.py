@@ -12,23 +12,16 @@ from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.row_matching import match_rows
-from pytest_osmosis.analysis.score_table import ScoreTableBuilder
-from pytest_osmosis.analysis.statistics.paired import paired
+from pytest_osmosis.analysis.statistics.paired import paired as paired_rows
+from tests.score_tables import empty_table, run_of, table_of
 
 
-def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):
-    builder = ScoreTableBuilder(
-        n=len(rows[0]),
-        pass_threshold=threshold,
-        eval_fns=[name],
-        row_names=[f"row-{i}" for i in range(len(rows))],
-        row_keys=keys,
-        row_digests=digests,
-    )
-    for row, scores in enumerate(rows):
-        for run, score in enumerate(scores):
-            builder.add(row, run, scores={name: score}, error=score is None)
-    return builder.table()
+def tally_of(rows, *, name="f", **settings):
+    return table_of(rows, names=(name,), **settings)
+
+
+def paired(differences, **settings):
+    return paired_rows(np.array(differences, dtype=float), **settings)
 
 
 # --- which rows ---------------------------------------------------------------------------------
@@ -37,13 +30,13 @@ def tally_of(rows, *, threshold=1.0, name="f", keys=(), digests=()):
 def test_rows_are_matched_by_key_and_content():
     here = tally_of([[1.0]] * 4, keys=["a", "b", "c", "d"], digests=["1", "2", "3", ""])
     there = tally_of([[1.0]] * 4, keys=["d", "c", "b", "z"], digests=["9", "X", "2", "8"])
-    found = match_rows(here, there)
+    found = match_rows(here.rows, there.rows)
     assert found.pairs == ((1, 2), (3, 0))
     assert (found.changed, found.added, found.removed) == (("row-2",), ("row-0",), ("row-3",))
 
 
 def test_without_keys_the_names_match():
-    found = match_rows(tally_of([[1.0]] * 2), tally_of([[1.0]] * 3))
+    found = match_rows(tally_of([[1.0]] * 2).rows, tally_of([[1.0]] * 3).rows)
     assert found.pairs == ((0, 0), (1, 1))
     assert found.removed == ("row-2",)
     assert found.notes() == ["1 row is only in the baseline and not compared: row-2"]
@@ -63,11 +56,9 @@ def test_a_function_without_any_score_on_one_side_is_not_compared():
 
 
 def test_runs_without_a_score_are_those_that_the_summary_counts():
-    builder = ScoreTableBuilder(n=4, pass_threshold=1.0, eval_fns=["f"], row_names=["row-0"])
-    builder.add(0, 0, scores={"f": 1.0})
-    builder.add(0, 1, scores={}, error=True)
-    builder.add(0, 2, scores={"f": 0.0}, error=True, agent_failed=True)
-    report = compare(builder.table(), tally_of([[1.0] * 4]))
+    table = empty_table(1, 4)
+    table.record([run_of(0, 0, {"f": 1.0}), run_of(0, 1, {}), run_of(0, 2, {}, error_type="agent")])
+    report = compare(table, tally_of([[1.0] * 4]))
     assert report.notes == ("2 runs here without a score for f: counted as 0.0",)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
-from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.escaping import escape_workflow_commands
 from pytest_osmosis.reports import github
 from tests.made_results import NASTY, result_of, suite_of

@@ -180,12 +180,10 @@ def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):
 @pytest.fixture
 def baseline_page() -> ReportPage:
     from pytest_osmosis.analysis.baseline import baseline_of, compared
-    from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+    from pytest_osmosis.analysis.score_table import score_table_of
 
     before, now = suite_of([[0.0, 0.0], [1.0, 1.0]]), suite_of([[1.0, 1.0], [0.0, 0.0]])
-    report = compared(
-        now, score_table_of(now), ran(now), baseline=baseline_of(before, "x"), confidence=0.95
-    )
+    report = compared(now, score_table_of(now), baseline=baseline_of(before, "x"), confidence=0.95)
     return rendered(result_of(replace(now, baseline=report, baseline_model_result=before)))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
-from pytest_osmosis.analysis.planned_rows import score_table_of
+from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports import markdown
 from pytest_osmosis.run_result import EMBEDDED_ENDPOINT, RunId

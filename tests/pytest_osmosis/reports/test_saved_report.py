@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.analysis.baseline import baseline_of, compared
-from pytest_osmosis.analysis.planned_rows import ran, score_table_of
+from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.saved_report import SavedReport, read_saved
 from pytest_osmosis.reports.view import view_of
@@ -26,7 +26,7 @@ def suite() -> SuiteResult:
     other = suite_of([[1.0, 1.0], [0.0, 0.0]], name=OTHER, model="calc-1b", baseline_of=NAME)
     now = suite_of([[0.0, "busy"], [0.0, 0.0]])
     table, against = score_table_of(now), baseline_of(other, "calc-1b")
-    changes = compared(now, table, ran(now), baseline=against, confidence=0.95)
+    changes = compared(now, table, baseline=against, confidence=0.95)
     return replace(now, baseline=changes, baseline_model_result=other)
 
 

@@ -10,15 +10,16 @@ import time
 from dataclasses import replace
 from statistics import median
 
+import numpy as np
 import pytest
 
-from pytest_osmosis.analysis.gates.early_stopping import SuiteGates, is_settled, widest_limits
 from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.open_gates import SuiteGates, is_settled, widest_limits
 from pytest_osmosis.analysis.gates.parser import Gate, parse_gate
-from pytest_osmosis.analysis.metrics import METRICS, Bounds, Definition, Metric
-from pytest_osmosis.analysis.score_table import ScoreTableBuilder
+from pytest_osmosis.analysis.metrics import CASES, METRICS, Bounds, Definition, Metric
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from tests.random_suites import Suite, outcomes, random_gate, suites
+from tests.score_tables import empty_table, run_of
 
 
 @pytest.mark.slow
@@ -69,20 +70,14 @@ def test_every_single_gate_keeps_its_verdict_wherever_it_stops():
         assert outcomes(gates, stopped) == outcomes(gates, suite.full()), gates
 
 
-def plan(rows: int, n: int = 1) -> ScoreTableBuilder:
-    return ScoreTableBuilder(
-        n=n, pass_threshold=1.0, eval_fns=["f"], row_names=[str(row) for row in range(rows)]
-    )
-
-
 def stops_after(gate: str | Gate, scores, *, rows=None, **settings) -> int | None:
     """How many runs it takes; None when all of them do not decide it before the last."""
     gates = [parse_gate(gate) if isinstance(gate, str) else gate]
-    followed = SuiteGates(gates, plan(rows or len(scores)), **settings)
+    followed = SuiteGates(gates, empty_table(rows or len(scores)), **settings)
     for ended, score in enumerate([*scores, None]):
         if followed.are_settled():
             return ended
-        followed.add(ended, 0, scores={"f": score}, error=score is None)
+        followed.add(run_of(ended, 0, {"f": score}))
     return None
 
 
@@ -121,14 +116,10 @@ def test_scores_outside_the_unit_interval_leave_a_mean_open_to_the_end():
     assert stops_after("min >= 0.5", [3.0, -1.0, 3.0]) == 2
 
 
-def median_of_runs(table, rows, eval_fn) -> Bounds:
+def median_of_runs(table, eval_fn) -> Bounds:
     """The median of all scores: made of the whole table, not of rows."""
-    scores = list(table.rows_of_scores(eval_fn, rows))
-    value, worst, best = (
-        median([score for row in scores for score in row.filled(case)] or [0.0])
-        for case in ("value", "worst", "best")
-    )
-    return Bounds(value, worst, best, unknown=0)
+    cases = (table.row_scores(eval_fn, case).of_runs.tolist() for case in CASES)
+    return Bounds(*(median(scores or [0.0]) for scores in cases), unknown=0)
 
 
 def test_scores_outside_the_unit_interval_leave_a_metric_of_the_whole_table_open(monkeypatch):
@@ -139,14 +130,14 @@ def test_scores_outside_the_unit_interval_leave_a_metric_of_the_whole_table_open
     gate = replace(parse_gate("mean <= 4"), metric=Metric("median"))
     assert stops_after(gate, [1.0] * 10) == 0, "nothing above 1 is looked for"
     assert stops_after(replace(gate, threshold=0.5), [1.0] * 10) == 6
-    builder = plan(10)
-    builder.add(0, 0, scores={"f": 3.0})
-    followed = SuiteGates([gate], builder)
+    table = empty_table(10)
+    table.record([run_of(0, 0, {"f": 3.0})])
+    followed = SuiteGates([gate], table)
     assert not followed.are_settled(), "nine scores may be 9"
     for row in range(1, 10):
-        followed.add(row, 0, scores={"f": 9.0})
+        followed.add(run_of(row, 0, {"f": 9.0}))
     assert followed.are_settled()
-    assert evaluate(gate, followed.table).outcome == "failed"
+    assert evaluate(gate, table).outcome == "failed"
 
 
 def test_a_confidence_stops_later_but_stops():
@@ -157,34 +148,33 @@ def test_a_confidence_stops_later_but_stops():
 
 
 def test_sums_are_settled_once_they_are_over():
-    followed = SuiteGates([parse_gate("tokens <= 100")], plan(10))
+    followed = SuiteGates([parse_gate("tokens <= 100")], empty_table(10))
     for row in range(3):
         assert not followed.are_settled()
-        followed.add(row, 0, scores={"f": 1.0}, tokens=50, cost_usd=0.1, duration_s=1.0)
+        followed.add(run_of(row, 0, {"f": 1.0}, tokens=50, cost_usd=0.1, duration_ms=1000))
     assert followed.are_settled()
     assert followed.left == 7
 
 
 def test_runs_that_a_table_holds_are_taken_in():
     gates = [parse_gate("mean >= 0.5")]
-    assert not SuiteGates(gates, plan(4)).are_settled()
-    builder = plan(4)
-    builder.add(0, 0, scores={"f": 1.0})
-    builder.add(3, 0, scores={"f": 1.0})
-    assert SuiteGates(gates, builder).are_settled()
+    assert not SuiteGates(gates, empty_table(4)).are_settled()
+    table = empty_table(4)
+    table.record(run_of(row, 0, {"f": 1.0}) for row in (0, 3))
+    assert SuiteGates(gates, table).are_settled()
 
 
 def test_a_run_counts_once():
-    followed = SuiteGates([parse_gate("mean >= 0.5")], plan(4))
+    followed = SuiteGates([parse_gate("mean >= 0.5")], empty_table(4))
     for _ in range(3):
-        followed.add(1, 0, scores={"f": 1.0})
+        followed.add(run_of(1, 0, {"f": 1.0}))
     assert followed.left == 3
     assert not followed.are_settled()
 
 
 def test_without_gates_or_rows_there_is_nothing_to_wait_for():
-    assert SuiteGates([], plan(3)).are_settled()
-    assert SuiteGates([parse_gate("mean >= 0.5")], plan(0)).are_settled()
+    assert SuiteGates([], empty_table(3)).are_settled()
+    assert SuiteGates([parse_gate("mean >= 0.5")], empty_table(0)).are_settled()
 
 
 def test_equality_is_open_while_the_threshold_lies_between():
@@ -200,11 +190,14 @@ def follow(rows: int, n: int, confidence: float | None) -> float:
     """Seconds of this thread for all runs, one after the other."""
     draw = random.Random(3)
     texts = ["mean >= 0.55", "tokens < 1e9"]
-    followed = SuiteGates(map(parse_gate, texts), plan(rows, n), confidence=confidence)
-    scores = [{"f": float(draw.random() < 0.55)} for _ in range(rows * n)]
+    followed = SuiteGates(map(parse_gate, texts), empty_table(rows, n), confidence=confidence)
+    runs = [
+        run_of(at // n, at % n, {"f": float(draw.random() < 0.55)}, tokens=10)
+        for at in range(rows * n)
+    ]
     started = time.thread_time()
-    for at, scored in enumerate(scores):
-        followed.add(at // n, at % n, scores=scored, tokens=10)
+    for run in runs:
+        followed.add(run)
         followed.are_settled()
     return time.thread_time() - started
 
@@ -232,9 +225,9 @@ def test_no_interval_of_values_in_a_box_passes_its_limits():
             else [draw.choice(levels)] * 2
             for _ in range(rows)
         ]  # fmt: skip
-        lows, highs = [low for low, _ in spans], [high for _, high in spans]
+        lows, highs = np.array(spans).T
         lowest, highest = widest_limits(lows, highs, confidence=0.9)
         for _ in range(4):
-            found = unit_interval([draw.choice(span) for span in spans], confidence=0.9)
+            found = unit_interval(np.array([*map(draw.choice, spans)]), confidence=0.9)
             assert lowest <= found.low + 1e-12
             assert found.high <= highest + 1e-12

@@ -8,16 +8,16 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, Slice, parse_gate, resolved
 from pytest_osmosis.analysis.gates.result import exit_status, holds, outcome_between
-from pytest_osmosis.analysis.score_table import ScoreTable, ScoreTableBuilder, reads_as
+from pytest_osmosis.analysis.planned_rows import reads_as
+from pytest_osmosis.analysis.score_table import ScoreTable
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
-
-UNKNOWN = None
-LOST = "lost"
+from tests.score_tables import LOST, UNKNOWN, table_of
 
 
 def gate_of(metric, operator, threshold):
@@ -25,27 +25,8 @@ def gate_of(metric, operator, threshold):
     return replace(parse_gate(f"{metric} >= 0.5"), operator=operator, threshold=threshold)
 
 
-def tally_of(
-    rows, *, threshold=1.0, columns=None, names=("f:score",), keys=(), digests=()
-) -> ScoreTable:
-    """Rows of runs: a score, UNKNOWN (ended in an error), or LOST (never ended)."""
-    builder = ScoreTableBuilder(
-        n=len(rows[0]) if rows else 1,
-        pass_threshold=threshold,
-        eval_fns=names,
-        row_names=[f"row-{i}" for i in range(len(rows))],
-        columns=columns or {},
-        row_keys=keys,
-        row_digests=digests,
-    )
-    for row, runs in enumerate(rows):
-        for run, score in enumerate(runs):
-            if score is not LOST:
-                builder.add(
-                    row, run, scores=dict.fromkeys(names, score), error=score is UNKNOWN,
-                    duration_s=1.0 + run, tokens=100, cost_usd=None if score is UNKNOWN else 0.01,
-                )  # fmt: skip
-    return builder.table()
+def tally_of(rows, *, names=("f:score",), **settings) -> ScoreTable:
+    return table_of(rows, names=names, **settings)
 
 
 def outcome(text, tally, **settings):
@@ -432,7 +413,7 @@ def test_a_confidence_moves_each_bound_to_the_limit_of_its_interval(metric):
 @pytest.mark.parametrize("operator", [">=", ">", "<=", "<", "=="])
 def test_the_verdict_table_with_a_confidence(operator):
     tally = tally_of([[1.0]] * 60 + [[0.0]] * 40)
-    limits = unit_interval([1.0] * 60 + [0.0] * 40)
+    limits = unit_interval(np.array([1.0] * 60 + [0.0] * 40))
     for threshold in (0.0, 0.4, limits.low, 0.55, 0.6, 0.65, limits.high, 0.8, 1.0):
         at_low, at_high = (OPERATORS[operator](x, threshold) for x in (limits.low, limits.high))
         expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_low + at_high]
@@ -578,7 +559,7 @@ def test_gates_are_evaluated_in_their_order():
 def test_pass_intervals_of_a_verdict_are_those_of_the_summary():
     rows = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]] * 8
     verdict = evaluate(parse_gate("pass@2 >= 0.5"), tally_of(rows), confidence=0.95)
-    assert verdict.interval == unit_interval([1.0, 0.0, 1.0] * 8, k=2)
+    assert verdict.interval == unit_interval(np.array([1.0, 0.0, 1.0] * 8), k=2)
 
 
 @pytest.mark.parametrize(("rows", "passing"), [(60, 50), (240, 200), (12, 10)])
