@@ -8,6 +8,7 @@ from collections.abc import Callable
 from .bench import MODES, Bench
 from .clocks import clocks, collector, slope, tail
 from .crossed import calls, messages, values
+from .figures import figures
 from .measure import Spread
 from .rounds import Series, interleaved
 from .table import Line
@@ -205,5 +206,6 @@ CELLS: dict[str, Callable[[Bench], list[Line]]] = {
     "blocking": blocking,
     "growth": growth,
     "items": items,
+    "figures": figures,
     "goals": goals,
 }

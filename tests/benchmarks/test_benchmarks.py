@@ -12,6 +12,7 @@ from benchmarks.__main__ import main
 from benchmarks.bench import Bench
 from benchmarks.clocks import clocks, collector, slope, tail
 from benchmarks.crossed import calls, messages, values
+from benchmarks.figures import figures
 from benchmarks.measure import CommandFailed, Cost, Spread, environment, execute
 from benchmarks.peers import PEERS, peers
 from benchmarks.rounds import Observation, Series, interleaved
@@ -67,6 +68,12 @@ def test_what_a_rollout_crosses_is_counted(bench: Bench) -> None:
     assert len(each) == int(classes.result)
     assert "pytest_osmosis.run_result.RunResult" in {line.subject for line in each}
     assert float(up.result.split()[0]) > 0 and whole.cpu
+
+
+def test_figures_are_measured_against_reading_their_runs(bench: Bench) -> None:
+    reading, ours = figures(bench)
+    assert reading.setting == "2,000 rows x 5 runs, 3 eval functions"
+    assert float(reading.result.split()[0]) > 0 and float(ours.result.split()[0]) > 0
 
 
 def test_a_command_that_fails_is_no_measurement(tmp_path: Path) -> None:
