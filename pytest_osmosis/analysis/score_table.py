@@ -148,7 +148,7 @@ class ScoreTable:
         self.runs[at] = np.fromiter(ended, dtype=object, count=len(ended))
         self.finished[at], self.agent_failed[at] = True, failed
         scores = [run.scores.get(name) for run in ended for name in self.scores]
-        columns = np.array(scores, dtype=float).reshape(len(ended), len(self.scores)).T
+        columns = np.array(scores, dtype=float).reshape(len(ended), len(self.scores)).T + 0.0
         for name, given in zip(self.scores, columns, strict=True):
             missing = np.isnan(given)
             if name in self.absent:  # a run that failed otherwise could have recorded anything

@@ -202,7 +202,7 @@ def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int 
     """
     distance = abs(figure - gate.threshold)
     reach = figure - interval.low if gate.threshold <= figure else interval.high - figure
-    if distance <= EQUAL_WITHIN or reach <= distance or reach > _FARTHEST * distance:
+    if distance <= EQUAL_WITHIN or reach <= distance or reach / distance > _FARTHEST:
         return None
     return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
 

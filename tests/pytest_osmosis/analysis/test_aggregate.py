@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -60,6 +60,26 @@ def test_users_code_that_makes_numpy_raise_changes_no_figure(rows):
     expected = found()
     with np.errstate(all="raise"):
         assert found() == expected
+
+
+def test_figures_are_numbers_of_python_and_a_zero_has_no_sign():
+    suite = suite_of([[-0.0, 0.0, -0.0], [-0.0, -0.0, -0.0], [0.0, -0.0, "overloaded"]])
+    table = score_table_of(suite)
+    gates = [parse_gate("mean >= 0"), parse_gate("min >= 0"), parse_gate("mean - baseline >= 0")]
+    judged = [evaluate(gate, table, baseline=table, confidence=0.9) for gate in gates]
+    told = [*suite.functions, compare(table, table), *judged]
+    values = list(_values([asdict(each) for each in told]))
+    assert {type(value) for value in values} <= {float, int, bool, str, type(None)}
+    assert not [value for value in values if str(value) in {"-0.0", "nan"}]
+    assert values.count(0.0) > 10
+
+
+def _values(told):
+    if not isinstance(told, (dict, list, tuple)):
+        yield told
+        return
+    for each in told.values() if isinstance(told, dict) else told:
+        yield from _values(each)
 
 
 def test_runs_that_were_never_started_are_left_out_of_every_figure():

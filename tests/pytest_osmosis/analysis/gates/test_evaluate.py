@@ -456,6 +456,13 @@ def test_no_number_of_rows_settles_a_figure_at_its_threshold():
     assert evaluate(parse_gate("pass@1 >= 0.6"), tally, confidence=0.95).more_rows is None
 
 
+def test_no_number_of_rows_settles_huge_scores_whose_interval_is_as_wide_as_floats_go():
+    verdict = evaluate(
+        parse_gate("mean >= 0.5"), tally_of([[1.7e308]] * 2 + [[-1.7e308]]), confidence=0.95
+    )
+    assert (verdict.outcome, verdict.more_rows) == ("inconclusive", None)
+
+
 def test_it_says_how_many_runs_to_repeat():
     verdict = evaluate(parse_gate("mean >= 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
     assert verdict.sentence() == ("0.9474 (0.9 .. 1, 2 runs unknown)")
