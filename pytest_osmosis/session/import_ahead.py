@@ -1,4 +1,4 @@
-"""Import a module in a thread while the session does other work, and before the module is needed.
+"""Import modules in a thread while the session does other work, and before the module is needed.
 
 aiohttp reads the system's certificates twice when it is imported: 100 ms and more, during which the
 thread needs no interpreter lock. numpy takes as long, while runs wait for the model.
@@ -11,13 +11,27 @@ import threading
 from contextlib import suppress
 from importlib import import_module
 
-
-def import_ahead(name: str) -> None:
-    """Begin to import a module; an import of it meanwhile waits for the rest."""
-    if name not in sys.modules:
-        threading.Thread(target=_import, args=[name], name="osmosis-import", daemon=True).start()
+_THREAD = "osmosis-import"
 
 
-def _import(name: str) -> None:
-    with suppress(Exception):  # what needs it imports it again, and reports why it cannot be
-        import_module(name)
+def import_ahead(*names: str) -> None:
+    """Begin to import modules; an import of one meanwhile waits for the rest of it."""
+    left = [name for name in names if name not in sys.modules]
+    if left:
+        threading.Thread(target=_import, args=left, name=_THREAD, daemon=True).start()
+
+
+def end_imports() -> None:
+    """Wait for what is being imported.
+
+    Until 3.11.7 two threads of CPython cannot parse source: `ast.parse` fails in one of them.
+    """
+    for thread in threading.enumerate():
+        if thread.name == _THREAD:
+            thread.join()
+
+
+def _import(*names: str) -> None:
+    for name in names:
+        with suppress(Exception):  # what needs it imports it again, and reports why it cannot be
+            import_module(name)

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +27,7 @@ from ..run_result import (
     SuiteInfo,
     whole_ms,
 )
+from .import_ahead import import_ahead
 from .outputs import SessionOutputs
 
 if TYPE_CHECKING:
@@ -324,9 +324,9 @@ class Recorder:
 
 
 def import_for_end() -> None:
-    """Import what the end of the session needs, while runs wait for the model."""
-    for module in ("..analysis.aggregate", "..reports.terminal", ".failed_sections", ".screen"):
-        import_module(module, __package__)
+    """Import what the end of the session needs, in a thread: an interrupt cannot break it off."""
+    names = "analysis.aggregate", "reports.terminal", "session.failed_sections", "session.screen"
+    import_ahead(*(f"pytest_osmosis.{name}" for name in names))
 
 
 def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from .import_ahead import end_imports
+
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -90,6 +92,7 @@ class CancelOnInterrupt:
         """Start nothing more, and cancel what is in flight."""
         self._signals.notes_only = True
         self._cancel()
+        end_imports()
 
 
 def leave_to_controller() -> None:
