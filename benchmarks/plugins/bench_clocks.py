@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts.engine import Engine
+from osmosis_ai.running.engine import Engine
 
 seconds: dict[str, float] = {}
 run_loop = Engine._run_loop

@@ -22,7 +22,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..deprecation import warn_deprecated
-from ..forked import end_if_forked
+from ..running.forked import end_if_forked
 from ..secret import Secret
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..deprecation import warn_deprecated
-from ..forked import end_if_forked
+from ..running.forked import end_if_forked
 from .errors import OsmosisValidationError
 from .numbers import finite_number
 from .schemas import RolloutSample

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.base import clip
+from osmosis_ai.running.engine import EngineClosed
 from osmosis_ai.secret import Redactor
-from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
 from pytest_osmosis.rollouts.shared_rate_limit import SharedRateLimit

@@ -195,8 +195,8 @@ def _function(
     if spec is None:
         yield None
         return
+    from osmosis_ai.running.thread_calls import CallThreads
     from osmosis_ai.secret_variables import masking
-    from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
 
     from .function import RubricFunction, load_function
 

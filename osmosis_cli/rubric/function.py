@@ -17,7 +17,7 @@ from osmosis_ai.providers import key_variables
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.judge import RewardRubricRunResult
 from osmosis_ai.rubric.reasons import heard
-from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
+from osmosis_ai.running.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from osmosis_ai.running.captured import current_rollout
 from osmosis_ai.secret import Redactor
 
 from .. import compat
-from ..rollouts.guards.captured import current_rollout
 from .redaction import LogFilter
 
 

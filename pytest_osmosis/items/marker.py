@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import pytest
 
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.running.engine import EngineClosed
 
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
-from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import rollout_section
 from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST

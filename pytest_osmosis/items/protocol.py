@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from osmosis_ai.running.code_warning import CATEGORIES, CodeWarning
+from osmosis_ai.running.engine import EngineClosed
 from osmosis_ai.secret import Redactor
 
 from .. import compat
 from ..escaping import encodable
-from ..rollouts.engine import EngineClosed
 from ..rollouts.failure_text import shortfall
-from ..rollouts.guards.code_warning import CATEGORIES, CodeWarning
 from ..run_result import (
     DECIDED,
     REPORT_FIELD,

@@ -16,16 +16,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from osmosis_ai.error_text import named_error
+from osmosis_ai.running.captured import Captured, capture
+from osmosis_ai.running.code_warning import BlockedLoop, CodeWarning
+from osmosis_ai.running.engine import Engine
+from osmosis_ai.running.isolation import Call, Isolation
+from osmosis_ai.running.loop_watchdog import Blocked
+from osmosis_ai.running.thread_calls import CallThreads
+from osmosis_ai.running.timeouts import LeftBehind, TaskDeadline
 
 from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
-from .engine import Engine
-from .guards.captured import Captured, capture
-from .guards.code_warning import BlockedLoop, CodeWarning
-from .guards.isolation import Call, Isolation
-from .guards.loop_watchdog import Blocked
-from .guards.thread_calls import CallThreads
-from .guards.timeouts import LeftBehind, TaskDeadline
 from .prepare import open_model, ready_for
 from .shared_rate_limit import SharedRateLimit
 from .suite import Suite

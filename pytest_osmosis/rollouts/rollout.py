@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.error_text import named_error
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.running.code_warning import call_left_behind
+from osmosis_ai.running.isolation import RunInMainLoop, run_directly
+from osmosis_ai.running.loop_watchdog import LoopHeld
+from osmosis_ai.running.timeouts import DeadlineExceeded, LeftBehind, is_current
 
 from ..dataset.json_copy import json_copy
 from ..run_result import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
 from ..user_code.agent import AgentResult, AgentRun, Services
 from . import errors
 from .errors import AgentEnded, Failure
-from .guards.code_warning import call_left_behind
-from .guards.isolation import LoopProxyServices, RunInMainLoop, run_directly
-from .guards.loop_watchdog import LoopHeld
-from .guards.timeouts import DeadlineExceeded, LeftBehind, is_current
+from .loop_proxies import LoopProxyServices
 from .scoring import Scoring
 from .services import RolloutServices
 

@@ -17,15 +17,15 @@ from osmosis_ai.error_text import named_error
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
+from osmosis_ai.running.isolation import RunInMainLoop, run_directly
+from osmosis_ai.running.loop_watchdog import LoopHeld
+from osmosis_ai.running.timeouts import DeadlineExceeded, is_current, within
 
 from ..dataset.json_copy import json_copy
 from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback
-from .guards.isolation import RunInMainLoop, run_directly
-from .guards.loop_watchdog import LoopHeld
-from .guards.timeouts import DeadlineExceeded, is_current, within
 from .services import RolloutServices
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
+from osmosis_ai.running.code_warning import CodeWarning
+from osmosis_ai.running.isolation import Call
+from osmosis_ai.running.timeouts import TaskDeadline
+
 from ..run_result import RolloutRecord
 from ..user_code.agent import Services
-from .guards.code_warning import CodeWarning
-from .guards.isolation import Call
-from .guards.timeouts import TaskDeadline
 
 T = TypeVar("T")
 

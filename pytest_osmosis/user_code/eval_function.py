@@ -78,7 +78,7 @@ class EvalFn:
 
     async def awaited(self, result: Awaitable[Any]) -> Any:
         """What the function's awaitable comes to."""
-        from osmosis_ai.forked import end_if_forked
+        from osmosis_ai.running.forked import end_if_forked
 
         process = os.getpid()
         try:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from ...leavable import Leavable
-from ...thread_frames import frame_of
+from ...running.thread_frames import frame_of
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from osmosis_ai.running.code_warning import CodeWarning
+from osmosis_ai.running.engine import EngineClosed
+
 from ...escaping import escape_control_chars
 from ...rollouts.cached import ResultCache
-from ...rollouts.engine import EngineClosed
-from ...rollouts.guards.code_warning import CodeWarning
 from ...rollouts.suite import Suite
 from ...run_result import RolloutRecord, RunId
 from ...session.result_sink import ResultSink

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ...rollouts.engine import EngineClosed
+from osmosis_ai.running.engine import EngineClosed
+
 from ...rollouts.pool import RolloutPool
 from ...run_result import RolloutRecord, RunId
 from ...storage.run_lines import run_lines

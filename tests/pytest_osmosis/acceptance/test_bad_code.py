@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts.guards import timeouts
+from osmosis_ai.running import timeouts
 from pytest_osmosis.user_code import import_object
 from tests.modes import each_mode
 from tests.project import AGENT, Project

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts.guards.isolation import (
+from osmosis_ai.running.isolation import (
     Isolation,
     RunInMainLoop,
 )
-from pytest_osmosis.rollouts.guards.loop_watchdog import Blocked
+from osmosis_ai.running.loop_watchdog import Blocked
 from tests.modes import each_mode
 from tests.project import Project
 
@@ -398,8 +398,7 @@ def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
     project.write("agent.py", HOLDING)
     project.write(
         "conftest.py",
-        "from pytest_osmosis.rollouts.guards import loop_watchdog\n"
-        "loop_watchdog.INTERRUPT_RETRY_S = 0.2\n",
+        "from osmosis_ai.running import loop_watchdog\nloop_watchdog.INTERRUPT_RETRY_S = 0.2\n",
     )
     project.rows("a", "b", "stubborn", "c", "d")
     session = project.apart(

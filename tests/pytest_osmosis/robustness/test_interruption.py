@@ -43,7 +43,7 @@ class Stubborn(RolloutAgentLoop):
 agent_loop = Stubborn()
 """
 PATIENT = """
-from pytest_osmosis.rollouts import engine
+from osmosis_ai.running import engine
 engine.CANCEL_TIMEOUT_S = engine.CLOSE_TIMEOUT_S = 600
 """
 """A session that waits for stubborn agents until it is interrupted again."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai import thread_frames
+from osmosis_ai.running import thread_frames
 from pytest_osmosis.user_code.classify_agent import as_agent_loop, classify_agent, instantiated
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 from pytest_osmosis.user_code.import_timeout import ImportDeadline, watched

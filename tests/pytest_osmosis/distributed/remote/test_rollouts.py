@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.running.engine import EngineClosed
 from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.remote import rollouts
 from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
 from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
 from pytest_osmosis.rollouts.cached import ResultCache
-from pytest_osmosis.rollouts.engine import EngineClosed
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.storage.run_lines import record_of, run_lines
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts.guards import timeouts
-from pytest_osmosis.rollouts.guards.timeouts import (
+from osmosis_ai.running import timeouts
+from osmosis_ai.running.timeouts import (
     Deadline,
     DeadlineExceeded,
     LeftBehind,

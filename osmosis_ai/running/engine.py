@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from .guards.loop_watchdog import LoopInterrupted
-from .guards.timeouts import CANCEL_TIMEOUT_S
+from .loop_watchdog import LoopInterrupted
+from .timeouts import CANCEL_TIMEOUT_S
 
 T = TypeVar("T")
 

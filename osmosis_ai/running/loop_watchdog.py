@@ -21,8 +21,7 @@ from functools import cache
 from types import FrameType
 from typing import Any, TypeVar
 
-from osmosis_ai.thread_frames import frame_of
-
+from .thread_frames import frame_of
 from .timeouts import excuse
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.rollouts import engine as engine_module
-from pytest_osmosis.rollouts.engine import Engine, EngineClosed
+from osmosis_ai.running import engine as engine_module
+from osmosis_ai.running.engine import Engine, EngineClosed
 
 TIMEOUT_S = 60.0
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Iterator
 
 import pytest
 
-from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
-from pytest_osmosis.rollouts.guards.timeouts import DeadlineExceeded
+from osmosis_ai.running.thread_calls import CallThreads
+from osmosis_ai.running.timeouts import DeadlineExceeded
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from osmosis_ai.secret import Redactor, Secret
-from pytest_osmosis.rollouts.guards.captured import (
+from osmosis_ai.running.captured import (
     MAX_STREAM_CHARS,
     Captured,
     capture,
     current_rollout,
 )
+from osmosis_ai.secret import Redactor, Secret
 
 
 def sections(captured: Captured) -> dict[str, str]:

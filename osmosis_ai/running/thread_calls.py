@@ -18,8 +18,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from osmosis_ai.forked import end_if_forked
-
+from .forked import end_if_forked
 from .timeouts import Deadline, DeadlineExceeded
 
 T = TypeVar("T")

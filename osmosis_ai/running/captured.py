@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from osmosis_ai.secret import Redactor
-
-from ...escaping import encodable
+from ..secret import Redactor
 
 MAX_STREAM_CHARS = 64 * 1024
 """Characters of one stream that are kept: the first and the last half of that."""
@@ -72,7 +70,10 @@ class Captured:
         pytest's own streams replace what UTF-8 cannot hold, too.
         """
         return [
-            (f"Captured {kind} rollout", encodable(kept.text(redact)))
+            (
+                f"Captured {kind} rollout",
+                kept.text(redact).encode(errors="backslashreplace").decode(),
+            )
             for kind, kept in self._texts.items()
         ]
 

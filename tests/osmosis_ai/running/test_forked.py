@@ -12,7 +12,7 @@ from osmosis_ai.agents.grader import run_grader
 from osmosis_ai.agents.workflow import AgentWorkflowContext, run_workflow
 from osmosis_ai.rollout import AgentWorkflow, Grader, GraderContext, RolloutContext, RolloutSample
 from osmosis_ai.rollout.testing import ScriptedModel, rollout
-from pytest_osmosis.rollouts.guards.thread_calls import CallThreads
+from osmosis_ai.running.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import eval_fn
 
 def fork():

@@ -1,8 +1,8 @@
 """User code in the process's event loop, or in a separate thread and loop once it blocks the first.
 
-What such code needs of the process (the model, the bridge, synchronous calls) it reaches through
-the process's own loop, the main loop, where the window, the connections and the totals are. See
-`loop_watchdog` for how blocking code is found. Knows neither agents nor eval functions.
+What such code needs of the process it reaches through the process's own loop, the main loop, where
+the window, the connections and the totals are. See `loop_watchdog` for how blocking code is found.
+Knows neither agents nor eval functions.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 
-from osmosis_ai.error_text import error_text
-from osmosis_ai.models.base import NO_PARAMS, WrappedModel
-from osmosis_ai.thread_frames import frame_of
-
-from ...user_code.agent import Services, WrappedServices
+from ..error_text import error_text
 from .loop_watchdog import (
     BLOCKED_S,
     INTERRUPT_RETRY_S,
@@ -31,10 +27,7 @@ from .loop_watchdog import (
     raise_in_thread,
     run_watched,
 )
-
-if TYPE_CHECKING:
-    from osmosis_ai.bridge import Bridge
-    from osmosis_ai.models.base import ChatCompletion, ChatModel
+from .thread_frames import frame_of
 
 T = TypeVar("T")
 
@@ -241,52 +234,3 @@ def _shut_down(loop: asyncio.AbstractEventLoop) -> None:
     finally:
         asyncio.set_event_loop(None)
         loop.close()
-
-
-class LoopProxyServices(WrappedServices):
-    """The services of a run for use in another loop: each call is made in the main loop."""
-
-    def __init__(self, services: Services, run_in_main_loop: RunInMainLoop) -> None:
-        super().__init__(services)
-        self._run_in_main_loop = run_in_main_loop
-
-    async def model(self) -> ChatModel:
-        """Return the model, whose calls are made in the main loop as well."""
-        found = await self._run_in_main_loop(self._services.model())
-        return LoopProxyModel(found, self._run_in_main_loop)
-
-    async def bridge(self) -> Bridge:
-        """Return the bridge, opened in the main loop."""
-        return await self._run_in_main_loop(self._services.bridge())
-
-    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
-        """Make the call as one of the main loop."""
-        return self._run_in_main_loop(_awaited(lambda: self._services.run_sync(call, within_s)))
-
-
-class LoopProxyModel(WrappedModel):
-    """`ChatModel` whose calls are made in the main loop."""
-
-    def __init__(self, model: ChatModel, run_in_main_loop: RunInMainLoop) -> None:
-        super().__init__(model)
-        self._run_in_main_loop = run_in_main_loop
-
-    async def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = NO_PARAMS,
-    ) -> ChatCompletion:
-        """Ask the model."""
-        return await self._run_in_main_loop(
-            _awaited(lambda: self._model.complete(messages, tools=tools, params=params))
-        )
-
-    async def aclose(self) -> None:
-        """Close the model."""
-        await self._run_in_main_loop(_awaited(self._model.aclose))
-
-
-async def _awaited(start: Callable[[], Awaitable[T]]) -> T:
-    return await start()

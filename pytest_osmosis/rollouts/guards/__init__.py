@@ -1,1 +1,0 @@
-"""What keeps user code within bounds: timeouts, threads, and code that blocks the event loop."""

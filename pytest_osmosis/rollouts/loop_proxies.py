@@ -1,0 +1,70 @@
+"""What an isolated agent uses of the process: each call is made in the main loop.
+
+See `osmosis_ai.running.isolation` for which agents are isolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from osmosis_ai.models.base import NO_PARAMS, WrappedModel
+
+from ..user_code.agent import Services, WrappedServices
+
+if TYPE_CHECKING:
+    from osmosis_ai.bridge import Bridge
+    from osmosis_ai.models.base import ChatCompletion, ChatModel
+    from osmosis_ai.running.isolation import RunInMainLoop
+
+T = TypeVar("T")
+
+
+class LoopProxyServices(WrappedServices):
+    """The services of a run for use in another loop: each call is made in the main loop."""
+
+    def __init__(self, services: Services, run_in_main_loop: RunInMainLoop) -> None:
+        super().__init__(services)
+        self._run_in_main_loop = run_in_main_loop
+
+    async def model(self) -> ChatModel:
+        """Return the model, whose calls are made in the main loop as well."""
+        found = await self._run_in_main_loop(self._services.model())
+        return LoopProxyModel(found, self._run_in_main_loop)
+
+    async def bridge(self) -> Bridge:
+        """Return the bridge, opened in the main loop."""
+        return await self._run_in_main_loop(self._services.bridge())
+
+    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Make the call as one of the main loop."""
+        return self._run_in_main_loop(_awaited(lambda: self._services.run_sync(call, within_s)))
+
+
+class LoopProxyModel(WrappedModel):
+    """`ChatModel` whose calls are made in the main loop."""
+
+    def __init__(self, model: ChatModel, run_in_main_loop: RunInMainLoop) -> None:
+        super().__init__(model)
+        self._run_in_main_loop = run_in_main_loop
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        params: Mapping[str, Any] = NO_PARAMS,
+    ) -> ChatCompletion:
+        """Ask the model."""
+        return await self._run_in_main_loop(
+            _awaited(lambda: self._model.complete(messages, tools=tools, params=params))
+        )
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._run_in_main_loop(_awaited(self._model.aclose))
+
+
+async def _awaited(start: Callable[[], Awaitable[T]]) -> T:
+    return await start()
